@@ -31,10 +31,10 @@ mod suite;
 use std::time::Instant;
 
 use cuprum::backend_cpu::with_threads;
-use cuprum::backend_cuda::device::bare_launch;
+use cuprum::backend_cuda::device::minimal_launch_closure;
 use cuprum::profiler::{Benchmark, BenchmarkLimits, TimeStatistics, benchmark_on, served_by};
 use cuprum::{Device, NdArray, Result, explain, set_accelerators, with_device};
-use cuprum_cli::workloads::{self, Size, WORKLOADS};
+use cuprum_cli::workloads::{self, WORKLOADS, WorkloadSize};
 use serde_json::{Value, json};
 use suite::{SUITES, Suite, Workload};
 
@@ -50,7 +50,7 @@ struct Options {
     seconds: Option<f64>,
     threads: Option<usize>,
     device: Option<String>,
-    size: Size,
+    size: WorkloadSize,
     /// Orders of accelerators to measure in turn. If empty, only the current order is measured.
     orders: Vec<String>,
     rounds: usize,
@@ -73,7 +73,7 @@ fn options() -> std::result::Result<Options, String> {
         seconds: None,
         threads: None,
         device: None,
-        size: Size::Full,
+        size: WorkloadSize::Full,
         orders: vec![],
         rounds: 1,
     };
@@ -88,7 +88,7 @@ fn options() -> std::result::Result<Options, String> {
             "--ranks" => o.ranks = value()?.parse().map_err(|_| "--ranks takes a number".to_string())?,
             "--list" => o.list = true,
             "--json" => o.json = true,
-            "--quick" => o.size = Size::Quick,
+            "--quick" => o.size = WorkloadSize::Quick,
             "--only" => o.only = value()?.split(',').map(str::to_string).collect(),
             "--seconds" => o.seconds = Some(value()?.parse().map_err(|_| "--seconds takes a number".to_string())?),
             "--threads" => o.threads = Some(value()?.parse().map_err(|_| "--threads takes a number".to_string())?),
@@ -212,13 +212,13 @@ fn on_cpu(w: &Workload, inputs: &mut [NdArray], seconds: f64) -> Result<Value> {
 
 /// Measures the host time of launches without dispatch: an empty kernel in a loop, and a 40 us kernel timed like a workload.
 fn bare_launches(device: Device) -> Result<[Value; 2]> {
-    let empty = bare_launch(device, 0)?;
+    let empty = minimal_launch_closure(device, 0)?;
     let time = |_| {
         let start = Instant::now();
         empty().map(|()| start.elapsed().as_secs_f64() * 1e6)
     };
     let in_a_loop = (0..1000).map(time).collect::<Result<Vec<f64>>>()?;
-    let waited = benchmark_on(&[device], BenchmarkLimits { repeat: 200, ..EFFORT }, bare_launch(device, 40)?)?.1;
+    let waited = benchmark_on(&[device], BenchmarkLimits { repeat: 200, ..EFFORT }, minimal_launch_closure(device, 40)?)?.1;
     let line = |name: &str, times: TimeStatistics| json!({"peer": "cuprum", "workload": name, "cpu_us": round(times.median)});
     Ok([line("bare_launch", TimeStatistics::of(&in_a_loop)), line("bare_launch_waited", waited.host_times())])
 }

@@ -8,7 +8,7 @@
 use cuprum::core::call;
 use std::sync::Arc;
 
-use cuprum::core::buffer::HostBuffer;
+use cuprum::core::host_buffer::HostBuffer;
 use cuprum::core::op::{Cost, OpDef};
 use cuprum::core::{Accelerator, Availability, Call, Family, Kernel, Outcome, OutputSpec, Registration, Work, decline, dispatch};
 use cuprum::cuda::{RawKernel, args};
@@ -53,13 +53,13 @@ static ON_CPU: Accelerator = Accelerator {
     rank: 50,
     summary: "moving sums",
     probe: || Availability::Ready(String::new()),
-    kernels: &[Kernel::new(Family::Custom, on_cpu).ops(&[MOVING_SUM])],
+    kernels: &[Kernel::new(Family::Custom, on_cpu).only_ops(&[MOVING_SUM])],
     base: None,
 };
 static ON_CUDA: Accelerator = Accelerator {
     name: "moving-cuda",
     device: "cuda",
-    kernels: &[Kernel::new(Family::Custom, on_cuda).ops(&[MOVING_SUM])],
+    kernels: &[Kernel::new(Family::Custom, on_cuda).only_ops(&[MOVING_SUM])],
     base: None,
     ..ON_CPU
 };
@@ -78,7 +78,7 @@ fn on_cpu(call: &Call) -> Result<Outcome> {
     for window in a.windows(width) {
         sums.push(window.iter().sum::<f64>());
     }
-    call.done_with_buffers([Arc::new(HostBuffer::from_slice(&sums)?) as _])
+    call.outcome_from_buffers([Arc::new(HostBuffer::from_slice(&sums)?) as _])
 }
 
 fn on_cuda(call: &Call) -> Result<Outcome> {
@@ -98,7 +98,7 @@ fn on_cuda(call: &Call) -> Result<Outcome> {
     // SAFETY: thread i < n reads `width` elements of `a` from i on, which exist because `a` has `n + width - 1` elements.
     unsafe { kernel.launch(kernel.launch_for_items(outputs)?, args![&a, &mut sums, outputs as u64, width as u64]) }?;
     let stored = sums.stored()?;
-    call.done_with_buffers([stored.buffer().clone()])
+    call.outcome_from_buffers([stored.buffer().clone()])
 }
 
 fn main() -> Result<()> {

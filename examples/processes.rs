@@ -58,7 +58,7 @@ fn main() -> Result<()> {
 
 /// Compares functions of sharded arrays with the same functions on one device. Returns the number of differences.
 fn compare(mesh: Mesh) -> Result<usize> {
-    let device = mesh.members()[0];
+    let device = mesh.local_devices()[0];
     let mut failures = 0;
     for shape in [[1000, 64], [64, 1000], [7, 5]] {
         let whole = with_device(device, || Generator::new(5).normal(0.0, 1.0, shape, DType::F64))?;

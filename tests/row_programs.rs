@@ -5,8 +5,8 @@ use cuprum::core::call;
 use std::cell::Cell;
 use std::sync::Arc;
 
-use cuprum::core::buffer::HostBuffer;
 use cuprum::core::device::Buffer;
+use cuprum::core::host_buffer::HostBuffer;
 use cuprum::core::ops::elementwise as map;
 use cuprum::core::ops::reduce::{MAX, MIN, SUM};
 use cuprum::core::program::StepKind;
@@ -21,7 +21,9 @@ static ROWWISE: Accelerator = Accelerator {
     rank: 50,
     summary: "rows, one after the other",
     probe: || Availability::Ready(String::new()),
-    kernels: &[Kernel::new(Family::Rows, run).dtypes(DTypeSet::of(&[DType::F64, DType::F32])).capabilities(&[Capability::RowPrograms])],
+    kernels: &[Kernel::new(Family::Rows, run)
+        .only_dtypes(DTypeSet::of(&[DType::F64, DType::F32]))
+        .with_capabilities(&[Capability::RowPrograms])],
     base: None,
 };
 
@@ -35,11 +37,11 @@ thread_local! {
 type Scalars = fn(f64, f64) -> f64;
 
 fn run(call: &Call) -> Result<Outcome> {
-    let Work::Rows(call::Rows { program, plan }) = call.work else { decline!("not work on rows") };
+    let Work::Rows(call::RowProgram { program, plan }) = call.work else { decline!("not work on rows") };
     if call.inputs.iter().any(|a| NdArray::from(a.clone()).dtype() == DType::F32) {
         decline!("float32 is not supported by this test");
     }
-    FOLDS.set(program.folds().count());
+    FOLDS.set(program.row_reductions().count());
     let inputs = call.inputs.iter().map(|a| NdArray::from(a.clone()).to_vec::<f64>()).collect::<Result<Vec<_>>>()?;
     let mut outputs: Vec<Vec<f64>> = vec![Vec::new(); call.outputs.len()];
     for row in 0..plan.rows {
@@ -84,7 +86,7 @@ fn run(call: &Call) -> Result<Outcome> {
         }
     }
     let buffers = outputs.iter().map(|o| HostBuffer::from_slice(o).map(|b| Arc::new(b) as Arc<dyn Buffer>));
-    call.done_with_buffers(buffers.collect::<Result<Vec<_>>>()?)
+    call.outcome_from_buffers(buffers.collect::<Result<Vec<_>>>()?)
 }
 
 fn rows() -> AxisOptions {

@@ -267,20 +267,20 @@ impl Soak {
     /// Makes a random call while one operation of this thread fails. The call returns the right values or a typed error.
     #[cfg(feature = "fault-injection")]
     fn injected_failure(&self, random: &mut Random, stream: Stream) -> Result<()> {
-        use cuprum::core::fault_injection::{CountingScope, Point, with_failure_in};
+        use cuprum::core::fault_injection::{CountingScope, FailurePoint, with_failure_in_scope};
         // The other kinds, files and threads, have tests in `tests/faults`.
-        const POINTS: [Point; 8] = [
-            Point::HostMemory,
-            Point::Compile,
-            Point::DeviceMemory,
-            Point::ModuleLoad,
-            Point::Launch,
-            Point::DeviceCopy,
-            Point::Driver,
-            Point::Library,
+        const POINTS: [FailurePoint; 8] = [
+            FailurePoint::HostMemory,
+            FailurePoint::Compile,
+            FailurePoint::DeviceMemory,
+            FailurePoint::ModuleLoad,
+            FailurePoint::Launch,
+            FailurePoint::DeviceCopy,
+            FailurePoint::Driver,
+            FailurePoint::Library,
         ];
         let (point, n) = (POINTS[random.below(POINTS.len())], random.below(12));
-        match with_failure_in(CountingScope::Thread, point, n, || self.step(random, stream)) {
+        match with_failure_in_scope(CountingScope::Thread, point, n, || self.step(random, stream)) {
             (Err(Error::Backend { .. } | Error::OutOfMemory { .. } | Error::Unsupported { .. }), true) => {
                 self.failures.fetch_add(1, Ordering::Relaxed);
                 Ok(())

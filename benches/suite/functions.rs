@@ -6,8 +6,8 @@
 use cuprum::random::Generator;
 use cuprum::ufunc::ADD;
 use cuprum::{
-    Bounds, ConvolutionMode, Covariance, DType, NdArray, PadMode, QuantileMethod, Result, convolve, cov, interp, linspace, nanmean, pad,
-    percentile, put, roll, s, select, where_, with_reproducible_sums,
+    Bounds, ConvolutionMode, CovarianceOptions, DType, NdArray, PadMode, QuantileMethod, Result, convolve, cov, interp, linspace, nanmean,
+    pad, percentile, put, roll, s, select, where_, with_reproducible_sums,
 };
 
 use super::{f32s, f64s};
@@ -153,5 +153,5 @@ pub fn select_of_three(x: &[NdArray]) -> Result<NdArray> {
 
 /// Computes the covariance of rows.
 pub fn covariance(x: &[NdArray]) -> Result<NdArray> {
-    cov(&x[0], None, &Covariance::default())
+    cov(&x[0], None, &CovarianceOptions::default())
 }

@@ -72,7 +72,7 @@ static WORKLOADS: &[MeshWorkload] = &[
 /// Measures the workloads that `wants` selects, on a mesh of `ranks` ranks. The ranks use all devices of the same kind as `device` in turn.
 pub fn run(ranks: usize, device: Device, wants: impl Fn(&str) -> bool, seconds: f64, show: impl Fn(&Value)) -> Result<()> {
     let devices: Vec<Device> = Device::all().into_iter().filter(|d| d.kind() == device.kind()).cycle().take(ranks).collect();
-    let mesh = Mesh::devices(&devices)?;
+    let mesh = Mesh::over_devices(&devices)?;
     // Sizes that suit a GPU would take minutes on a CPU.
     let by = if device == Device::CPU { 16 } else { 1 };
     for workload in WORKLOADS.iter().filter(|w| wants(w.name)) {

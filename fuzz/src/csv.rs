@@ -15,7 +15,7 @@ pub fn csv(data: &[u8]) {
         options = options.delimiter(delimiter);
     }
     if first & 0x80 != 0 {
-        options = options.detect_names();
+        options = options.detect_names_in_first_line();
     }
     if first & 0x40 != 0 {
         options = options.fill_value(1);
@@ -30,7 +30,7 @@ pub fn csv(data: &[u8]) {
         options = options.names_in_first_line().comments(["//", "%"]);
     }
     if second & 0x10 != 0 {
-        options = options.missing(["x", "-"]).ndmin(1);
+        options = options.missing_values(["x", "-"]).ndmin(1);
     }
     let read = io::load_table_bytes(text, &options);
     if second & 0xf0 == 0

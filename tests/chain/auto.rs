@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use cuprum::core::buffer::HostBuffer;
 use cuprum::core::device::Buffer;
 use cuprum::core::dispatch;
+use cuprum::core::host_buffer::HostBuffer;
 use cuprum::core::op::{Cost, OpDef};
 use cuprum::core::ops::scan::CUMPROD;
 use cuprum::core::{Accelerator, Availability, Call, DTypeSet, Family, Kernel, Outcome, OutputSpec, Work, decline, register};
@@ -34,11 +34,11 @@ fn serve(call: &Call, number: usize, time: Duration) -> Result<Outcome> {
     RUNS[number].fetch_add(1, Ordering::SeqCst);
     std::thread::sleep(time);
     let ones = ONES.get_or_init(|| Arc::new(HostBuffer::from_slice(&vec![1u64; LARGE]).expect("memory for ones")));
-    call.done_with_buffers([ones.clone() as Arc<dyn Buffer>])
+    call.outcome_from_buffers([ones.clone() as Arc<dyn Buffer>])
 }
 
 const fn kernel(run: fn(&Call) -> Result<Outcome>) -> Kernel {
-    Kernel::new(Family::Scan, run).ops(&[CUMPROD]).dtypes(DTypeSet::of(&[DType::U16]))
+    Kernel::new(Family::Scan, run).only_ops(&[CUMPROD]).only_dtypes(DTypeSet::of(&[DType::U16]))
 }
 
 fn version() -> Availability {
@@ -237,14 +237,14 @@ pub fn run_unknown_operation() -> Result<()> {
 static FAILING_AT_IT: Accelerator = Accelerator {
     name: "failing",
     rank: -5,
-    kernels: &[Kernel::new(Family::Custom, FAILING.kernels[0].run).ops(&[Op(&MADE_UP_OP)])],
+    kernels: &[Kernel::new(Family::Custom, FAILING.kernels[0].run).only_ops(&[Op(&MADE_UP_OP)])],
     ..MADE_UP
 };
 
 static DECLINING_IT: Accelerator = Accelerator {
     name: "declining",
     rank: -4,
-    kernels: &[Kernel::new(Family::Custom, |_| decline!("never")).ops(&[Op(&MADE_UP_OP)])],
+    kernels: &[Kernel::new(Family::Custom, |_| decline!("never")).only_ops(&[Op(&MADE_UP_OP)])],
     ..MADE_UP
 };
 
@@ -332,7 +332,7 @@ fn child_refuses_its_file() {
 static CHOOSING: Accelerator = Accelerator {
     name: "choosing",
     kernels: &[kernel(|call| {
-        match tuning::find_fastest(call, "way")?.as_deref() {
+        match tuning::find_fastest_algorithm(call, "way")?.as_deref() {
             Some("second") => {}
             Some(other) => return Err(Error::value(call.op.name(), format!("{other} was slower"))),
             None if tuning::may_measure() => {

@@ -5,8 +5,8 @@ use std::cell::RefCell;
 use std::sync::Once;
 
 use cuprum::core::ops::elementwise::{ADD, EXP};
-use cuprum::core::ops::indexing::FUSED_TAKE;
 use cuprum::core::ops::reduce::{SUM, VAR};
+use cuprum::core::ops::take::FUSED_TAKE;
 use cuprum::core::{Accelerator, Availability, Call, Capability, Family, Kernel, Outcome, StepKind, decline, register};
 use cuprum::{CallRecord, DType, Device, NdArray, Result, axis, explain, full, linspace, with_accelerators, with_device};
 
@@ -57,7 +57,7 @@ fn ones(call: &Call) -> Result<Outcome> {
         decline!("the host does this");
     }
     let ones = full(call.outputs[0].layout.shape(), 1, call.outputs[0].dtype)?.stored()?;
-    call.done_with_buffers([ones.buffer().clone()])
+    call.outcome_from_buffers([ones.buffer().clone()])
 }
 
 static INDEXER: Accelerator = Accelerator {
@@ -66,7 +66,7 @@ static INDEXER: Accelerator = Accelerator {
     rank: 950,
     summary: "fused take in Map alone",
     probe: || Availability::Ready(String::new()),
-    kernels: &[Kernel::new(Family::Map, ones).ops(&[ADD, EXP]).capabilities(&[Capability::FusedTake])],
+    kernels: &[Kernel::new(Family::Map, ones).only_ops(&[ADD, EXP]).with_capabilities(&[Capability::FusedTake])],
     base: None,
 };
 
@@ -78,8 +78,8 @@ static ADDER: Accelerator = Accelerator {
     summary: "additions and sums",
     probe: || Availability::Ready(String::new()),
     kernels: &[
-        Kernel::new(Family::Map, receive).ops(&[ADD]).capabilities(&[Capability::UserDefined]),
-        Kernel::new(Family::Rows, receive).ops(&[ADD, SUM]).capabilities(&[Capability::RowPrograms]),
+        Kernel::new(Family::Map, receive).only_ops(&[ADD]).with_capabilities(&[Capability::UserDefined]),
+        Kernel::new(Family::Rows, receive).only_ops(&[ADD, SUM]).with_capabilities(&[Capability::RowPrograms]),
     ],
     base: None,
 };

@@ -5,13 +5,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Once};
 use std::time::{Duration, Instant};
 
-use cuprum::core::buffer::HostBuffer;
 use cuprum::core::device::{Buffer, DeviceDriver, DeviceEvent, DeviceInfo};
 use cuprum::core::expr::elementwise;
 use cuprum::core::graph::DeviceGraph;
+use cuprum::core::host_buffer::HostBuffer;
 use cuprum::core::ops::elementwise::CLIP;
 use cuprum::core::registry::DeviceProvider;
-use cuprum::core::{Accelerator, Availability, DTypeSet, Family, Kernel, Layout, Outcome, Reason, StoredArray, decline, register};
+use cuprum::core::{Accelerator, Availability, DTypeSet, DeclineReason, Family, Kernel, Layout, Outcome, StoredArray, decline, register};
 use cuprum::settings::{self, CompileMode};
 use cuprum::{
     DType, Device, DeviceKind, Error, NdArray, Result, Stream, count_nonzero, explain, flip, ones, with_accelerators, with_device,
@@ -91,10 +91,10 @@ pub static ABANDONED: AtomicUsize = AtomicUsize::new(0);
 struct ToyGraph(AtomicUsize);
 
 impl DeviceGraph for ToyGraph {
-    fn launch(&self, _: Stream) -> Result<()> {
+    fn launch_graph(&self, _: Stream) -> Result<()> {
         if self.0.fetch_add(1, Ordering::SeqCst) == 1 { Err(Error::value("graph", "worn out")) } else { Ok(()) }
     }
-    fn keeps_alive(&self, _: &dyn Buffer) -> bool {
+    fn keeps_buffer_alive(&self, _: &dyn Buffer) -> bool {
         false
     }
     fn node_count(&self) -> usize {
@@ -145,7 +145,7 @@ static SPRING: Accelerator = Accelerator {
     summary: "declines",
     probe: || Availability::Ready(String::new()),
     kernels: &[
-        Kernel::new(Family::Map, |_| decline!("never reached")).dtypes(DTypeSet::of(&[DType::I8])),
+        Kernel::new(Family::Map, |_| decline!("never reached")).only_dtypes(DTypeSet::of(&[DType::I8])),
         Kernel::new(Family::Map, |call| decline!("not wound up for {}", call.op.name())),
     ],
     base: None,
@@ -159,10 +159,10 @@ static KILN: Accelerator = Accelerator {
     name: "kiln",
     summary: "compiles",
     kernels: &[Kernel::new(Family::Scan, |call| match settings::compile_mode()? {
-        CompileMode::Background => Ok(Outcome::Declined(Reason::retryable("not baked yet"))),
+        CompileMode::Background => Ok(Outcome::Declined(DeclineReason::new_retryable("not baked yet"))),
         CompileMode::Wait => {
             std::thread::sleep(BAKING);
-            call.done_with_buffers([call.allocate_output(0)?])
+            call.outcome_from_buffers([call.allocate_output(0)?])
         }
     })],
     base: None,

@@ -3,7 +3,7 @@
 
 use std::sync::Once;
 
-use cuprum::core::ops::indexing::FUSED_TAKE;
+use cuprum::core::ops::take::FUSED_TAKE;
 use cuprum::core::{Accelerator, Availability, Call, Capability, Family, Kernel, Outcome, decline, register};
 use cuprum::{
     CallRecord, DType, Device, Error, NdArray, Result, explain, flip, full, linspace, with_accelerators, with_device, with_fusion,
@@ -11,8 +11,8 @@ use cuprum::{
 
 const KERNELS: &[Kernel] = &[
     Kernel::new(Family::Gather, |_| decline!("the host does this")),
-    Kernel::new(Family::Map, ones).capabilities(&[Capability::FusedTake]),
-    Kernel::new(Family::Reduce, ones).capabilities(&[Capability::FusedTake]),
+    Kernel::new(Family::Map, ones).with_capabilities(&[Capability::FusedTake]),
+    Kernel::new(Family::Reduce, ones).with_capabilities(&[Capability::FusedTake]),
 ];
 
 static READER: Accelerator = Accelerator {
@@ -32,7 +32,7 @@ fn ones(call: &Call) -> Result<Outcome> {
     }
     let ones = |n: usize| full(call.outputs[n].layout.shape(), 1, call.outputs[n].dtype)?.stored();
     let buffers: Vec<_> = (0..call.outputs.len()).map(|n| Ok(ones(n)?.buffer().clone())).collect::<Result<_>>()?;
-    call.done_with_buffers(buffers)
+    call.outcome_from_buffers(buffers)
 }
 
 /// Runs `f` on a table of 10 float64 and 6 int64 indices. Returns the family and expression of each call other than fills.

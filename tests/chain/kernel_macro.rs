@@ -611,7 +611,7 @@ fn program(op: Op, generic: DType) -> Program {
 #[test]
 fn cuda_compiles_every_body() {
     use cuprum::backend_cuda::codegen::{self, InputAccess};
-    use cuprum::backend_cuda::nvrtc::Request;
+    use cuprum::backend_cuda::nvrtc::CompileRequest;
     let Some(compiler) = cuprum::backend_cuda::testing::compiler() else { return };
     let mut requests = Vec::new();
     for op in cuprum::inventory::iter::<body::DeclaredOperation>().map(|declared| declared.0) {
@@ -637,7 +637,7 @@ fn cuda_compiles_every_body() {
     }
     assert!(requests.len() >= 16, "{}", requests.len());
     for (name, dtype, source) in parts::part("kernel_macro::cuda_compiles_every_body", requests) {
-        let made = compiler.compile(&Request { name, source: &source, ..Request::default() }, 90);
+        let made = compiler.compile(&CompileRequest { name, source: &source, ..CompileRequest::default() }, 90);
         let made = made.unwrap_or_else(|e| panic!("{name} of {dtype}: {e}"));
         assert_eq!(made.log, "", "{name} of {dtype}");
     }

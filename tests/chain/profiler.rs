@@ -100,7 +100,7 @@ fn child_traces_a_device() {
 /// Simulates the launch of a user-written kernel that returns twice `a`, or fails.
 fn launched(a: &NdArray, fails: bool) -> Result<f64> {
     let launch = KernelLaunch { kernel: "twice".into(), grid: [2, 1, 1], block: [128, 1, 1] };
-    let describe = || CallRecord::of_launch("ToyKernel", "toy", a.device(), launch, [(a.dtype(), a.shape())]);
+    let describe = || CallRecord::from_kernel_launch("ToyKernel", "toy", a.device(), launch, [(a.dtype(), a.shape())]);
     record_launch(Stream::current(a.device()), describe, || match fails {
         true => Err(Error::value("ToyKernel", "it broke")),
         false => Ok(2.0 * a.to_vec::<f64>()?[0]),

@@ -3,8 +3,8 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Once};
 
-use cuprum::core::buffer::HostBuffer;
 use cuprum::core::device::Buffer;
+use cuprum::core::host_buffer::HostBuffer;
 use cuprum::core::ops::scan::CUMPROD;
 use cuprum::core::program::StepKind;
 use cuprum::core::{Accelerator, Availability, Call, DTypeSet, Family, Kernel, Outcome, decline, register};
@@ -17,7 +17,7 @@ const fn ready() -> Availability {
 }
 
 const fn kernel(run: fn(&Call) -> Result<Outcome>) -> Kernel {
-    Kernel::new(Family::Scan, run).ops(&[CUMPROD]).dtypes(U16)
+    Kernel::new(Family::Scan, run).only_ops(&[CUMPROD]).only_dtypes(U16)
 }
 
 const BLANK: Accelerator = Accelerator { name: "", device: "cpu", rank: 0, summary: "", probe: || ready(), kernels: &[], base: None };
@@ -25,7 +25,7 @@ const BLANK: Accelerator = Accelerator { name: "", device: "cpu", rank: 0, summa
 /// Fills the output with the number of the accelerator.
 fn fill_with(call: &Call, number: u64) -> Result<Outcome> {
     let buffer: Arc<dyn Buffer> = Arc::new(HostBuffer::from_slice(&vec![number; call.outputs[0].layout.size()])?);
-    call.done_with_buffers([buffer])
+    call.outcome_from_buffers([buffer])
 }
 
 /// First by rank. Declines more than 8 elements.
@@ -126,8 +126,8 @@ pub static FILTERED: Accelerator = Accelerator {
     rank: -60,
     summary: "other dtypes, other operations",
     kernels: &[
-        kernel(|call| fill_with(call, 668)).dtypes(DTypeSet::of(&[DType::F64])),
-        kernel(|call| fill_with(call, 669)).ops(&[cuprum::core::ops::scan::CUMSUM]),
+        kernel(|call| fill_with(call, 668)).only_dtypes(DTypeSet::of(&[DType::F64])),
+        kernel(|call| fill_with(call, 669)).only_ops(&[cuprum::core::ops::scan::CUMSUM]),
     ],
     ..BLANK
 };

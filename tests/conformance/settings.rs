@@ -126,7 +126,7 @@ fn meshes(args: &Args) -> Result<Vec<Setting>, String> {
     let mut settings: Vec<Setting> = Vec::new();
     for choice in choices {
         let mesh = match choice {
-            MeshChoice::Ranks(ranks) => Mesh::devices(&rank_devices(args, ranks)?),
+            MeshChoice::Ranks(ranks) => Mesh::over_devices(&rank_devices(args, ranks)?),
             MeshChoice::Processes => Mesh::from_env(),
         };
         let device = mesh.map_err(|e| e.to_string())?.device();
@@ -157,7 +157,7 @@ fn require_accelerator(name: &str) -> Result<(), String> {
     if name.is_empty() || name == "auto" {
         return Ok(());
     }
-    let Some(accelerator) = registry::all().into_iter().find(|a| a.name == name) else {
+    let Some(accelerator) = registry::all_accelerators().into_iter().find(|a| a.name == name) else {
         return Err(format!("--accelerators: there is no accelerator `{name}`"));
     };
     match registry::availability(accelerator) {
@@ -175,7 +175,7 @@ fn orders(device: Device, args: &Args) -> Vec<Option<String>> {
     if std::env::var_os("CUPRUM_ACCELERATORS").is_some() {
         return vec![None];
     }
-    let ready: Vec<&str> = registry::all()
+    let ready: Vec<&str> = registry::all_accelerators()
         .into_iter()
         .filter(|a| a.base.is_none() && DeviceKind::intern(a.device).is_ok_and(|kind| kind == device.kind()))
         .filter(|a| matches!(registry::availability(a), Availability::Ready(_)))

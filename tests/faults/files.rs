@@ -3,7 +3,7 @@
 use std::io::ErrorKind;
 use std::path::Path;
 
-use cuprum::core::fault_injection::Point;
+use cuprum::core::fault_injection::FailurePoint;
 use cuprum::io::{self, ImageOptions, TextFormat, TextOptions};
 use cuprum::{DType, Error, NdArray, Result};
 
@@ -70,17 +70,17 @@ fn arrays(seed: i64) -> (NdArray, NdArray) {
     (a.eval().unwrap().clone(), b.eval().unwrap().clone())
 }
 
-fn is_io_or_memory(point: Point, error: &Error) -> bool {
+fn is_io_or_memory(point: FailurePoint, error: &Error) -> bool {
     match error {
         Error::Io { path, kind, message } => {
             let wanted = match point {
-                Point::FileOpen | Point::Rename => ErrorKind::PermissionDenied,
-                Point::FileWrite => ErrorKind::StorageFull,
+                FailurePoint::FileOpen | FailurePoint::Rename => ErrorKind::PermissionDenied,
+                FailurePoint::FileWrite => ErrorKind::StorageFull,
                 _ => ErrorKind::Other,
             };
             !path.is_empty() && !message.is_empty() && *kind == Some(wanted)
         }
-        Error::OutOfMemory { .. } => point == Point::HostMemory,
+        Error::OutOfMemory { .. } => point == FailurePoint::HostMemory,
         _ => false,
     }
 }
@@ -89,7 +89,7 @@ fn is_io_or_memory(point: Point, error: &Error) -> bool {
 fn a_failed_write_leaves_the_old_file_and_nothing_else() {
     let _exclusive = exclusive();
     for format in FORMATS {
-        for point in [Point::FileOpen, Point::FileWrite, Point::Rename, Point::HostMemory] {
+        for point in [FailurePoint::FileOpen, FailurePoint::FileWrite, FailurePoint::Rename, FailurePoint::HostMemory] {
             let folder = tempfile::tempdir().unwrap();
             let path = folder.path().join(format.file);
             let (old, new) = (arrays(5), arrays(70));
@@ -106,8 +106,8 @@ fn a_failed_write_leaves_the_old_file_and_nothing_else() {
                 }
                 Err(_) => assert!(contents(folder.path()) == before, "{context}: the old file changed, or files are left"),
             };
-            let count = fail_each(format.file, point, point == Point::HostMemory, program, |e| is_io_or_memory(point, e), check);
-            assert!(count > 0 || point == Point::HostMemory, "{}: no operation of kind {point:?}", format.file);
+            let count = fail_each(format.file, point, point == FailurePoint::HostMemory, program, |e| is_io_or_memory(point, e), check);
+            assert!(count > 0 || point == FailurePoint::HostMemory, "{}: no operation of kind {point:?}", format.file);
         }
     }
 }
@@ -117,7 +117,7 @@ fn a_failed_read_is_an_error_and_the_file_stays_readable() {
     let _exclusive = exclusive();
     for format in FORMATS {
         for (k, read) in format.read.iter().enumerate() {
-            for point in [Point::FileOpen, Point::FileRead, Point::HostMemory] {
+            for point in [FailurePoint::FileOpen, FailurePoint::FileRead, FailurePoint::HostMemory] {
                 let folder = tempfile::tempdir().unwrap();
                 let path = folder.path().join(format.file);
                 let (a, b) = arrays(9);
@@ -132,10 +132,10 @@ fn a_failed_read_is_an_error_and_the_file_stays_readable() {
                     }
                 };
                 // Mapping falls back to reading, and reading to smaller buffers.
-                let may_succeed = matches!(point, Point::HostMemory | Point::FileRead);
+                let may_succeed = matches!(point, FailurePoint::HostMemory | FailurePoint::FileRead);
                 let name = format!("{} by reader {k}", format.file);
                 let count = fail_each(&name, point, may_succeed, program, |e| is_io_or_memory(point, e), check);
-                assert!(count > 0 || point != Point::FileOpen, "{name}: no file is opened");
+                assert!(count > 0 || point != FailurePoint::FileOpen, "{name}: no file is opened");
             }
         }
     }

@@ -11,7 +11,7 @@ mod processes;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use cuprum::core::fault_injection::{Point, with_failure};
+use cuprum::core::fault_injection::{FailurePoint, with_failure};
 use cuprum::{Device, Error, Result};
 
 /// Maximum number of operations of one kind in a program. More would mean that a failure is retried without end.
@@ -34,7 +34,7 @@ fn used_bytes() -> usize {
 /// that `check` accepts. `check` also looks for leftovers.
 fn fail_each<R>(
     name: &str,
-    point: Point,
+    point: FailurePoint,
     may_succeed: bool,
     program: impl Fn() -> Result<R>,
     is_expected: impl Fn(&Error) -> bool,

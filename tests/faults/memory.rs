@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use cuprum::core::fault_injection::Point;
+use cuprum::core::fault_injection::FailurePoint;
 use cuprum::core::testing::{Tolerance, compare};
 use cuprum::expressions::Session;
 use cuprum::{Error, NdArray, Result, Value};
@@ -118,7 +118,7 @@ fn each_allocation_of_each_family_may_fail() {
         };
         // A kernel may work without a temporary buffer.
         let is_expected = |error: &Error| matches!(error, Error::OutOfMemory { .. });
-        let operations = fail_each(program, Point::HostMemory, true, || run(program), is_expected, check);
+        let operations = fail_each(program, FailurePoint::HostMemory, true, || run(program), is_expected, check);
         *counts.entry(family).or_insert(0) += operations;
     }
     println!("failed allocations by family: {counts:?}");

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Command;
 
 use cuprum::backend_cpu::with_threads;
-use cuprum::core::fault_injection::{CountingScope, Point, count_operations, with_failure, with_process_abort};
+use cuprum::core::fault_injection::{CountingScope, FailurePoint, count_operations, with_failure, with_process_abort};
 use cuprum::{Error, io};
 
 use crate::exclusive;
@@ -35,8 +35,8 @@ fn other_process() {
     let folder = std::env::current_dir().unwrap();
     let (name, argument) = task.split_once(':').unwrap();
     match name {
-        "abort-write" => with_process_abort(Point::FileWrite, argument.parse().unwrap(), || write(&folder, 2.0)).unwrap(),
-        "abort-rename" => with_process_abort(Point::Rename, argument.parse().unwrap(), || write(&folder, 2.0)).unwrap(),
+        "abort-write" => with_process_abort(FailurePoint::FileWrite, argument.parse().unwrap(), || write(&folder, 2.0)).unwrap(),
+        "abort-rename" => with_process_abort(FailurePoint::Rename, argument.parse().unwrap(), || write(&folder, 2.0)).unwrap(),
         "write-often" => {
             for _ in 0..200 {
                 write(&folder, argument.parse().unwrap()).unwrap();
@@ -60,7 +60,7 @@ fn a_process_that_ends_while_it_writes_leaves_the_old_file() {
     let _exclusive = exclusive();
     let folder = tempfile::tempdir().unwrap();
     write(folder.path(), 1.0).unwrap();
-    let (_, writes) = count_operations(CountingScope::Process, Point::FileWrite, || write(folder.path(), 1.0).unwrap());
+    let (_, writes) = count_operations(CountingScope::Process, FailurePoint::FileWrite, || write(folder.path(), 1.0).unwrap());
     assert!(writes > 3, "{writes} writes");
     for n in 0..writes {
         let status = start(&format!("abort-write:{n}"), folder.path()).output().unwrap().status;
@@ -98,9 +98,9 @@ fn threads_that_cannot_be_started_are_an_error() {
     let _exclusive = exclusive();
     // Each number of threads has a pool of its own, which is kept: 7 is used nowhere else in this process.
     let sum = || with_threads(7, || cuprum::ones([300, 300], cuprum::DType::F64).and_then(|a| a.sum(())?.item_as::<f64>()));
-    let (result, failed) = with_failure(Point::Thread, 0, sum);
+    let (result, failed) = with_failure(FailurePoint::Thread, 0, sum);
     assert!(failed && matches!(&result, Err(Error::Backend { accelerator: "cpu", .. })), "{result:?}");
     assert_eq!(sum().unwrap().unwrap(), 90_000.0);
-    let (result, failed) = with_failure(Point::Thread, 0, sum);
+    let (result, failed) = with_failure(FailurePoint::Thread, 0, sum);
     assert!(!failed && result.unwrap().unwrap() == 90_000.0, "the pool is kept");
 }

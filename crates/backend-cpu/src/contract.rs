@@ -4,11 +4,11 @@
 //! Operands whose strides do not form a matrix product are first packed into contiguous copies. If the strides of the output do not form a
 //! matrix product, the result is computed in a temporary and then copied to the output.
 
-mod exact;
 mod floats;
+mod integers;
+mod matrix_vector;
 mod product_batch;
-mod vector;
-mod windows;
+mod sliding_windows;
 
 use cuprum_core::array::Array;
 use cuprum_core::call;
@@ -18,14 +18,14 @@ use cuprum_cpu_base::threads;
 use cuprum_cpu_base::views::{Elements, ElementsMut, Output};
 use cuprum_cpu_elementwise::half;
 
-use self::exact::multiply_exactly;
 use self::floats::multiply_floats;
-use self::product_batch::{MatrixProduct, ProductBatch, check_bounds};
-use crate::copy::copy;
+use self::integers::multiply_integers;
+use self::product_batch::{MatrixProduct, ProductBatch, check_matrix_bounds};
+use crate::copy::copy_to_region;
 
 /// Maximum ratio of the size of an operand's buffer range to its number of elements, for a conversion of the whole range to float32.
 /// Operands with a larger range are first copied to C order.
-const MAX_CONVERTED_PER_ELEMENT: usize = 4;
+const MAX_CONVERTED_RANGE_RATIO: usize = 4;
 /// Number of elements that one task converts when a 16-bit float array is converted to float32.
 const CONVERSION_TASK_ELEMENTS: usize = 1 << 14;
 
@@ -38,15 +38,15 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
     let mut output = Output::allocate(call, 0)?;
     if half::is_half(call.outputs[0].dtype) {
         let (a, b) = (convert_half_to_float32(call, a)?, convert_half_to_float32(call, b)?);
-        let mut wide = Output::scratch(call, DType::F32, out.size())?;
+        let mut wide = Output::allocate_scratch(call, DType::F32, out.size())?;
         contract_into(call, plan, &a, &b, wide.elements_mut()?)?;
-        let wide = wide.elements_mut()?.typed::<f32>();
+        let wide = wide.elements_mut()?.typed_slice::<f32>();
         let parts = output.elements_mut()?.chunks(CONVERSION_TASK_ELEMENTS).zip(wide.chunks(CONVERSION_TASK_ELEMENTS));
-        threads::for_each(parts, out.size(), || (), |_, (part, values)| half::narrow(values, part));
+        threads::for_each(parts, out.size(), || (), |_, (part, values)| half::round_float32_to_half(values, part));
     } else {
         contract_into(call, plan, a, b, output.elements_mut()?)?;
     }
-    call.done_with_buffers([output.finish()])
+    call.outcome_from_buffers([output.into_buffer()])
 }
 
 /// Returns the 16-bit float `array` converted to float32. Keeps the strides, and converts the whole range of the buffer that the layout
@@ -58,22 +58,22 @@ fn convert_half_to_float32(call: &Call, array: &StoredArray) -> Result<StoredArr
     };
     let packed;
     let mut source = array;
-    if range(array).1 > array.size().saturating_mul(MAX_CONVERTED_PER_ELEMENT) {
+    if range(array).1 > array.size().saturating_mul(MAX_CONVERTED_RANGE_RATIO) {
         packed = copy_to_layout(call, array, &Layout::contiguous(array.shape())?)?;
         source = &packed;
     }
     let (start, len) = range(source);
-    let values = Elements::buffer(source)?.slice(start, len);
+    let values = Elements::from_whole_buffer(source)?.slice(start, len);
     let layout = source.layout().with_offset(source.layout().offset() - start);
-    let mut wide = Output::scratch(call, DType::F32, values.len())?;
+    let mut wide = Output::allocate_scratch(call, DType::F32, values.len())?;
     let parts = wide.elements_mut()?.chunks(CONVERSION_TASK_ELEMENTS).enumerate();
     threads::for_each(
         parts,
         values.len(),
         || (),
-        |_, (n, part)| half::widen(values.slice(n * CONVERSION_TASK_ELEMENTS, part.len()), part.typed()),
+        |_, (n, part)| half::widen_half_to_float32(values.slice(n * CONVERSION_TASK_ELEMENTS, part.len()), part.typed_slice()),
     );
-    StoredArray::new(DType::F32, layout, wide.finish())
+    StoredArray::new(DType::F32, layout, wide.into_buffer())
 }
 
 /// Contracts `a` and `b` into `c`, whose layout is the output layout of `call`. Operands whose strides do not form a matrix product are
@@ -82,24 +82,25 @@ fn convert_half_to_float32(call: &Call, array: &StoredArray) -> Result<StoredArr
 fn contract_into(call: &Call, plan: &ContractPlan, a: &StoredArray, b: &StoredArray, mut c: ElementsMut) -> Result<()> {
     let out = &call.outputs[0].layout;
     if let Some(gemm) = plan.as_gemm(a.layout(), b.layout(), out) {
-        if vector::multiply_vector(&gemm, a, b, out.offset(), c.reborrow())? {
+        if matrix_vector::multiply_matrix_vector(&gemm, a, b, out.offset(), c.reborrow())? {
             return Ok(());
         }
-        return multiply(&gemm, a, b, out.offset(), c);
+        return multiply_matrix_batch(&gemm, a, b, out.offset(), c);
     }
-    let pack =
-        |x: &StoredArray, is_b: bool| copy_to_layout(call, x, &Layout::contiguous_in_order(x.shape(), &plan.packed_operand_order(is_b))?);
+    let pack = |x: &StoredArray, is_b: bool| {
+        copy_to_layout(call, x, &Layout::contiguous_in_order(x.shape(), &plan.packed_operand_axis_order(is_b))?)
+    };
     let (a, b) = (pack(a, false)?, pack(b, true)?);
     if let Some(gemm) = plan.as_gemm(a.layout(), b.layout(), out) {
-        return multiply(&gemm, &a, &b, out.offset(), c);
+        return multiply_matrix_batch(&gemm, &a, &b, out.offset(), c);
     }
-    let packed = Layout::contiguous_in_order(out.shape(), &plan.packed_output_order())?;
+    let packed = Layout::contiguous_in_order(out.shape(), &plan.packed_output_axis_order())?;
     let Some(gemm) = plan.as_gemm(a.layout(), b.layout(), &packed) else {
         return Err(Error::backend("cpu", "contract", "packed operands do not make a matrix product"));
     };
-    let mut values = Output::scratch(call, c.dtype(), packed.size())?;
-    multiply(&gemm, &a, &b, 0, values.elements_mut()?)?;
-    copy(&StoredArray::new(c.dtype(), packed, values.finish())?, out, c)
+    let mut values = Output::allocate_scratch(call, c.dtype(), packed.size())?;
+    multiply_matrix_batch(&gemm, &a, &b, 0, values.elements_mut()?)?;
+    copy_to_region(&StoredArray::new(c.dtype(), packed, values.into_buffer())?, out, c)
 }
 
 /// Returns `x` in the memory layout `layout`, whose shape is the shape of `x`. Copies the elements unless `x` already has these strides.
@@ -107,29 +108,29 @@ fn copy_to_layout(call: &Call, x: &StoredArray, layout: &Layout) -> Result<Store
     if x.layout().strides() == layout.strides() {
         return Ok(x.clone());
     }
-    let mut values = Output::scratch(call, x.dtype(), layout.size())?;
-    copy(x, layout, values.elements_mut()?)?;
-    StoredArray::new(x.dtype(), layout.clone(), values.finish())
+    let mut values = Output::allocate_scratch(call, x.dtype(), layout.size())?;
+    copy_to_region(x, layout, values.elements_mut()?)?;
+    StoredArray::new(x.dtype(), layout.clone(), values.into_buffer())
 }
 
 /// Computes the batch `g` of matrix products of `a` and `b` into `c`, from element `c_offset` on.
-fn multiply(g: &Gemm, a: &StoredArray, b: &StoredArray, c_offset: usize, c: ElementsMut) -> Result<()> {
-    let (x, y) = (Elements::buffer(a)?, Elements::buffer(b)?);
+fn multiply_matrix_batch(g: &Gemm, a: &StoredArray, b: &StoredArray, c_offset: usize, c: ElementsMut) -> Result<()> {
+    let (x, y) = (Elements::from_whole_buffer(a)?, Elements::from_whole_buffer(b)?);
     let first = [a.layout().offset() as isize, b.layout().offset() as isize, c_offset as isize];
     let batch = ProductBatch { first, extents: &g.batch, strides: [&g.batch_strides[0], &g.batch_strides[1], &g.batch_strides[2]] };
     let one = MatrixProduct { m: g.m, n: g.n, k: g.k, a: g.a, b: g.b, c: g.c };
-    check_bounds(&one, &batch, [x.len(), y.len(), c.len()])?;
+    check_matrix_bounds(&one, &batch, [x.len(), y.len(), c.len()])?;
     match c.dtype() {
         DType::F32 => multiply_floats::<f32>(&one, &batch, x, y, c, 0.0, 1.0),
         DType::F64 => multiply_floats::<f64>(&one, &batch, x, y, c, 0.0, 1.0),
         DType::C64 => multiply_floats::<Complex<f32>>(&one, &batch, x, y, c, Complex::ZERO, Complex::ONE),
         DType::C128 => multiply_floats::<Complex<f64>>(&one, &batch, x, y, c, Complex::ZERO, Complex::ONE),
-        DType::Bool => multiply_exactly::<bool>(&one, &batch, x, y, c),
+        DType::Bool => multiply_integers::<bool>(&one, &batch, x, y, c),
         // Wrapping products of signed and unsigned integers have the same bits, so signed integers use the unsigned code.
-        DType::I8 | DType::U8 => multiply_exactly::<u8>(&one, &batch, x, y, c),
-        DType::I16 | DType::U16 => multiply_exactly::<u16>(&one, &batch, x, y, c),
-        DType::I32 | DType::U32 => multiply_exactly::<u32>(&one, &batch, x, y, c),
-        DType::I64 | DType::U64 => multiply_exactly::<u64>(&one, &batch, x, y, c),
+        DType::I8 | DType::U8 => multiply_integers::<u8>(&one, &batch, x, y, c),
+        DType::I16 | DType::U16 => multiply_integers::<u16>(&one, &batch, x, y, c),
+        DType::I32 | DType::U32 => multiply_integers::<u32>(&one, &batch, x, y, c),
+        DType::I64 | DType::U64 => multiply_integers::<u64>(&one, &batch, x, y, c),
         // The function `run` converts 16-bit floats to float32 beforehand, so this arm is unreachable.
         half @ (DType::F16 | DType::BF16) => return Err(Error::backend("cpu", "contract", format!("{half} reached a matrix product"))),
     }
@@ -140,7 +141,7 @@ fn multiply(g: &Gemm, a: &StoredArray, b: &StoredArray, c_offset: usize, c: Elem
 mod tests {
     use std::sync::Arc;
 
-    use cuprum_core::buffer::HostBuffer;
+    use cuprum_core::host_buffer::HostBuffer;
     use cuprum_core::ops::contract::DOT;
     use cuprum_core::{Device, Stream, f16};
 
@@ -155,7 +156,7 @@ mod tests {
         for (stride, offset, converted) in [(2, 10, 7), (-2, 500, 7), (0, 3, 1), (200, 1, 4), (1, 996, 4)] {
             let array = StoredArray::new(DType::F16, Layout::strided(&[4], &[stride], offset)?, buffer.clone())?;
             let wide = convert_half_to_float32(&call, &array)?;
-            let elements = Elements::buffer(&wide)?.typed::<f32>();
+            let elements = Elements::from_whole_buffer(&wide)?.typed_slice::<f32>();
             let at = |i: isize| elements[(wide.layout().offset() as isize + i * wide.layout().strides()[0]) as usize];
             assert_eq!(elements.len(), converted);
             assert_eq!([0, 1, 2, 3].map(at), [0, 1, 2, 3].map(|i| (offset as isize + i * stride) as f32));

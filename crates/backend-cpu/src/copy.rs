@@ -5,8 +5,8 @@ use cuprum_core::call;
 use cuprum_core::layout::{Dims, Layout, Strides};
 use cuprum_core::plan::elementwise::LoopPlan;
 use cuprum_core::{Call, Element, Outcome, Result, StoredArray, Work, decline};
-use cuprum_cpu_base::cache::MIN_STREAMED_BYTES;
-use cuprum_cpu_base::strided::{CopyGrid, copy_grid};
+use cuprum_cpu_base::cache_hints::MIN_NON_TEMPORAL_BYTES;
+use cuprum_cpu_base::strided::{StridedCopy2d, copy_strided_2d};
 use cuprum_cpu_base::threads;
 use cuprum_cpu_base::views::{Elements, ElementsMut, Output};
 use cuprum_cpu_base::with_bits;
@@ -16,9 +16,9 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
     let Work::Copy(call::Copy { regions }) = &call.work else { decline!("not a copy") };
     let mut output = Output::allocate(call, 0)?;
     for (input, region) in call.inputs.iter().zip(*regions) {
-        copy(input, region, output.elements_mut()?)?;
+        copy_to_region(input, region, output.elements_mut()?)?;
     }
-    call.done_with_buffers([output.finish()])
+    call.outcome_from_buffers([output.into_buffer()])
 }
 
 /// Extents and strides of the loops of a strided copy, outermost axis of the target first.
@@ -29,13 +29,13 @@ struct CopyLoops {
 }
 
 /// Copies all elements of `input` to the elements of `out` that `region` describes.
-pub(crate) fn copy(input: &StoredArray, region: &Layout, out: ElementsMut) -> Result<()> {
+pub(crate) fn copy_to_region(input: &StoredArray, region: &Layout, out: ElementsMut) -> Result<()> {
     let plan = LoopPlan::new(&[input.layout(), region]);
     let nest = CopyLoops { source: plan.strides[0].clone(), target: plan.strides[1].clone(), dims: plan.dims };
     if plan.size == 0 {
         return Ok(());
     }
-    let source = Elements::buffer(input)?;
+    let source = Elements::from_whole_buffer(input)?;
     let pieces = split_into_pieces(&nest, threads::threads_for_cost(plan.size) * 4);
     // The target range of a piece ends before the target range of the next piece begins, so each piece can get its own part of `out`.
     let mut rest = out;
@@ -50,12 +50,12 @@ pub(crate) fn copy(input: &StoredArray, region: &Layout, out: ElementsMut) -> Re
         tasks.push((piece, part));
     }
     let first = input.layout().offset() as isize;
-    let streamed = plan.size.saturating_mul(source.dtype().itemsize()) >= MIN_STREAMED_BYTES;
+    let streamed = plan.size.saturating_mul(source.dtype().itemsize()) >= MIN_NON_TEMPORAL_BYTES;
     threads::for_each(
         tasks.into_iter(),
         plan.size,
         || (),
-        |_, (piece, part)| with_bits!(source.dtype(), T => copy_piece(source.typed::<T>(), first + piece.source, part.typed::<T>(), &piece.nest, streamed)),
+        |_, (piece, part)| with_bits!(source.dtype(), T => copy_piece(source.typed_slice::<T>(), first + piece.source, part.typed_slice::<T>(), &piece.nest, streamed)),
     );
     Ok(())
 }
@@ -110,7 +110,7 @@ fn split_into_pieces(nest: &CopyLoops, wanted: usize) -> Vec<CopyPiece> {
 }
 
 /// Copies the elements of one [`CopyPiece`] with the loops `nest`, from index `from` of `source` to the start of `target`. The axes with
-/// the least target stride and with the least source stride form a [`CopyGrid`]. Loops run over the other axes. `streamed` permits
+/// the least target stride and with the least source stride form a [`StridedCopy2d`]. Loops run over the other axes. `streamed` permits
 /// non-temporal stores.
 fn copy_piece<T: Element>(source: &[T], from: isize, target: &mut [T], nest: &CopyLoops, streamed: bool) {
     let ndim = nest.dims.len();
@@ -121,7 +121,7 @@ fn copy_piece<T: Element>(source: &[T], from: isize, target: &mut [T], nest: &Co
     let rows = (0..columns).min_by_key(|&axis| (nest.source[axis].unsigned_abs(), std::cmp::Reverse(axis)));
     let axis = |axis: Option<usize>| axis.map_or((1, 0, 0), |a| (nest.dims[a], nest.source[a], nest.target[a]));
     let ((height, row_source, row_target), (width, column_source, column_target)) = (axis(rows), axis(Some(columns)));
-    let grid = CopyGrid { height, width, source: [row_source, column_source], target: [row_target, column_target], streamed };
+    let grid = StridedCopy2d { height, width, source: [row_source, column_source], target: [row_target, column_target], streamed };
     let others: Dims = (0..columns).filter(|a| Some(*a) != rows).collect();
     let count: usize = others.iter().map(|&a| nest.dims[a]).product();
     for n in 0..count {
@@ -132,6 +132,6 @@ fn copy_piece<T: Element>(source: &[T], from: isize, target: &mut [T], nest: &Co
             s += i * nest.source[a];
             t += i * nest.target[a];
         }
-        copy_grid(source, s, target, t, &grid);
+        copy_strided_2d(source, s, target, t, &grid);
     }
 }

@@ -7,7 +7,7 @@
 use cuprum_core::{Call, Outcome, Result, decline};
 
 #[cfg(feature = "fft")]
-pub(crate) use with_transforms::run;
+pub(crate) use fft_enabled::run;
 
 /// Declines every call, because this build lacks the feature `fft`.
 #[cfg(not(feature = "fft"))]
@@ -16,16 +16,16 @@ pub(crate) fn run(_call: &Call) -> Result<Outcome> {
 }
 
 #[cfg(feature = "fft")]
-mod with_transforms {
+mod fft_enabled {
     use cuprum_core::call::{Fft, FftKind};
     use cuprum_core::layout::{Dims, Layout};
-    use cuprum_core::{Array, Call, Outcome, Program, Reason, Result, StoredArray, Work, decline};
+    use cuprum_core::{Array, Call, DeclineReason, Outcome, Program, Result, StoredArray, Work, decline};
     use cuprum_cpu_base::threads;
     use cuprum_cpu_base::views::{ElementsMut, Output};
-    use cuprum_cpu_fft::{first_axis, transform};
+    use cuprum_cpu_fft::{first_transformed_axis, transform};
 
-    use crate::copy::copy;
-    use crate::tile::{CompiledProgram, Evaluator, LoopNest, ResultDestination};
+    use crate::copy::copy_to_region;
+    use crate::program_evaluation::{CompiledProgram, Evaluator, LoopNest, ResultDestination};
 
     /// Minimum number of values per task.
     const MIN_TASK_VALUES: usize = 1 << 13;
@@ -38,30 +38,30 @@ mod with_transforms {
         let full = padded_shape(fft);
         let is_padded = full[..] != *fft.shape;
         if !is_identity && !is_padded && fft.kind == FftKind::Complex && fft.program.output_dtype(0).is_complex() {
-            if let Err(reason) = evaluate(fft.program, fft.shape, call.inputs, output.elements_mut()?)? {
+            if let Err(reason) = evaluate_program(fft.program, fft.shape, call.inputs, output.elements_mut()?)? {
                 return Ok(Outcome::Declined(reason));
             }
             transform(call, fft, None, output.elements_mut()?)?;
-            return call.done_with_buffers([output.finish()]);
+            return call.outcome_from_buffers([output.into_buffer()]);
         }
         let mut values = match call.inputs {
             [only] if is_identity => only.clone(),
             inputs => {
                 let dtype = fft.program.output_dtype(0);
                 let layout = Layout::contiguous(fft.shape)?;
-                let mut memory = Output::scratch(call, dtype, layout.size())?;
-                if let Err(reason) = evaluate(fft.program, fft.shape, inputs, memory.elements_mut()?)? {
+                let mut memory = Output::allocate_scratch(call, dtype, layout.size())?;
+                if let Err(reason) = evaluate_program(fft.program, fft.shape, inputs, memory.elements_mut()?)? {
                     return Ok(Outcome::Declined(reason));
                 }
-                StoredArray::new(dtype, layout, memory.finish())?
+                StoredArray::new(dtype, layout, memory.into_buffer())?
             }
         };
-        let is_padded_elsewhere = (0..full.len()).any(|axis| full[axis] != fft.shape[axis] && Some(axis) != first_axis(fft));
+        let is_padded_elsewhere = (0..full.len()).any(|axis| full[axis] != fft.shape[axis] && Some(axis) != first_transformed_axis(fft));
         if is_padded_elsewhere {
-            values = pad(call, &values, &full)?;
+            values = pad_with_zeros(call, &values, &full)?;
         }
         transform(call, fft, Some(&values), output.elements_mut()?)?;
-        call.done_with_buffers([output.finish()])
+        call.outcome_from_buffers([output.into_buffer()])
     }
 
     /// Returns the extents of the values after zero padding to the lengths of the transform.
@@ -72,18 +72,23 @@ mod with_transforms {
     }
 
     /// Returns a copy of `values`, padded with zeros at the end of each axis to the extents `shape`.
-    fn pad(call: &Call, values: &StoredArray, shape: &[usize]) -> Result<StoredArray> {
+    fn pad_with_zeros(call: &Call, values: &StoredArray, shape: &[usize]) -> Result<StoredArray> {
         let layout = Layout::contiguous(shape)?;
         let region = Layout::strided(values.layout().shape(), layout.strides(), 0)?;
-        let mut memory = Output::scratch(call, values.dtype(), layout.size())?;
-        cuprum_cpu_base::with_bits!(values.dtype(), T => memory.elements_mut()?.typed::<T>().fill(T::default()));
-        copy(values, &region, memory.elements_mut()?)?;
-        StoredArray::new(values.dtype(), layout, memory.finish())
+        let mut memory = Output::allocate_scratch(call, values.dtype(), layout.size())?;
+        cuprum_cpu_base::with_bits!(values.dtype(), T => memory.elements_mut()?.typed_slice::<T>().fill(T::default()));
+        copy_to_region(values, &region, memory.elements_mut()?)?;
+        StoredArray::new(values.dtype(), layout, memory.into_buffer())
     }
 
     /// Computes the values of `program` over `shape` into `out`, in C order. The inner error is the reason to decline the call: `program`
     /// has an operation without a CPU kernel.
-    fn evaluate(program: &Program, shape: &[usize], inputs: &[StoredArray], out: ElementsMut) -> Result<std::result::Result<(), Reason>> {
+    fn evaluate_program(
+        program: &Program,
+        shape: &[usize],
+        inputs: &[StoredArray],
+        out: ElementsMut,
+    ) -> Result<std::result::Result<(), DeclineReason>> {
         let nest = LoopNest::new(shape, inputs, |k| inputs[k].layout().strides().into())?;
         let compiled = match CompiledProgram::new(program, nest, ResultDestination::Written) {
             Ok(compiled) => compiled,

@@ -3,7 +3,7 @@
 use cuprum_core::rounding::{to_bf16, to_f16};
 use cuprum_core::{Call, Complex, DType, Element, Fill, Kind, Outcome, Result, Scalar, Work, bf16, decline, f16, with_dtype};
 use cuprum_cpu_base::threads;
-use cuprum_cpu_base::views::{ElementsMut, Output, scalar_bits};
+use cuprum_cpu_base::views::{ElementsMut, Output, convert_scalar_to_bits};
 use cuprum_cpu_base::with_bits;
 use cuprum_cpu_elementwise::loops::splat;
 
@@ -16,8 +16,8 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
     let dtype = call.outputs[0].dtype;
     let is_zero = |s: Scalar| s.to_bytes(dtype) == [0; 16];
     let mut output = match fill {
-        Fill::Undefined => Output::zeroed(call, 0)?,
-        Fill::Constant(value) if is_zero(*value) => Output::zeroed(call, 0)?,
+        Fill::Undefined => Output::allocate_zeroed(call, 0)?,
+        Fill::Constant(value) if is_zero(*value) => Output::allocate_zeroed(call, 0)?,
         _ => Output::allocate(call, 0)?,
     };
     let elements = output.elements_mut()?;
@@ -32,7 +32,7 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
             eye(elements, columns, k);
         }
     }
-    call.done_with_buffers([output.finish()])
+    call.outcome_from_buffers([output.into_buffer()])
 }
 
 /// Calls `body` on several threads for chunks of `elements`, with the index of the chunk's first element.
@@ -72,7 +72,7 @@ fn arange(elements: ElementsMut, start: Scalar, step: Scalar) {
             for_each_chunk(elements, |first, run| {
                 let at = |i: usize| Scalar::Int(start.wrapping_add(step.wrapping_mul((first + i) as i128)));
                 with_bits!(dtype, T => {
-                    run.typed::<T>().iter_mut().enumerate().for_each(|(i, v)| *v = scalar_bits(at(i), dtype))
+                    run.typed_slice::<T>().iter_mut().enumerate().for_each(|(i, v)| *v = convert_scalar_to_bits(at(i), dtype))
                 });
             });
         }
@@ -94,7 +94,7 @@ fn arange(elements: ElementsMut, start: Scalar, step: Scalar) {
 }
 
 fn fill_complex_sequence(run: ElementsMut, at: impl Fn(usize) -> Complex<f64>) {
-    with_dtype!(run.dtype(), T => run.typed::<T>().iter_mut().enumerate().for_each(|(i, v)| *v = T::from_complex128(at(i))));
+    with_dtype!(run.dtype(), T => run.typed_slice::<T>().iter_mut().enumerate().for_each(|(i, v)| *v = T::from_complex128(at(i))));
 }
 
 fn linspace(elements: ElementsMut, start: Scalar, stop: Scalar, step: Scalar, count: usize, endpoint: bool) {
@@ -111,9 +111,9 @@ fn eye(elements: ElementsMut, columns: usize, k: i64) {
     for_each_chunk(elements, |first, run| {
         let dtype = run.dtype();
         with_bits!(dtype, T => {
-            let values = run.typed::<T>();
+            let values = run.typed_slice::<T>();
             values.fill(T::default());
-            let one: T = scalar_bits(Scalar::Int(1), dtype);
+            let one: T = convert_scalar_to_bits(Scalar::Int(1), dtype);
             // If the diagonal element of a row is in this chunk, sets it to 1.
             for row in first / columns..(first + values.len()).div_ceil(columns) {
                 let column = row as i128 + k as i128;

@@ -2,13 +2,13 @@
 //! the first invalid index.
 
 use cuprum_core::call;
-use cuprum_cpu_base::cache::prefetch_line;
+use cuprum_cpu_base::cache_hints::prefetch_cache_line;
 use cuprum_cpu_base::threads;
 use cuprum_cpu_base::views::{Elements, ElementsMut, HostVec, Output, add_op_to_error};
 use cuprum_cpu_base::with_bits;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use cuprum_core::buffer::element_offsets;
+use cuprum_core::host_buffer::element_offsets;
 use cuprum_core::{Call, DType, Element, Error, Layout, Outcome, Result, Work, decline};
 use smallvec::SmallVec;
 
@@ -31,7 +31,7 @@ struct GatherAxis {
 
 impl GatherAxis {
     /// Returns whether `index` is within the axis. Negative indices count from the end.
-    fn contains(self, index: i64) -> bool {
+    fn contains_index(self, index: i64) -> bool {
         let extent = self.extent as i64;
         (-extent..extent).contains(&index)
     }
@@ -49,7 +49,7 @@ impl Index for i32 {}
 impl Index for i64 {}
 
 /// The elements that one index copies: all elements along the source axes after the indexed axis.
-enum InnerOffsets<'a> {
+enum ElementsPerIndex<'a> {
     /// The given number of contiguous elements.
     Run(usize),
     /// Elements at the given offsets from the first of the elements.
@@ -60,7 +60,7 @@ enum InnerOffsets<'a> {
 struct OuterAxes(SmallVec<[(usize, isize); 4]>);
 
 impl OuterAxes {
-    fn new(shape: &[usize], strides: &[isize]) -> OuterAxes {
+    fn from_shape_and_strides(shape: &[usize], strides: &[isize]) -> OuterAxes {
         let mut axes = SmallVec::<[(usize, isize); 4]>::new();
         for (&extent, &stride) in shape.iter().zip(strides).filter(|(n, _)| **n != 1) {
             match axes.last_mut() {
@@ -73,7 +73,7 @@ impl OuterAxes {
 
     /// Returns the offset of the element with C-order index `n` over these axes.
     #[inline]
-    fn offset(&self, mut n: usize) -> isize {
+    fn element_offset(&self, mut n: usize) -> isize {
         let Some((&(_, first), rest)) = self.0.split_first() else { return 0 };
         let mut offset = 0;
         for &(extent, stride) in rest.iter().rev() {
@@ -90,33 +90,33 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
         decline!("not a take of an array by indices")
     };
     let layout = source.layout();
-    let indices = Elements::contiguous(indices)?;
+    let indices = Elements::from_contiguous_array(indices)?;
     // Returns the source's shape and strides for a range of axes.
     let part = |axes: std::ops::Range<usize>| (&layout.shape()[axes.clone()], &layout.strides()[axes]);
     let ((shape, strides), (inner_shape, inner_strides)) = (part(0..*axis), part(*axis + 1..layout.ndim()));
-    let outer = OuterAxes::new(shape, strides);
+    let outer = OuterAxes::from_shape_and_strides(shape, strides);
     let inner_layout = Layout::strided(inner_shape, inner_strides, 0)?;
     let mut inner_offsets;
     let inner = match inner_layout.is_c_contiguous() {
-        true => InnerOffsets::Run(inner_layout.size()),
+        true => ElementsPerIndex::Run(inner_layout.size()),
         false => {
-            inner_offsets = HostVec::<isize>::new(inner_layout.size()).map_err(|e| add_op_to_error(call, e))?;
-            inner_offsets.records().iter_mut().zip(element_offsets(&inner_layout)).for_each(|(to, offset)| *to = offset);
-            InnerOffsets::Offsets(inner_offsets.records())
+            inner_offsets = HostVec::<isize>::allocate(inner_layout.size()).map_err(|e| add_op_to_error(call, e))?;
+            inner_offsets.as_mut_slice().iter_mut().zip(element_offsets(&inner_layout)).for_each(|(to, offset)| *to = offset);
+            ElementsPerIndex::Offsets(inner_offsets.as_mut_slice())
         }
     };
     let axis_range = GatherAxis { start: layout.offset() as isize, stride: layout.strides()[*axis], extent: layout.shape()[*axis] };
 
     let mut output = Output::allocate(call, 0)?;
     let elements = output.elements_mut()?;
-    let buffer = Elements::buffer(source)?;
+    let buffer = Elements::from_whole_buffer(source)?;
     let outside = match indices.dtype() {
-        DType::I32 => gather::<i32>(buffer, axis_range, &outer, &inner, indices.typed(), elements),
-        _ => gather::<i64>(buffer, axis_range, &outer, &inner, indices.typed(), elements),
+        DType::I32 => gather::<i32>(buffer, axis_range, &outer, &inner, indices.typed_slice(), elements),
+        _ => gather::<i64>(buffer, axis_range, &outer, &inner, indices.typed_slice(), elements),
     };
     match outside {
         Some(index) => Err(Error::Index { op: call.op.name(), index, axis: *axis, size: axis_range.extent }),
-        None => call.done_with_buffers([output.finish()]),
+        None => call.outcome_from_buffers([output.into_buffer()]),
     }
 }
 
@@ -125,15 +125,15 @@ fn gather<I: Index>(
     source: Elements,
     axis_range: GatherAxis,
     outer: &OuterAxes,
-    inner: &InnerOffsets,
+    inner: &ElementsPerIndex,
     indices: &[I],
     out: ElementsMut,
 ) -> Option<i64> {
     let good = with_bits!(source.dtype(), T => match inner {
-        InnerOffsets::Run(1) if outer.0.is_empty() => gather_elements(source.typed::<T>(), axis_range, indices, out),
-        _ => gather_rows(source.typed::<T>(), axis_range, outer, inner, indices, out),
+        ElementsPerIndex::Run(1) if outer.0.is_empty() => gather_elements(source.typed_slice::<T>(), axis_range, indices, out),
+        _ => gather_rows(source.typed_slice::<T>(), axis_range, outer, inner, indices, out),
     });
-    if good { None } else { indices.iter().map(|&i| i.into()).find(|&i| !axis_range.contains(i)) }
+    if good { None } else { indices.iter().map(|&i| i.into()).find(|&i| !axis_range.contains_index(i)) }
 }
 
 /// Gathers one element per index. Returns whether all indices are valid.
@@ -145,17 +145,17 @@ fn gather_elements<T: Element, I: Index>(values: &[T], axis: GatherAxis, indices
         indices.len().saturating_mul(COST_PER_INDEX),
         || (),
         |_, (run, indices)| {
-            if !indices.iter().fold(true, |good, &i| good & axis.contains(i.into())) {
+            if !indices.iter().fold(true, |good, &i| good & axis.contains_index(i.into())) {
                 good.store(false, Ordering::Relaxed);
                 return;
             }
             if size_of_val(values) <= MAX_CACHED_BYTES {
-                run.typed::<T>().iter_mut().zip(indices).for_each(|(out, &i)| *out = values[axis.at(i.into()) as usize]);
+                run.typed_slice::<T>().iter_mut().zip(indices).for_each(|(out, &i)| *out = values[axis.at(i.into()) as usize]);
                 return;
             }
-            for (n, (out, &i)) in run.typed::<T>().iter_mut().zip(indices).enumerate() {
+            for (n, (out, &i)) in run.typed_slice::<T>().iter_mut().zip(indices).enumerate() {
                 if let Some(&later) = indices.get(n + PREFETCH_DISTANCE) {
-                    prefetch_line(values.as_ptr().wrapping_offset(axis.at(later.into())));
+                    prefetch_cache_line(values.as_ptr().wrapping_offset(axis.at(later.into())));
                 }
                 *out = values[axis.at(i.into()) as usize];
             }
@@ -170,16 +170,16 @@ fn gather_rows<T: Element, I: Index>(
     values: &[T],
     axis: GatherAxis,
     outer: &OuterAxes,
-    inner: &InnerOffsets,
+    inner: &ElementsPerIndex,
     indices: &[I],
     out: ElementsMut,
 ) -> bool {
-    if !indices.iter().fold(true, |good, &i| good & axis.contains(i.into())) {
+    if !indices.iter().fold(true, |good, &i| good & axis.contains_index(i.into())) {
         return false;
     }
     let (len, cost) = match inner {
-        InnerOffsets::Run(len) => (*len, out.len()),
-        InnerOffsets::Offsets(offsets) => (offsets.len(), out.len().saturating_mul(COST_PER_INDEX)),
+        ElementsPerIndex::Run(len) => (*len, out.len()),
+        ElementsPerIndex::Offsets(offsets) => (offsets.len(), out.len().saturating_mul(COST_PER_INDEX)),
     };
     let rows_per_task = (TASK_ELEMENTS / len).max(1);
     let tasks = out.chunks(rows_per_task * len).enumerate();
@@ -189,17 +189,17 @@ fn gather_rows<T: Element, I: Index>(
         || (),
         |_, (task, run)| {
             let (mut point, mut n) = (task * rows_per_task / indices.len(), task * rows_per_task % indices.len());
-            let mut start = outer.offset(point);
-            for out in run.typed::<T>().chunks_exact_mut(len) {
+            let mut start = outer.element_offset(point);
+            for out in run.typed_slice::<T>().chunks_exact_mut(len) {
                 if n == indices.len() {
                     (point, n) = (point + 1, 0);
-                    start = outer.offset(point);
+                    start = outer.element_offset(point);
                 }
                 let from = start + axis.at(indices[n].into());
                 n += 1;
                 match inner {
-                    InnerOffsets::Run(_) => out.copy_from_slice(&values[from as usize..from as usize + out.len()]),
-                    InnerOffsets::Offsets(offsets) => {
+                    ElementsPerIndex::Run(_) => out.copy_from_slice(&values[from as usize..from as usize + out.len()]),
+                    ElementsPerIndex::Offsets(offsets) => {
                         out.iter_mut().zip(*offsets).for_each(|(out, &offset)| *out = values[(from + offset) as usize])
                     }
                 }

@@ -4,26 +4,26 @@
 //! weights are split at indices that depend only on sizes and merged in order, so they do not depend on the number of threads.
 
 use cuprum_core::call;
-use cuprum_cpu_base::simd::{Loop, dispatch};
+use cuprum_cpu_base::simd::{SimdLoop, dispatch};
 use cuprum_cpu_base::threads;
 use cuprum_cpu_base::views::{Elements, HostVec, Output};
-use cuprum_cpu_sort::search;
+use cuprum_cpu_sort::sorted_search;
 use std::ops::{Add, Mul, Sub};
 
 use cuprum_core::{Binning, Call, DType, Element, Outcome, Result, Work, decline};
 
-use crate::tile::{CompiledProgram, Evaluator, LoopNest, MAX_TILE, ResultDestination};
+use crate::program_evaluation::{CompiledProgram, Evaluator, LoopNest, MAX_TILE_LEN, ResultDestination};
 
 /// Minimum number of values per task.
 const MIN_TASK_VALUES: usize = 1 << 16;
 /// Minimum ratio of the values of a task to the number of bins. With fewer values, merging the task's counters would take longer than
 /// counting.
-const MIN_VALUES_PER_BIN: usize = 4;
+const MIN_TASK_VALUES_PER_BIN: usize = 4;
 /// Maximum number of bins for which a single task counts in counters of its own. With more bins, a single task counts directly into the
 /// result.
 const MAX_BINS_FOR_TASK_COUNTERS: usize = 1 << 12;
 /// Maximum number of tasks of a sum of weights.
-const MAX_SUM_TASKS: usize = 64;
+const MAX_WEIGHT_SUM_TASKS: usize = 64;
 /// Number of counters per bin. Several counters shorten the dependency chain between increments.
 const COUNTERS_PER_BIN: usize = 4;
 /// Approximate cost of counting one value, in elementary operations.
@@ -33,7 +33,7 @@ const COST_PER_VALUE: usize = 4;
 pub(crate) fn run(call: &Call) -> Result<Outcome> {
     let Work::Histogram(call::Histogram { program, binning }) = &call.work else { decline!("not a histogram") };
     let (values, last) = call.program_inputs();
-    let last = last.map(Elements::contiguous).transpose()?;
+    let last = last.map(Elements::from_contiguous_array).transpose()?;
     let size = values.first().map_or(1, |v| v.layout().size());
     let nest = LoopNest::new(&[size], values, |k| values[k].layout().strides().into())?;
     let compiled = match CompiledProgram::new(program, nest, ResultDestination::Read) {
@@ -44,16 +44,16 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
     let mut output = Output::allocate(call, 0)?;
     let out = output.elements_mut()?;
     match (binning, last) {
-        (Binning::Number { weighted: false }, None) => count_values(&compiled, size, IdentityBins(bins), out.typed())?,
-        (Binning::Number { weighted: true }, Some(weights)) => sum_weights(&compiled, weights.typed(), out.typed())?,
+        (Binning::Number { weighted: false }, None) => count_values_per_bin(&compiled, size, IdentityBinRule(bins), out.typed_slice())?,
+        (Binning::Number { weighted: true }, Some(weights)) => sum_weights_per_bin(&compiled, weights.typed_slice(), out.typed_slice())?,
         (Binning::Edges { even }, Some(edges)) => match edges.dtype() {
-            DType::F32 => count_between_edges::<f32>(&compiled, size, edges.typed(), *even, out.typed())?,
-            DType::F64 => count_between_edges::<f64>(&compiled, size, edges.typed(), *even, out.typed())?,
+            DType::F32 => count_between_edges::<f32>(&compiled, size, edges.typed_slice(), *even, out.typed_slice())?,
+            DType::F64 => count_between_edges::<f64>(&compiled, size, edges.typed_slice(), *even, out.typed_slice())?,
             _ => decline!("edges that are neither float32 nor float64"),
         },
         _ => decline!("bins without edges or weights"),
     }
-    call.done_with_buffers([output.finish()])
+    call.outcome_from_buffers([output.into_buffer()])
 }
 
 /// A rule that maps each value to the number of its bin.
@@ -65,9 +65,9 @@ trait BinRule: Sync {
 }
 
 /// The rule for values that are bin numbers themselves. Holds the number of bins.
-struct IdentityBins(usize);
+struct IdentityBinRule(usize);
 
-impl BinRule for IdentityBins {
+impl BinRule for IdentityBinRule {
     type Value = i64;
     fn find_bins(&self, values: &[i64], bins: &mut [i64]) {
         let outside = self.0 as u64;
@@ -76,21 +76,21 @@ impl BinRule for IdentityBins {
 }
 
 /// Writes to `out` the number of values in each bin.
-fn count_values<B: BinRule>(compiled: &CompiledProgram, size: usize, bins: B, out: &mut [i64]) -> Result<()> {
+fn count_values_per_bin<B: BinRule>(compiled: &CompiledProgram, size: usize, bins: B, out: &mut [i64]) -> Result<()> {
     let cost = size.saturating_mul(compiled.cost_per_element() + COST_PER_VALUE);
     // The counters have 32 bits, which limits the values per task.
     let chunk = size
         .div_ceil(threads::threads_for_cost(cost))
         .max(MIN_TASK_VALUES)
-        .max(MIN_VALUES_PER_BIN.saturating_mul(out.len()))
+        .max(MIN_TASK_VALUES_PER_BIN.saturating_mul(out.len()))
         .min(u32::MAX as usize);
     let tile = compiled.tile_len();
     out.fill(0);
     if size <= chunk && out.len() > MAX_BINS_FOR_TASK_COUNTERS {
-        let (mut evaluator, mut found) = (Evaluator::new(compiled), [0; MAX_TILE]);
+        let (mut evaluator, mut found) = (Evaluator::new(compiled), [0; MAX_TILE_LEN]);
         for start in (0..size).step_by(tile) {
             let found = &mut found[..tile.min(size - start)];
-            bins.find_bins(evaluator.evaluate(start, found.len()).typed(), found);
+            bins.find_bins(evaluator.evaluate(start, found.len()).typed_slice(), found);
             found.iter().for_each(|&bin| out.get_mut(bin as usize).into_iter().for_each(|count| *count += 1));
         }
         return Ok(());
@@ -101,13 +101,13 @@ fn count_values<B: BinRule>(compiled: &CompiledProgram, size: usize, bins: B, ou
         || Evaluator::new(compiled),
         |evaluator, start| {
             let end = size.min(start + chunk.next_multiple_of(tile));
-            let mut counters = HostVec::<[u32; COUNTERS_PER_BIN]>::new(out.len() + 1)?;
-            let counts = counters.records();
+            let mut counters = HostVec::<[u32; COUNTERS_PER_BIN]>::allocate(out.len() + 1)?;
+            let counts = counters.as_mut_slice();
             counts.fill([0; COUNTERS_PER_BIN]);
-            let mut found = [0; MAX_TILE];
+            let mut found = [0; MAX_TILE_LEN];
             for start in (start..end).step_by(tile) {
                 let found = &mut found[..tile.min(end - start)];
-                bins.find_bins(evaluator.evaluate(start, found.len()).typed(), found);
+                bins.find_bins(evaluator.evaluate(start, found.len()).typed_slice(), found);
                 let mut add = |bin: i64, set: usize| {
                     if let Some(count) = counts.get_mut(bin as usize) {
                         count[set] += 1;
@@ -121,19 +121,19 @@ fn count_values<B: BinRule>(compiled: &CompiledProgram, size: usize, bins: B, ou
         },
     )?;
     for counts in counts {
-        out.iter_mut().zip(counts?.records()).for_each(|(out, sets)| *out += sets.iter().map(|&n| n as i64).sum::<i64>());
+        out.iter_mut().zip(counts?.as_mut_slice()).for_each(|(out, sets)| *out += sets.iter().map(|&n| n as i64).sum::<i64>());
     }
     Ok(())
 }
 
 /// Writes to `out` the sum of the weights in each bin. The values of the program `compiled` are bin numbers.
-fn sum_weights(compiled: &CompiledProgram, weights: &[f64], out: &mut [f64]) -> Result<()> {
+fn sum_weights_per_bin(compiled: &CompiledProgram, weights: &[f64], out: &mut [f64]) -> Result<()> {
     let size = weights.len();
     let tile = compiled.tile_len();
-    let chunk = MIN_TASK_VALUES.max(MIN_VALUES_PER_BIN.saturating_mul(out.len())).max(size.div_ceil(MAX_SUM_TASKS));
+    let chunk = MIN_TASK_VALUES.max(MIN_TASK_VALUES_PER_BIN.saturating_mul(out.len())).max(size.div_ceil(MAX_WEIGHT_SUM_TASKS));
     out.fill(0.0);
     if size <= chunk && out.len() > MAX_BINS_FOR_TASK_COUNTERS {
-        add_weights(&mut Evaluator::new(compiled), tile, 0, weights, out);
+        add_weights_to_bins(&mut Evaluator::new(compiled), tile, 0, weights, out);
         return Ok(());
     }
     let chunk = chunk.next_multiple_of(tile);
@@ -142,23 +142,23 @@ fn sum_weights(compiled: &CompiledProgram, weights: &[f64], out: &mut [f64]) -> 
         size.saturating_mul(compiled.cost_per_element() + COST_PER_VALUE),
         || Evaluator::new(compiled),
         |evaluator, start| {
-            let mut sums = HostVec::<f64>::new(out.len())?;
-            sums.records().fill(0.0);
-            add_weights(evaluator, tile, start, &weights[start..size.min(start + chunk)], sums.records());
+            let mut sums = HostVec::<f64>::allocate(out.len())?;
+            sums.as_mut_slice().fill(0.0);
+            add_weights_to_bins(evaluator, tile, start, &weights[start..size.min(start + chunk)], sums.as_mut_slice());
             Ok(sums)
         },
     )?;
     for sums in sums {
-        out.iter_mut().zip(sums?.records()).for_each(|(out, sum)| *out += *sum);
+        out.iter_mut().zip(sums?.as_mut_slice()).for_each(|(out, sum)| *out += *sum);
     }
     Ok(())
 }
 
 /// For each weight, finds the bin of the weight's value and adds the weight to the element of `sums` for that bin. The first weight belongs
 /// to value number `start`.
-fn add_weights(evaluator: &mut Evaluator, tile: usize, start: usize, weights: &[f64], sums: &mut [f64]) {
+fn add_weights_to_bins(evaluator: &mut Evaluator, tile: usize, start: usize, weights: &[f64], sums: &mut [f64]) {
     for (i, weights) in weights.chunks(tile).enumerate() {
-        let numbers = evaluator.evaluate(start + i * tile, weights.len()).typed::<i64>();
+        let numbers = evaluator.evaluate(start + i * tile, weights.len()).typed_slice::<i64>();
         for (&number, weight) in numbers.iter().zip(weights) {
             if let Some(sum) = sums.get_mut(number as usize) {
                 *sum += weight;
@@ -169,27 +169,27 @@ fn add_weights(evaluator: &mut Evaluator, tile: usize, start: usize, weights: &[
 
 /// Writes to `out` the number of values between consecutive `edges`. `even` is whether the bins have equal width.
 fn count_between_edges<T: Float>(compiled: &CompiledProgram, size: usize, edges: &[T], even: bool, out: &mut [i64]) -> Result<()> {
-    match EvenBins::new(edges).filter(|_| even) {
-        Some(bins) => count_values(compiled, size, bins, out),
-        None => count_values(compiled, size, UnevenBins(edges), out),
+    match EvenBinRule::from_edges(edges).filter(|_| even) {
+        Some(bins) => count_values_per_bin(compiled, size, bins, out),
+        None => count_values_per_bin(compiled, size, UnevenBinRule(edges), out),
     }
 }
 
 /// The rule for bins between arbitrary edges: binary search.
-struct UnevenBins<'a, T>(&'a [T]);
+struct UnevenBinRule<'a, T>(&'a [T]);
 
-impl<T: Float> BinRule for UnevenBins<'_, T> {
+impl<T: Float> BinRule for UnevenBinRule<'_, T> {
     type Value = T;
     fn find_bins(&self, values: &[T], bins: &mut [i64]) {
         let Some((&last, left)) = self.0.split_last() else { return };
-        search::insertion_indices(left, values, |edge, v| edge <= v, |v| v, bins);
+        sorted_search::insertion_indices(left, values, |edge, v| edge <= v, |v| v, bins);
         for (bin, &v) in bins.iter_mut().zip(values) {
             *bin = if *bin > 0 && v <= last { *bin - 1 } else { left.len() as i64 };
         }
     }
 }
 
-/// Float types of values that [`EvenBins`] maps to bins.
+/// Float types of values that [`EvenBinRule`] maps to bins.
 trait Float: Element + PartialOrd + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self> {
     /// Distance from 1 to the next number of the type.
     const EPSILON: Self;
@@ -200,7 +200,7 @@ trait Float: Element + PartialOrd + Add<Output = Self> + Sub<Output = Self> + Mu
     fn to_f64(self) -> f64;
     fn abs(self) -> Self;
     /// Returns `self - ROUNDING_OFFSET` as an integer. `self` is between [`Float::ROUNDING_OFFSET`] and twice this offset.
-    fn without_rounding_offset(self) -> i64;
+    fn remove_rounding_offset(self) -> i64;
 }
 macro_rules! float {
     ($($t:ident $whole:literal)*) => {$(
@@ -212,7 +212,7 @@ macro_rules! float {
             #[inline(always)]
             fn abs(self) -> $t { $t::abs(self) }
             #[inline(always)]
-            fn without_rounding_offset(self) -> i64 { (self.to_bits() & ((1 << $whole) - 1)) as i64 }
+            fn remove_rounding_offset(self) -> i64 { (self.to_bits() & ((1 << $whole) - 1)) as i64 }
         }
     )*};
 }
@@ -220,7 +220,7 @@ float! { f32 23 f64 52 }
 
 /// The rule for bins of equal width. The distance from the first edge gives the bin. Near an edge, rounding errors may give a neighbouring
 /// bin, so such values are compared with the edges.
-struct EvenBins<'a, T> {
+struct EvenBinRule<'a, T> {
     edges: &'a [T],
     first: T,
     last: T,
@@ -231,12 +231,12 @@ struct EvenBins<'a, T> {
     near: T,
 }
 
-/// Marks a value near an edge in place of its bin number, which [`EvenBins::resolve_near_edge`] then computes.
+/// Marks a value near an edge in place of its bin number, which [`EvenBinRule::find_bin_near_edge`] then computes.
 const NEAR_EDGE_MARKER: i64 = -1;
 
-impl<'a, T: Float> EvenBins<'a, T> {
+impl<'a, T: Float> EvenBinRule<'a, T> {
     /// Returns the rule for `edges`, or `None` if rounding errors may exceed one bin.
-    fn new(edges: &'a [T]) -> Option<EvenBins<'a, T>> {
+    fn from_edges(edges: &'a [T]) -> Option<EvenBinRule<'a, T>> {
         let (&first, &last) = (edges.first()?, edges.last()?);
         let bins = (edges.len() - 1) as f64;
         let (low, high, epsilon) = (first.to_f64(), last.to_f64(), T::EPSILON.to_f64());
@@ -247,11 +247,11 @@ impl<'a, T: Float> EvenBins<'a, T> {
             && near < 0.25
             && T::of(high - low).to_f64().is_finite()
             && T::of(scale).to_f64() > 0.0;
-        bounded.then(|| EvenBins { edges, first, last, bins: T::of(bins), scale: T::of(scale), near: T::of(near) })
+        bounded.then(|| EvenBinRule { edges, first, last, bins: T::of(bins), scale: T::of(scale), near: T::of(near) })
     }
 
     /// Returns the bin of `value`, which is near the lower edge of bin `nearest`.
-    fn resolve_near_edge(&self, value: T, nearest: usize) -> usize {
+    fn find_bin_near_edge(&self, value: T, nearest: usize) -> usize {
         let last_bin = self.edges.len() - 2;
         let guess = nearest.min(last_bin);
         let guess = if value < self.edges[guess] { guess.saturating_sub(1) } else { guess };
@@ -271,19 +271,19 @@ impl<'a, T: Float> EvenBins<'a, T> {
 }
 
 /// Loop that computes bin numbers, with [`NEAR_EDGE_MARKER`] for values near an edge. Returns whether there are such values.
-struct EvenBinsLoop<'a, T>(&'a EvenBins<'a, T>, &'a [T], &'a mut [i64]);
+struct EvenBinRuleLoop<'a, T>(&'a EvenBinRule<'a, T>, &'a [T], &'a mut [i64]);
 
-impl<T: Float> Loop for EvenBinsLoop<'_, T> {
+impl<T: Float> SimdLoop for EvenBinRuleLoop<'_, T> {
     type Output = bool;
     #[inline(always)]
     fn run(self) -> bool {
-        let EvenBinsLoop(even, values, bins) = self;
+        let EvenBinRuleLoop(even, values, bins) = self;
         let outside = even.bins.to_f64() as i64;
         let mut all = 0;
         for (bin, &value) in bins.iter_mut().zip(values) {
             let (place, nearest) = even.distance_in_bins(value);
             let edge = nearest - T::ROUNDING_OFFSET;
-            let found = nearest.without_rounding_offset() - (place < edge) as i64;
+            let found = nearest.remove_rounding_offset() - (place < edge) as i64;
             let found = if (place - edge).abs() <= even.near { NEAR_EDGE_MARKER } else { found };
             *bin = if value >= even.first && value <= even.last { found } else { outside };
             all |= *bin;
@@ -292,12 +292,12 @@ impl<T: Float> Loop for EvenBinsLoop<'_, T> {
     }
 }
 
-impl<T: Float> BinRule for EvenBins<'_, T> {
+impl<T: Float> BinRule for EvenBinRule<'_, T> {
     type Value = T;
     fn find_bins(&self, values: &[T], bins: &mut [i64]) {
-        if dispatch(EvenBinsLoop(self, values, bins)) {
+        if dispatch(EvenBinRuleLoop(self, values, bins)) {
             for (bin, &value) in bins.iter_mut().zip(values).filter(|(bin, _)| **bin == NEAR_EDGE_MARKER) {
-                *bin = self.resolve_near_edge(value, self.distance_in_bins(value).1.without_rounding_offset() as usize) as i64;
+                *bin = self.find_bin_near_edge(value, self.distance_in_bins(value).1.remove_rounding_offset() as usize) as i64;
             }
         }
     }

@@ -2,8 +2,8 @@
 //! accelerators decline.
 //!
 //! The accelerator implements every kernel family, so that other CPU accelerators may decline any call. A fused expression is evaluated in
-//! tiles that fit L1 (`tile`), on rayon's threads (`threads`), by loops compiled for several SIMD levels (`simd`). Sums are pairwise in a
-//! tree fixed by the length, so no result depends on the number of threads.
+//! tiles that fit L1 (`program_evaluation`), on rayon's threads (`threads`), by loops compiled for several SIMD levels (`simd`). Sums are
+//! pairwise in a tree fixed by the length, so no result depends on the number of threads.
 //!
 //! An application links the backend by naming it (`use cuprum_backend_cpu as _;`). Static libraries call [`register`].
 #![deny(unsafe_code)]
@@ -15,28 +15,28 @@ mod fill;
 mod gather;
 mod histogram;
 mod map;
+mod program_evaluation;
 mod random;
 mod reduce;
 mod reducers;
-mod rows;
+mod row_programs;
 mod scan;
 mod scatter;
 mod select;
-mod tile;
 #[doc(hidden)]
 pub mod user_kernels;
 
 use cuprum_core::Capability::{OrderedScatter, OutputRanges, RowPrograms, UserDefined, Variance};
-use cuprum_core::buffer::HostDriver;
 use cuprum_core::device::DeviceInfo;
+use cuprum_core::host_buffer::HostDriver;
 use cuprum_core::op::Family;
 use cuprum_core::registry::DeviceProvider;
 use cuprum_core::{Accelerator, Availability, Kernel, Registration, Result, inventory, settings};
 use cuprum_cpu_base::{simd, threads};
-use cuprum_cpu_sort::{search, sort};
+use cuprum_cpu_sort::{sort, sorted_search};
 
 pub use cuprum_cpu_base::threads::with_threads;
-pub use cuprum_cpu_elementwise::table::has_kernel;
+pub use cuprum_cpu_elementwise::operation_table::has_kernel;
 
 /// The base accelerator of the device `cpu`, which runs every kernel family on the host.
 pub static CPU: Accelerator = Accelerator {
@@ -46,24 +46,24 @@ pub static CPU: Accelerator = Accelerator {
     summary: "every operation on the host: rayon, tiles, gemm",
     probe: || Availability::Ready(format!("{} threads, {}", threads::max_threads(), simd::level_name())),
     kernels: &[
-        Kernel::new(Family::Map, map::run).capabilities(&[UserDefined, OutputRanges]).writes_targets(),
+        Kernel::new(Family::Map, map::run).with_capabilities(&[UserDefined, OutputRanges]).writes_targets(),
         Kernel::new(Family::Fill, fill::run),
-        Kernel::new(Family::Reduce, reduce::run).capabilities(&[UserDefined, Variance]),
-        Kernel::new(Family::Rows, rows::run).capabilities(&[UserDefined, RowPrograms]),
+        Kernel::new(Family::Reduce, reduce::run).with_capabilities(&[UserDefined, Variance]),
+        Kernel::new(Family::Rows, row_programs::run).with_capabilities(&[UserDefined, RowPrograms]),
         Kernel::new(Family::Copy, copy::run).writes_targets(),
-        Kernel::new(Family::Scan, scan::run).capabilities(&[UserDefined]),
+        Kernel::new(Family::Scan, scan::run).with_capabilities(&[UserDefined]),
         Kernel::new(Family::Contract, contract::run),
         Kernel::new(Family::Random, random::run),
         Kernel::new(Family::Gather, gather::run),
-        Kernel::new(Family::Scatter, scatter::run).capabilities(&[OrderedScatter]).writes_targets(),
+        Kernel::new(Family::Scatter, scatter::run).with_capabilities(&[OrderedScatter]).writes_targets(),
         Kernel::new(Family::Sort, sort::run),
-        Kernel::new(Family::Select, select::run).capabilities(&[UserDefined]),
-        Kernel::new(Family::Search, search::run),
-        Kernel::new(Family::Histogram, histogram::run).capabilities(&[UserDefined]),
+        Kernel::new(Family::Select, select::run).with_capabilities(&[UserDefined]),
+        Kernel::new(Family::Search, sorted_search::run),
+        Kernel::new(Family::Histogram, histogram::run).with_capabilities(&[UserDefined]),
         #[cfg(feature = "linalg")]
         Kernel::new(Family::Linalg, cuprum_cpu_linalg::run),
         Kernel::new(Family::Sparse, cuprum_cpu_sparse::run),
-        Kernel::new(Family::Fft, fft::run).capabilities(&[UserDefined]),
+        Kernel::new(Family::Fft, fft::run).with_capabilities(&[UserDefined]),
     ],
     base: Some(DeviceProvider { count: || 1, is_ready: |_| true, open: |_| Ok(Box::new(HostDriver::new(device_info))) }),
 };

@@ -2,16 +2,16 @@
 
 use cuprum_core::call;
 use cuprum_core::{Call, Outcome, Result, Work, decline};
-use cuprum_cpu_base::cache::MIN_STREAMED_BYTES;
+use cuprum_cpu_base::cache_hints::MIN_NON_TEMPORAL_BYTES;
 use cuprum_cpu_base::threads;
 use cuprum_cpu_base::views::{ElementsMut, Output};
 use smallvec::SmallVec;
 
-use crate::tile::{BAND_ROWS, CompiledProgram, Evaluator, LoopNest, ResultDestination, SingleTile};
+use crate::program_evaluation::{BAND_ROWS, CompiledProgram, Evaluator, LoopNest, ResultDestination, SingleTileProgram};
 
 /// Minimum row length, in elements, for tiles (blocks of elements that fit L1) that do not cross rows. Applies if an input has a stride
 /// above 1 along rows. Shorter rows share tiles.
-const MIN_ROW_FOR_OWN_TILES: usize = 64;
+const MIN_ROW_LEN_FOR_OWN_TILES: usize = 64;
 
 /// One task's slice of each output.
 type OutputSlices<'o> = SmallVec<[ElementsMut<'o>; 2]>;
@@ -26,8 +26,8 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
     if !in_loop_order {
         decline!("the loop does not follow the output's memory");
     }
-    let in_place = call.has_targets();
-    if !in_place && let Some(map) = SingleTile::of(program, call.inputs, plan)? {
+    let in_place = call.has_output_targets();
+    if !in_place && let Some(map) = SingleTileProgram::of(program, call.inputs, plan)? {
         let mut outputs = allocate_outputs(call)?;
         let mut runs = OutputSlices::new();
         for output in &mut outputs {
@@ -35,11 +35,11 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
         }
         map.run(&mut runs);
         drop(runs);
-        return call.done_with_buffers(outputs.into_iter().map(Output::finish));
+        return call.outcome_from_buffers(outputs.into_iter().map(Output::into_buffer));
     }
     let nest = LoopNest::new(&plan.dims, call.inputs, |k| plan.strides[k].clone())?;
     let bytes = call.outputs.iter().map(|o| plan.size.saturating_mul(o.dtype.itemsize())).fold(0, usize::saturating_add);
-    let results = match bytes >= MIN_STREAMED_BYTES {
+    let results = match bytes >= MIN_NON_TEMPORAL_BYTES {
         // Non-temporal stores are not used for outputs in the memory of an input, because that memory is in the cache already.
         _ if in_place => ResultDestination::InPlace,
         true => ResultDestination::Streamed,
@@ -63,10 +63,10 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
     threads::for_each(
         parts.into_iter().enumerate(),
         cost,
-        || Evaluator::in_bands(&compiled),
+        || Evaluator::new_in_bands(&compiled),
         |evaluator, (i, mut part)| compute_task(&compiled, evaluator, i * chunk, &mut part),
     );
-    call.done_with_buffers(outputs.into_iter().map(Output::finish))
+    call.outcome_from_buffers(outputs.into_iter().map(Output::into_buffer))
 }
 
 /// Allocates the memory of all outputs of `call`.
@@ -82,8 +82,8 @@ fn allocate_outputs(call: &Call) -> Result<SmallVec<[Output; 1]>> {
 /// of the tile length. Several tasks per thread balance the load.
 fn elements_per_task(compiled: &CompiledProgram, size: usize, threads: usize) -> usize {
     let share = if threads == 1 { size } else { size.div_ceil(threads * 4) };
-    let (inner, band) = (compiled.nest().inner_extent(), compiled.nest().inner_extent() * BAND_ROWS);
-    let unit = match compiled.nest().has_strided_rows() {
+    let (inner, band) = (compiled.loop_nest().innermost_extent(), compiled.loop_nest().innermost_extent() * BAND_ROWS);
+    let unit = match compiled.loop_nest().has_strided_rows() {
         true if share >= band => band,
         true => inner,
         false => compiled.tile_len(),
@@ -93,14 +93,14 @@ fn elements_per_task(compiled: &CompiledProgram, size: usize, threads: usize) ->
 
 /// Computes the elements of one task, from element `start` on, into `part`.
 fn compute_task(compiled: &CompiledProgram, evaluator: &mut Evaluator, start: usize, part: &mut [ElementsMut]) {
-    let (len, tile, inner) = (part.first().map_or(0, ElementsMut::len), compiled.tile_len(), compiled.nest().inner_extent());
+    let (len, tile, inner) = (part.first().map_or(0, ElementsMut::len), compiled.tile_len(), compiled.loop_nest().innermost_extent());
     let mut compute = |at: usize, len: usize| {
         let mut runs: OutputSlices = part.iter_mut().map(|p| p.slice(at, len)).collect();
         evaluator.evaluate_into(start + at, len, &mut runs);
     };
     // A tile that spans several rows must gather its strided inputs. If rows are long enough, tiles therefore do not cross rows.
-    let scattered = compiled.nest().has_strided_rows();
-    if inner < (if scattered { MIN_ROW_FOR_OWN_TILES } else { tile / 2 }) || !start.is_multiple_of(inner) {
+    let scattered = compiled.loop_nest().has_strided_rows();
+    if inner < (if scattered { MIN_ROW_LEN_FOR_OWN_TILES } else { tile / 2 }) || !start.is_multiple_of(inner) {
         (0..len).step_by(tile).for_each(|at| compute(at, tile.min(len - at)));
         return;
     }

@@ -5,13 +5,13 @@ mod samplers;
 
 use cuprum_core::call::{Sampler, UniformScaling};
 use cuprum_core::{Array, Call, DType, Distribution, Outcome, Random, Result, StoredArray, Work, bf16, decline, f16};
-use cuprum_cpu_base::simd::{FillLoop, Isa, fill};
+use cuprum_cpu_base::simd::{FillLoop, Isa, run_fill_loop};
 use cuprum_cpu_base::threads;
 use cuprum_cpu_base::views::{Elements, ElementsMut, Output};
 use cuprum_cpu_math as vmath;
 use cuprum_cpu_math::{Logarithm, Real};
 
-use self::samplers::{AttemptWords, Sample};
+use self::samplers::{AttemptWords, DistributionSampler};
 
 /// Number of Philox counter blocks (four 32-bit words each) per task.
 const PHILOX_BLOCKS_PER_TASK: usize = 1 << 13;
@@ -30,11 +30,11 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
     if !is_row_major || !call.inputs.iter().all(is_parameter) {
         decline!("an array that is not in C order");
     }
-    let inputs = call.inputs.iter().map(Elements::contiguous).collect::<Result<Vec<_>>>()?;
-    let inputs: Vec<&[f64]> = inputs.into_iter().map(Elements::typed).collect();
+    let inputs = call.inputs.iter().map(Elements::from_contiguous_array).collect::<Result<Vec<_>>>()?;
+    let inputs: Vec<&[f64]> = inputs.into_iter().map(Elements::typed_slice).collect();
     let mut output = Output::allocate(call, 0)?;
     let elements = output.elements_mut()?;
-    let per_task = PHILOX_BLOCKS_PER_TASK * random.distribution.elements_per_block(dtype);
+    let per_task = PHILOX_BLOCKS_PER_TASK * random.distribution.elements_per_philox_block(dtype);
     let cost = elements.len().saturating_mul(COST_PER_PHILOX_BLOCK);
     threads::for_each(
         elements.chunks(per_task).enumerate(),
@@ -45,25 +45,28 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
             if let Distribution::Sampled { sampler, parameters } = random.distribution {
                 let (start, end) = (i * per_task, i * per_task + run.len());
                 let inputs: Vec<&[f64]> = inputs.iter().map(|all| &all[start..end]).collect();
-                select_fill_function(sampler)(random, first, parameters, &inputs, run);
+                select_sampler_function(sampler)(random, first, parameters, &inputs, run);
             } else {
                 fill_random(random, first, run);
             }
         },
     );
-    call.done_with_buffers([output.finish()])
+    call.outcome_from_buffers([output.into_buffer()])
 }
 
 fn fill_random(random: &Random, block: u64, run: ElementsMut) {
     macro_rules! integers {
         ($t:ty, $low:expr, $span:expr) => {{
             let convert = |offset: u64| $low.wrapping_add(offset) as $t;
-            if Distribution::is_wide_span($span) {
-                fill(WideIntegersLoop { key: random.key, stream: random.stream, first: block, span: $span, convert }, run.typed::<$t>())
+            if Distribution::span_needs_128_bits($span) {
+                run_fill_loop(
+                    WideRangeIntegersLoop { key: random.key, stream: random.stream, first: block, span: $span, convert },
+                    run.typed_slice::<$t>(),
+                )
             } else {
-                fill_from_blocks(random, block, run.typed::<$t>(), |w: [u32; 4]| {
+                fill_from_philox_blocks(random, block, run.typed_slice::<$t>(), |w: [u32; 4]| {
                     let one = |bits| convert(scale_to_span(bits, $span));
-                    [one(join_words(w[0], w[1])), one(join_words(w[2], w[3]))]
+                    [one(join_u32_words(w[0], w[1])), one(join_u32_words(w[2], w[3]))]
                 })
             }
         }};
@@ -74,13 +77,13 @@ fn fill_random(random: &Random, block: u64, run: ElementsMut) {
                 Distribution::Uniform(s) => {
                     let mask = Distribution::uniform_word_mask(run.dtype());
                     let (low, span, factor, limit) = (s.low as f32, s.span as f32, s.factor as f32, s.limit as f32);
-                    fill_from_blocks(random, block, run.typed(), |w: [u32; 4]| {
-                        w.map(|word| $of32((factor * (low + unit_f32(word & mask) * span)).min(limit)))
+                    fill_from_philox_blocks(random, block, run.typed_slice(), |w: [u32; 4]| {
+                        w.map(|word| $of32((factor * (low + uniform_f32_from_bits(word & mask) * span)).min(limit)))
                     })
                 }
                 Distribution::Normal { mean, std } => {
                     let (mean, std) = (mean as f32, std as f32);
-                    fill_from_blocks(random, block, run.typed(), NormalNumbers { mean, std, finish: $of32 })
+                    fill_from_philox_blocks(random, block, run.typed_slice(), NormalConversion { mean, std, finish: $of32 })
                 }
                 Distribution::Integers { .. } | Distribution::Sampled { .. } => {}
             }
@@ -101,12 +104,13 @@ fn fill_random(random: &Random, block: u64, run: ElementsMut) {
             }
         }
         (Distribution::Uniform(UniformScaling { low, span, factor, limit }), DType::F64) => {
-            fill_from_blocks(random, block, run.typed::<f64>(), |w: [u32; 4]| {
-                [join_words(w[0], w[1]), join_words(w[2], w[3])].map(|bits| (factor * (low + unit_f64(bits) * span)).min(limit))
+            fill_from_philox_blocks(random, block, run.typed_slice::<f64>(), |w: [u32; 4]| {
+                [join_u32_words(w[0], w[1]), join_u32_words(w[2], w[3])]
+                    .map(|bits| (factor * (low + uniform_f64_from_bits(bits) * span)).min(limit))
             });
         }
         (Distribution::Normal { mean, std }, DType::F64) => {
-            fill_from_blocks(random, block, run.typed::<f64>(), NormalNumbers { mean, std, finish: |x: f64| x });
+            fill_from_philox_blocks(random, block, run.typed_slice::<f64>(), NormalConversion { mean, std, finish: |x: f64| x });
         }
         (_, DType::F16) => floats!(f16::from_f32),
         (_, DType::BF16) => floats!(bf16::from_f32),
@@ -114,31 +118,31 @@ fn fill_random(random: &Random, block: u64, run: ElementsMut) {
     }
 }
 
-/// A function that fills elements with numbers of one distribution; see [`fill_samples`].
+/// A function that fills elements with numbers of one distribution; see [`fill_from_sampler`].
 type FillSamples = fn(&Random, u64, [f64; 3], &[&[f64]], ElementsMut);
 
 /// Returns the function that draws the numbers of `sampler`.
-fn select_fill_function(sampler: Sampler) -> FillSamples {
+fn select_sampler_function(sampler: Sampler) -> FillSamples {
     match sampler {
-        Sampler::StandardGamma => fill_samples::<samplers::Gamma>,
-        Sampler::Poisson => fill_samples::<samplers::Poisson>,
-        Sampler::Binomial => fill_samples::<samplers::Binomial>,
-        Sampler::Hypergeometric => fill_samples::<samplers::Hypergeometric>,
-        Sampler::Geometric => fill_samples::<samplers::Geometric>,
-        Sampler::LogSeries => fill_samples::<samplers::LogSeries>,
-        Sampler::Zipf => fill_samples::<samplers::Zipf>,
-        Sampler::HalfTangentOfVonMises => fill_samples::<samplers::HalfTangentOfVonMises>,
+        Sampler::StandardGamma => fill_from_sampler::<samplers::Gamma>,
+        Sampler::Poisson => fill_from_sampler::<samplers::Poisson>,
+        Sampler::Binomial => fill_from_sampler::<samplers::Binomial>,
+        Sampler::Hypergeometric => fill_from_sampler::<samplers::Hypergeometric>,
+        Sampler::Geometric => fill_from_sampler::<samplers::Geometric>,
+        Sampler::LogSeries => fill_from_sampler::<samplers::LogSeries>,
+        Sampler::Zipf => fill_from_sampler::<samplers::Zipf>,
+        Sampler::HalfTangentOfVonMises => fill_from_sampler::<samplers::HalfTangentOfVonMises>,
     }
 }
 
 /// Fills `run` with numbers of the distribution `S`. `first` is the index of the Philox counter block of the first element. `inputs` are
 /// the parameters of each element, or empty if all elements have the same parameters.
-fn fill_samples<S: Sample>(random: &Random, first: u64, parameters: [f64; 3], inputs: &[&[f64]], run: ElementsMut) {
+fn fill_from_sampler<S: DistributionSampler>(random: &Random, first: u64, parameters: [f64; 3], inputs: &[&[f64]], run: ElementsMut) {
     macro_rules! fill_with {
         ($convert:expr) => {
-            fill(
-                SamplesLoop::<S, _> { random, first, parameters, inputs, convert: $convert, sampler: std::marker::PhantomData },
-                run.typed(),
+            run_fill_loop(
+                SamplerLoop::<S, _> { random, first, parameters, inputs, convert: $convert, sampler: std::marker::PhantomData },
+                run.typed_slice(),
             )
         };
     }
@@ -149,7 +153,7 @@ fn fill_samples<S: Sample>(random: &Random, first: u64, parameters: [f64; 3], in
     }
 }
 
-struct SamplesLoop<'a, S, F> {
+struct SamplerLoop<'a, S, F> {
     random: &'a Random,
     first: u64,
     parameters: [f64; 3],
@@ -158,23 +162,23 @@ struct SamplesLoop<'a, S, F> {
     sampler: std::marker::PhantomData<S>,
 }
 
-impl<S: Sample, T, F: Fn(f64) -> T> FillLoop for SamplesLoop<'_, S, F> {
+impl<S: DistributionSampler, T, F: Fn(f64) -> T> FillLoop for SamplerLoop<'_, S, F> {
     type Item = T;
     const HAS_AVX512_VERSION: bool = false;
 
     #[inline(always)]
     fn run<I: Isa>(self, out: &mut [T]) {
         let mut parameters = self.parameters;
-        let mut sampler = S::new(parameters);
+        let mut sampler = S::from_parameters(parameters);
         for (part, numbers) in out.chunks_mut(LANES).enumerate() {
             let first = self.first.wrapping_add((part * LANES) as u64);
-            let words = philox_words(self.random.key, first, self.random.stream);
+            let words = philox_consecutive_blocks(self.random.key, first, self.random.stream);
             for (lane, number) in numbers.iter_mut().enumerate() {
                 if !self.inputs.is_empty() {
                     let mut given = [0.0; 3];
                     given.iter_mut().zip(self.inputs).for_each(|(value, all)| *value = all[part * LANES + lane]);
                     if given != parameters {
-                        (parameters, sampler) = (given, S::new(given));
+                        (parameters, sampler) = (given, S::from_parameters(given));
                     }
                 }
                 let mut attempts = AttemptWords {
@@ -197,18 +201,18 @@ const LANES: usize = 16;
 type Lanes<T> = [T; LANES];
 
 /// Converts each Philox counter block of four random words to `N` elements.
-trait ConvertWords<const N: usize> {
+trait ConvertRandomWords<const N: usize> {
     /// Element type.
     type Item: Copy;
     /// Converts the first counter blocks to elements, as many blocks as `out` has arrays. `words[k][i]` is word `k` of block `i`.
-    fn convert_words<I: Isa>(&self, words: &[Lanes<u32>; 4], out: &mut [[Self::Item; N]]);
+    fn convert_random_words<I: Isa>(&self, words: &[Lanes<u32>; 4], out: &mut [[Self::Item; N]]);
 }
 
 /// A function of one counter block, applied to each block.
-impl<T: Copy, F: Fn([u32; 4]) -> [T; N], const N: usize> ConvertWords<N> for F {
+impl<T: Copy, F: Fn([u32; 4]) -> [T; N], const N: usize> ConvertRandomWords<N> for F {
     type Item = T;
     #[inline(always)]
-    fn convert_words<I: Isa>(&self, [a, b, c, d]: &[Lanes<u32>; 4], out: &mut [[T; N]]) {
+    fn convert_random_words<I: Isa>(&self, [a, b, c, d]: &[Lanes<u32>; 4], out: &mut [[T; N]]) {
         for (lane, place) in out.iter_mut().enumerate() {
             *place = self([a[lane], b[lane], c[lane], d[lane]]);
         }
@@ -216,19 +220,20 @@ impl<T: Copy, F: Fn([u32; 4]) -> [T; N], const N: usize> ConvertWords<N> for F {
 }
 
 /// A conversion of random words to normally distributed elements.
-struct NormalNumbers<T, F> {
+struct NormalConversion<T, F> {
     mean: T,
     std: T,
     finish: F,
 }
 
-impl<T: Copy, F: Fn(f64) -> T> ConvertWords<2> for NormalNumbers<f64, F> {
+impl<T: Copy, F: Fn(f64) -> T> ConvertRandomWords<2> for NormalConversion<f64, F> {
     type Item = T;
     #[inline(always)]
-    fn convert_words<I: Isa>(&self, [a, b, c, d]: &[Lanes<u32>; 4], out: &mut [[T; 2]]) {
+    fn convert_random_words<I: Isa>(&self, [a, b, c, d]: &[Lanes<u32>; 4], out: &mut [[T; 2]]) {
         let (mut u, mut v) = ([0.0; LANES], [0.0; LANES]);
         for lane in 0..LANES {
-            (u[lane], v[lane]) = (unit_f64(join_words(a[lane], b[lane])), unit_f64(join_words(c[lane], d[lane])));
+            (u[lane], v[lane]) =
+                (uniform_f64_from_bits(join_u32_words(a[lane], b[lane])), uniform_f64_from_bits(join_u32_words(c[lane], d[lane])));
         }
         let [x, y] = box_muller::<I, f64>(&u, &v);
         for (lane, place) in out.iter_mut().enumerate() {
@@ -237,14 +242,14 @@ impl<T: Copy, F: Fn(f64) -> T> ConvertWords<2> for NormalNumbers<f64, F> {
     }
 }
 
-impl<T: Copy, F: Fn(f32) -> T> ConvertWords<4> for NormalNumbers<f32, F> {
+impl<T: Copy, F: Fn(f32) -> T> ConvertRandomWords<4> for NormalConversion<f32, F> {
     type Item = T;
     #[inline(always)]
-    fn convert_words<I: Isa>(&self, words: &[Lanes<u32>; 4], out: &mut [[T; 4]]) {
+    fn convert_random_words<I: Isa>(&self, words: &[Lanes<u32>; 4], out: &mut [[T; 4]]) {
         let mut u = [[0.0; LANES]; 4];
         for n in 0..4 {
             for lane in 0..LANES {
-                u[n][lane] = unit_f32(words[n][lane]);
+                u[n][lane] = uniform_f32_from_bits(words[n][lane]);
             }
         }
         let ([x, y], [z, w]) = (box_muller::<I, f32>(&u[0], &u[1]), box_muller::<I, f32>(&u[2], &u[3]));
@@ -259,7 +264,7 @@ impl<T: Copy, F: Fn(f32) -> T> ConvertWords<4> for NormalNumbers<f32, F> {
     }
 }
 
-impl<R: Real, T, F: Fn(R) -> T> NormalNumbers<R, F> {
+impl<R: Real, T, F: Fn(R) -> T> NormalConversion<R, F> {
     /// Converts a standard normal number to an element with the requested mean and standard deviation.
     #[inline(always)]
     fn scale_standard_normal(&self, x: R) -> T {
@@ -281,18 +286,23 @@ fn box_muller<I: Isa, T: Logarithm>(u: &Lanes<T>, v: &Lanes<T>) -> [Lanes<T>; 2]
 }
 
 /// Fills `out` with elements converted from consecutive Philox counter blocks, starting with block number `first`.
-fn fill_from_blocks<M: ConvertWords<N>, const N: usize>(random: &Random, first: u64, out: &mut [M::Item], convert_words: M) {
-    fill(PhiloxBlocksLoop { key: random.key, stream: random.stream, first, convert_words }, out)
+fn fill_from_philox_blocks<M: ConvertRandomWords<N>, const N: usize>(
+    random: &Random,
+    first: u64,
+    out: &mut [M::Item],
+    convert_random_words: M,
+) {
+    run_fill_loop(PhiloxBlocksLoop { key: random.key, stream: random.stream, first, convert_random_words }, out)
 }
 
 struct PhiloxBlocksLoop<M, const N: usize> {
     key: u64,
     stream: u32,
     first: u64,
-    convert_words: M,
+    convert_random_words: M,
 }
 
-impl<M: ConvertWords<N>, const N: usize> FillLoop for PhiloxBlocksLoop<M, N> {
+impl<M: ConvertRandomWords<N>, const N: usize> FillLoop for PhiloxBlocksLoop<M, N> {
     type Item = M::Item;
     #[inline(always)]
     fn run<I: Isa>(self, out: &mut [M::Item]) {
@@ -301,10 +311,10 @@ impl<M: ConvertWords<N>, const N: usize> FillLoop for PhiloxBlocksLoop<M, N> {
         // code.
         let mut buffer = [[any; N]; LANES];
         for (i, part) in out.chunks_mut(N * LANES).enumerate() {
-            let words = philox_words(self.key, self.first.wrapping_add((i * LANES) as u64), self.stream);
+            let words = philox_consecutive_blocks(self.key, self.first.wrapping_add((i * LANES) as u64), self.stream);
             let (whole, rest) = part.as_chunks_mut::<N>();
             let is_partial = !rest.is_empty();
-            self.convert_words.convert_words::<I>(&words, if is_partial { &mut buffer } else { whole });
+            self.convert_random_words.convert_random_words::<I>(&words, if is_partial { &mut buffer } else { whole });
             if is_partial {
                 part.copy_from_slice(&buffer.as_flattened()[..part.len()]);
             }
@@ -313,7 +323,7 @@ impl<M: ConvertWords<N>, const N: usize> FillLoop for PhiloxBlocksLoop<M, N> {
 }
 
 /// Fills elements with integers from a range of more than 2^32; see [`Distribution::Integers`].
-struct WideIntegersLoop<F> {
+struct WideRangeIntegersLoop<F> {
     key: u64,
     stream: u32,
     first: u64,
@@ -321,17 +331,17 @@ struct WideIntegersLoop<F> {
     convert: F,
 }
 
-impl<T, F: Fn(u64) -> T> FillLoop for WideIntegersLoop<F> {
+impl<T, F: Fn(u64) -> T> FillLoop for WideRangeIntegersLoop<F> {
     type Item = T;
     #[inline(always)]
     fn run<I: Isa>(self, out: &mut [T]) {
         for (i, part) in out.chunks_mut(2 * LANES).enumerate() {
             let first = self.first.wrapping_add((i * LANES) as u64);
-            let high = philox_words(self.key, first, self.stream);
-            let low = philox_words(self.key, first.wrapping_add(Distribution::LOW_DIGITS_BLOCK), self.stream);
+            let high = philox_consecutive_blocks(self.key, first, self.stream);
+            let low = philox_consecutive_blocks(self.key, first.wrapping_add(Distribution::LOW_DIGITS_BLOCK_OFFSET), self.stream);
             for (lane, numbers) in part.chunks_mut(2).enumerate() {
                 for (n, number) in numbers.iter_mut().enumerate() {
-                    let join = |words: &[Lanes<u32>; 4]| join_words(words[2 * n][lane], words[2 * n + 1][lane]);
+                    let join = |words: &[Lanes<u32>; 4]| join_u32_words(words[2 * n][lane], words[2 * n + 1][lane]);
                     *number = (self.convert)(scale_to_wide_span(join(&high), join(&low), self.span));
                 }
             }
@@ -344,7 +354,7 @@ impl<T, F: Fn(u64) -> T> FillLoop for WideIntegersLoop<F> {
 fn philox(key: u64, counter: [u32; 4]) -> [u32; 4] {
     let (mut c, mut key) = (counter.map(u64::from), [key as u32, (key >> 32) as u32]);
     for _ in 0..10 {
-        (c, key) = (philox_round(key, c), next_key(key));
+        (c, key) = (philox_round(key, c), next_round_key(key));
     }
     c.map(|word| word as u32)
 }
@@ -352,7 +362,7 @@ fn philox(key: u64, counter: [u32; 4]) -> [u32; 4] {
 /// Returns the random words of [`LANES`] consecutive counter blocks, by Philox 4x32-10. The four words of a counter are the low and high
 /// halves of the block number, the attempt number 0, and `stream`. Block numbers start at `first`.
 #[inline(always)]
-fn philox_words(key: u64, first: u64, stream: u32) -> [Lanes<u32>; 4] {
+fn philox_consecutive_blocks(key: u64, first: u64, stream: u32) -> [Lanes<u32>; 4] {
     // Each word is the low half of a u64: one SIMD instruction multiplies the low halves of all u64 lanes. The high halves are ignored.
     let (mut a, mut b, mut c, mut d) = ([0; LANES], [0; LANES], [0; LANES], [u64::from(stream); LANES]);
     for lane in 0..LANES {
@@ -364,7 +374,7 @@ fn philox_words(key: u64, first: u64, stream: u32) -> [Lanes<u32>; 4] {
         for lane in 0..LANES {
             [a[lane], b[lane], c[lane], d[lane]] = philox_round(key, [a[lane], b[lane], c[lane], d[lane]]);
         }
-        key = next_key(key);
+        key = next_round_key(key);
     }
     let mut words = [[0; LANES]; 4];
     for lane in 0..LANES {
@@ -376,7 +386,7 @@ fn philox_words(key: u64, first: u64, stream: u32) -> [Lanes<u32>; 4] {
 
 /// Returns the 64-bit number with the words `low` and `high`.
 #[inline(always)]
-fn join_words(low: u32, high: u32) -> u64 {
+fn join_u32_words(low: u32, high: u32) -> u64 {
     low as u64 | (high as u64) << 32
 }
 
@@ -393,12 +403,12 @@ fn scale_to_wide_span(high: u64, low: u64, span: u64) -> u64 {
 }
 
 #[inline(always)]
-fn unit_f64(bits: u64) -> f64 {
+fn uniform_f64_from_bits(bits: u64) -> f64 {
     (bits >> 11) as f64 * 2f64.powi(-53)
 }
 
 #[inline(always)]
-fn unit_f32(word: u32) -> f32 {
+fn uniform_f32_from_bits(word: u32) -> f32 {
     (word >> 8) as f32 * 2f32.powi(-24)
 }
 
@@ -413,7 +423,7 @@ fn philox_round(key: [u32; 2], [a, b, c, d]: [u64; 4]) -> [u64; 4] {
 
 /// Returns the Philox key of the next round.
 #[inline(always)]
-fn next_key(key: [u32; 2]) -> [u32; 2] {
+fn next_round_key(key: [u32; 2]) -> [u32; 2] {
     [key[0].wrapping_add(0x9E37_79B9), key[1].wrapping_add(0xBB67_AE85)]
 }
 
@@ -422,13 +432,13 @@ mod tests {
     use super::*;
 
     fn philox_full([low, high]: [u32; 2], counter: [u32; 4]) -> [u32; 4] {
-        philox(join_words(low, high), counter)
+        philox(join_u32_words(low, high), counter)
     }
 
     #[test]
     fn lanes_are_consecutive_blocks() {
         let (key, first) = (0x299f_31d0_a409_3822, u64::MAX - 5);
-        let words = philox_words(key, first, 7);
+        let words = philox_consecutive_blocks(key, first, 7);
         for lane in 0..LANES {
             let block = first.wrapping_add(lane as u64);
             let one = philox_full([key as u32, (key >> 32) as u32], [block as u32, (block >> 32) as u32, 0, 7]);
@@ -463,11 +473,16 @@ mod tests {
         for len in [1, 2, 3, 31, 32, 33, 64, 67, 1001] {
             let random = Random { key: KEY, first_block: FIRST, stream: 0, distribution: Distribution::Normal { mean: 0.5, std: 2.0 } };
             let mut wide = vec![0.0; len];
-            fill_from_blocks(&random, FIRST, &mut wide, NormalNumbers { mean: 0.5, std: 2.0, finish: |x: f64| x });
-            check(len, wide, |w| [unit_f64(join_words(w[0], w[1])), unit_f64(join_words(w[2], w[3]))], f64::EPSILON);
+            fill_from_philox_blocks(&random, FIRST, &mut wide, NormalConversion { mean: 0.5, std: 2.0, finish: |x: f64| x });
+            check(
+                len,
+                wide,
+                |w| [uniform_f64_from_bits(join_u32_words(w[0], w[1])), uniform_f64_from_bits(join_u32_words(w[2], w[3]))],
+                f64::EPSILON,
+            );
             let mut narrow = vec![0.0; len];
-            fill_from_blocks(&random, FIRST, &mut narrow, NormalNumbers { mean: 0.5, std: 2.0, finish: |x: f32| x });
-            check(len, narrow, |w| w.map(|word| unit_f32(word) as f64), f32::EPSILON as f64);
+            fill_from_philox_blocks(&random, FIRST, &mut narrow, NormalConversion { mean: 0.5, std: 2.0, finish: |x: f32| x });
+            check(len, narrow, |w| w.map(|word| uniform_f32_from_bits(word) as f64), f32::EPSILON as f64);
         }
     }
 
@@ -478,6 +493,6 @@ mod tests {
         assert_eq!(scale_to_wide_span(u64::MAX, u64::MAX, u64::MAX), u64::MAX - 1);
         // The product with the high half ends 2^62 below a multiple of 2^64, so the low half decides.
         assert_eq!([0, u64::MAX].map(|low| scale_to_wide_span(u64::MAX / 3, low, 3 << 62)), [(1 << 62) - 1, 1 << 62]);
-        assert!(unit_f64(u64::MAX) < 1.0 && unit_f32(u32::MAX) < 1.0);
+        assert!(uniform_f64_from_bits(u64::MAX) < 1.0 && uniform_f32_from_bits(u32::MAX) < 1.0);
     }
 }

@@ -2,30 +2,30 @@
 //! depend on the number of threads.
 
 mod columns;
-mod deviation;
-mod kernels;
+mod reducer_loops;
 mod rows;
 mod segments;
+mod squared_deviations;
 
 use cuprum_core::call;
 use cuprum_core::layout::Dims;
-use cuprum_core::op::{Accumulator, Combine, ReductionDef};
+use cuprum_core::op::{AccumulatorDType, Combine, ReductionDef};
 use cuprum_core::ops::elementwise::{ADD, FMAX, FMIN, LOGICAL_AND, LOGICAL_OR, MAXIMUM, MINIMUM, MULTIPLY};
 use cuprum_core::plan::reduce::{ReducePattern, ReducePlan};
 use cuprum_core::{Call, Complex, DType, Element, Outcome, Program, Result, StepKind, Work, decline};
-use cuprum_cpu_base::native;
+use cuprum_cpu_base::user_operations;
 use cuprum_cpu_base::views::{ElementsMut, Output, add_op_to_error};
-use cuprum_cpu_elementwise::half::{is_half, narrow};
+use cuprum_cpu_elementwise::half::{is_half, round_float32_to_half};
 use smallvec::SmallVec;
 
-use self::deviation::Deviation;
-use self::kernels::ReducerLoops;
+use self::reducer_loops::ReducerLoops;
+use self::squared_deviations::SquaredDeviations;
+use crate::program_evaluation::{CompiledProgram, LoopNest, ResultDestination};
 use crate::reducers::Reducer;
 pub(crate) use crate::reducers::arithmetic::Arithmetic;
-use crate::reducers::by_dtype::{by_dtype, by_reduction};
+use crate::reducers::dtype_selection::{by_dtype, by_reduction};
 pub(crate) use crate::reducers::loops::dot_products;
 use crate::reducers::ops::{ArgMax, ArgMin, CountTrue, Max, MaxNumber, Min, MinNumber, Prod, Sum, UserReducer};
-use crate::tile::{CompiledProgram, LoopNest, ResultDestination};
 
 /// A function that computes a reduction for one operation and dtype. Its arguments are the compiled program, the order of the loops and the
 /// output.
@@ -33,15 +33,15 @@ pub(crate) type ReduceFunction = fn(&CompiledProgram, &LoopOrder, ElementsMut) -
 
 /// A function that returns the native loops of a user-defined reduction. Its argument is the dtype that replaces the reduction's generic
 /// type parameter. It returns `None` if the reduction does not support that dtype.
-pub struct NativeReduction(pub fn(DType) -> Option<Reduction>);
+pub struct NativeReductionSelector(pub fn(DType) -> Option<NativeReductionLoops>);
 
 /// The native loops of a user-defined reduction for one element type.
 #[derive(Clone, Copy)]
-pub struct Reduction(ReduceFunction);
+pub struct NativeReductionLoops(ReduceFunction);
 
 /// Returns the native loops of the user-defined reduction `C`.
-pub fn native_reduction<C: native::Combine>() -> Reduction {
-    Reduction(run_reducer::<UserReducer<C>>)
+pub fn native_reduction_loops<C: user_operations::UserReduction>() -> NativeReductionLoops {
+    NativeReductionLoops(run_reducer::<UserReducer<C>>)
 }
 
 /// Order of the axes in the loop nest of a reduction.
@@ -53,7 +53,7 @@ pub(crate) enum LoopOrder {
 }
 
 pub(crate) fn run_reducer<R: Reducer>(compiled: &CompiledProgram, order: &LoopOrder, out: ElementsMut) -> Result<()> {
-    reduce_by_loop_order(compiled, order, out, &ReducerLoops::of::<R>())
+    reduce_by_loop_order(compiled, order, out, &ReducerLoops::of_reducer::<R>())
 }
 
 fn reduce_by_loop_order<I: Element, A: Copy + Send + Sync, O: Element>(
@@ -62,49 +62,49 @@ fn reduce_by_loop_order<I: Element, A: Copy + Send + Sync, O: Element>(
     out: ElementsMut,
     loops: &ReducerLoops<I, A, O>,
 ) -> Result<()> {
-    with_float32_results(out, |results| match *order {
-        LoopOrder::Rows(len) => rows::reduce(compiled, len, results, loops),
-        LoopOrder::Columns(rows) => columns::reduce(compiled, rows, results, loops),
+    call_with_float32_output(out, |results| match *order {
+        LoopOrder::Rows(len) => rows::reduce_all_rows(compiled, len, results, loops),
+        LoopOrder::Columns(rows) => columns::reduce_all_columns(compiled, rows, results, loops),
     })
 }
 
 /// Computes sums of squared distances from the mean. Short rows take two passes, with the same bits as in fused expressions over rows. Long
 /// rows and columns take one pass ([`run_reducer`]).
-fn run_deviation<R: DeviationReducer>(compiled: &CompiledProgram, order: &LoopOrder, out: ElementsMut) -> Result<()> {
+fn reduce_squared_deviations<R: DeviationReducer>(compiled: &CompiledProgram, order: &LoopOrder, out: ElementsMut) -> Result<()> {
     match *order {
-        LoopOrder::Rows(len) if len * size_of::<R::Number>() <= deviation::MAX_TWO_PASS_BYTES => {
-            deviation::reduce_rows::<R::Number>(compiled, len, out.typed());
+        LoopOrder::Rows(len) if len * size_of::<R::Element>() <= squared_deviations::MAX_TWO_PASS_BYTES => {
+            squared_deviations::reduce_rows_in_two_passes::<R::Element>(compiled, len, out.typed_slice());
             Ok(())
         }
         _ => run_reducer::<R>(compiled, order, out),
     }
 }
 
-/// The reducer to the sum of squared distances from the mean ([`Deviation`]), with the element type as an associated type.
+/// The reducer to the sum of squared distances from the mean ([`SquaredDeviations`]), with the element type as an associated type.
 trait DeviationReducer: Reducer {
     /// Type of the reduced elements.
-    type Number: deviation::Number;
+    type Element: squared_deviations::MeanElement;
 }
 
-impl<T: deviation::Number> DeviationReducer for Deviation<T> {
-    type Number = T;
+impl<T: squared_deviations::MeanElement> DeviationReducer for SquaredDeviations<T> {
+    type Element = T;
 }
 
 /// Calls `f` with the elements of `out`, to which `f` writes results. If `out` has 16-bit floats, `f` writes to a float32 buffer instead,
 /// whose elements are then rounded to `out`.
-fn with_float32_results<T: Element>(out: ElementsMut, f: impl FnOnce(&mut [T]) -> Result<()>) -> Result<()> {
+fn call_with_float32_output<T: Element>(out: ElementsMut, f: impl FnOnce(&mut [T]) -> Result<()>) -> Result<()> {
     // The left side of `||` is a constant. For other results than float32, the compiler removes the conversion below.
     if const { !matches!(T::DTYPE, DType::F32) } || !is_half(out.dtype()) {
-        return f(out.typed());
+        return f(out.typed_slice());
     }
-    let mut wide = Output::temporary(T::DTYPE, out.len())?;
-    f(wide.elements_mut()?.typed())?;
-    narrow(wide.elements_mut()?.as_elements().typed(), out);
+    let mut wide = Output::allocate_temporary(T::DTYPE, out.len())?;
+    f(wide.elements_mut()?.typed_slice())?;
+    round_float32_to_half(wide.elements_mut()?.as_elements().typed_slice(), out);
     Ok(())
 }
 
 /// Sums the values of the program `compiled` into `out`. Returns `false` without writing if `dtype` is bool or a 16-bit float.
-pub(crate) fn sum_into(compiled: &CompiledProgram, dtype: DType, order: &LoopOrder, out: ElementsMut) -> Result<bool> {
+pub(crate) fn sum_program_values(compiled: &CompiledProgram, dtype: DType, order: &LoopOrder, out: ElementsMut) -> Result<bool> {
     let run: Option<ReduceFunction> = by_dtype!(dtype, number, run_reducer, Sum);
     Ok(run.map(|run| run(compiled, order, out)).transpose()?.is_some())
 }
@@ -113,10 +113,10 @@ pub(crate) fn sum_into(compiled: &CompiledProgram, dtype: DType, order: &LoopOrd
 /// unsupported.
 fn select_reduction(reduction: &ReductionDef, value: DType) -> Option<ReduceFunction> {
     match reduction.elementwise_combination() {
-        None if reduction.combine == Combine::Moments => by_dtype!(value, inexact, run_deviation, Deviation),
+        None if reduction.combine == Combine::Moments => by_dtype!(value, inexact, reduce_squared_deviations, SquaredDeviations),
         Some(by) if reduction.returns_index && by == MINIMUM => by_dtype!(value, any, run_reducer, ArgMin),
         Some(by) if reduction.returns_index && by == MAXIMUM => by_dtype!(value, any, run_reducer, ArgMax),
-        Some(by) if by == ADD && value == DType::Bool && reduction.accumulator == Accumulator::Fixed(DType::I64) => {
+        Some(by) if by == ADD && value == DType::Bool && reduction.accumulator == AccumulatorDType::Fixed(DType::I64) => {
             Some(run_reducer::<CountTrue>)
         }
         _ => by_reduction!(reduction, value, run_reducer),
@@ -124,7 +124,7 @@ fn select_reduction(reduction: &ReductionDef, value: DType) -> Option<ReduceFunc
 }
 
 /// Returns `program` with a conversion to float32 appended if its result is a 16-bit float.
-fn with_float32_values(program: &Program) -> Program {
+fn convert_half_result_to_float32(program: &Program) -> Program {
     let mut program = program.clone();
     if is_half(program.output_dtype(0)) {
         let wide = program.push_step(StepKind::Cast, DType::F32, &[program.outputs[0]]);
@@ -136,20 +136,20 @@ fn with_float32_values(program: &Program) -> Program {
 /// Computes the outputs of `call`, an operation of the kernel family `Reduce`.
 pub(crate) fn run(call: &Call) -> Result<Outcome> {
     match &call.work {
-        Work::Reduce(work) => reduce(call, work),
-        Work::Segments(call::Segments { program, reduction, acc }) => segments::run(call, program, reduction, *acc),
+        Work::Reduce(work) => reduce_axes(call, work),
+        Work::Segments(call::SegmentReduction { program, reduction, acc }) => segments::run(call, program, reduction, *acc),
         _ => decline!("not a reduction"),
     }
 }
 
-fn reduce(call: &Call, work: &call::Reduce) -> Result<Outcome> {
+fn reduce_axes(call: &Call, work: &call::Reduce) -> Result<Outcome> {
     let call::Reduce { program, reduction, plan, acc, .. } = *work;
-    let program = with_float32_values(program);
+    let program = convert_half_result_to_float32(program);
     let value = program.output_dtype(0);
     if acc != value && !is_half(acc) && acc != reduction.accumulator.of(value) {
         decline!("values of {value} accumulated in {acc}");
     }
-    let user_defined = || Some((call.op.0.body?.native.downcast_ref::<NativeReduction>()?.0)(value)?.0);
+    let user_defined = || Some((call.op.0.body?.native.downcast_ref::<NativeReductionSelector>()?.0)(value)?.0);
     let Some(run) = select_reduction(reduction, value).or_else(user_defined) else {
         decline!("{} has no kernel for {value}", call.op.name())
     };
@@ -172,7 +172,7 @@ fn reduce(call: &Call, work: &call::Reduce) -> Result<Outcome> {
     let order = if by_columns { LoopOrder::Columns(plan.reduced_size) } else { LoopOrder::Rows(plan.reduced_size) };
     let mut output = Output::allocate(call, 0)?;
     run(&compiled, &order, output.elements_mut()?).map_err(|e| add_op_to_error(call, e))?;
-    call.done_with_buffers([output.finish()])
+    call.outcome_from_buffers([output.into_buffer()])
 }
 
 /// Returns whether the kept axes have smaller strides than the reduced axes, so that reductions along columns are faster than along rows.

@@ -1,19 +1,19 @@
 //! Reduction operations (sum, minimum and others) and their loops over values in memory.
 
 pub(crate) mod arithmetic;
-pub(crate) mod by_dtype;
-pub(crate) mod in_memory;
-pub(crate) mod in_order;
-pub(crate) mod lanes;
+pub(crate) mod dtype_selection;
+pub(crate) mod leaf_reduction;
 pub(crate) mod loops;
 pub(crate) mod ops;
-pub(crate) mod tree;
+pub(crate) mod ordered_products;
+pub(crate) mod pairwise_tree;
+pub(crate) mod row_reductions;
 
 use cuprum_core::Element;
-use cuprum_cpu_base::cache::Prefetch;
+use cuprum_cpu_base::cache_hints::PrefetchState;
 
-use self::lanes::{INTERLEAVED_LEAVES, merge_group, reduce_lanes, reduce_nth_leaf};
-use self::tree::PairwiseTree;
+use self::leaf_reduction::{INTERLEAVED_LEAVES, merge_leaf_group, reduce_leaf_of_group, reduce_values_in_lanes};
+use self::pairwise_tree::PairwiseTree;
 
 /// A reduction operation. Each element is converted to an accumulator, accumulators are merged pairwise, and the final accumulator is
 /// converted to the result.
@@ -33,19 +33,19 @@ pub(crate) trait Reducer: Sized + 'static {
     /// may then be reduced interleaved.
     const LEAVES_MAY_INTERLEAVE: bool = false;
 
-    /// Whether [`RowsLoop`](loops::RowsLoop) reduces whole groups of [`INTERLEAVED_LEAVES`] leaves in a second loop, whose length is known
-    /// at compile time. Reductions of complex numbers gain nothing from it.
-    const HAS_GROUP_LOOP: bool = true;
+    /// Whether [`ReduceRowsLoop`](loops::ReduceRowsLoop) reduces whole groups of [`INTERLEAVED_LEAVES`] leaves in a second loop, whose
+    /// length is known at compile time. Reductions of complex numbers gain nothing from it.
+    const HAS_LEAF_GROUP_LOOP: bool = true;
 
     /// Number of rows that column reductions merge sequentially before the pairwise tree begins. A power of two.
-    const LEAF_ROWS: usize = 16;
+    const ROWS_PER_LEAF: usize = 16;
 
     /// A function that sums products without storing them in memory, with the same bits as a sum over stored products. `None` if the
     /// reduction has no such function.
-    const PRODUCT_SUM: Option<ProductSum<Self>> = None;
+    const SUM_PRODUCTS_FUNCTION: Option<SumProductsFunction<Self>> = None;
 
     /// Returns the accumulator of the element `value`, which has index `index` in its reduction.
-    fn accumulator_of(value: Self::In, index: usize) -> Self::Acc;
+    fn to_accumulator(value: Self::In, index: usize) -> Self::Acc;
     /// Merges two accumulators; the elements that `a` covers precede those of `b`.
     fn merge(a: Self::Acc, b: Self::Acc) -> Self::Acc;
     /// Returns the result of a reduction from its last accumulator.
@@ -61,28 +61,28 @@ pub(crate) trait Reducer: Sized + 'static {
     /// Merges `values` in order into `acc`, the accumulator of the earlier elements. `_result` is the result of the pairwise tree. Returns
     /// `true` if later elements cannot change the accumulator.
     fn merge_in_order(acc: &mut Option<Self::Acc>, values: &[Self::In], _result: Self::Out) -> bool {
-        *acc = values.iter().map(|v| Self::accumulator_of(*v, 0)).fold(*acc, |acc, v| Some(acc.map_or(v, |acc| Self::merge(acc, v))));
+        *acc = values.iter().map(|v| Self::to_accumulator(*v, 0)).fold(*acc, |acc, v| Some(acc.map_or(v, |acc| Self::merge(acc, v))));
         false
     }
 
-    /// Reduces a leaf of 1 to [`LEAF_LEN`](lanes::LEAF_LEN) elements. The first element has index `_first` in its reduction.
+    /// Reduces a leaf of 1 to [`LEAF_LEN`](leaf_reduction::LEAF_LEN) elements. The first element has index `_first` in its reduction.
     ///
     /// `_earlier` is the accumulator of earlier elements of the same reduction. An implementation may use it to skip work that cannot
     /// change the result. `prefetch` is the state of software prefetching for `values`, or `None` without such prefetching.
     #[inline(always)]
-    fn reduce_leaf(_earlier: Option<Self::Acc>, values: &[Self::In], prefetch: Option<Prefetch>, _first: usize) -> Self::Acc {
-        reduce_lanes::<Self>(values, prefetch)
+    fn reduce_leaf(_earlier: Option<Self::Acc>, values: &[Self::In], prefetch: Option<PrefetchState>, _first: usize) -> Self::Acc {
+        reduce_values_in_lanes::<Self>(values, prefetch)
     }
 
     /// Reduces [`INTERLEAVED_LEAVES`] consecutive leaves and merges them as the pairwise tree does. `_earlier` and `prefetch` are as in
     /// [`Reducer::reduce_leaf`].
     #[inline(always)]
-    fn reduce_group(_earlier: Option<Self::Acc>, values: &[Self::In], prefetch: Option<Prefetch>, first: usize) -> Self::Acc {
-        let mut parts = [Self::accumulator_of(values[0], first); INTERLEAVED_LEAVES];
+    fn reduce_leaf_group(_earlier: Option<Self::Acc>, values: &[Self::In], prefetch: Option<PrefetchState>, first: usize) -> Self::Acc {
+        let mut parts = [Self::to_accumulator(values[0], first); INTERLEAVED_LEAVES];
         for (n, part) in parts.iter_mut().enumerate() {
-            *part = reduce_nth_leaf::<Self>(values, n, prefetch, first);
+            *part = reduce_leaf_of_group::<Self>(values, n, prefetch, first);
         }
-        merge_group::<Self>(parts)
+        merge_leaf_group::<Self>(parts)
     }
 
     /// Merges `rows` into one accumulator per column, by a loop that is faster than one merge per element. The first row has index `_first`
@@ -95,5 +95,5 @@ pub(crate) trait Reducer: Sized + 'static {
 }
 
 /// Function type of [`sum_products`](loops::sum_products). Its arguments are tree, factors, row length, prefetching and results.
-pub(crate) type ProductSum<R> =
-    fn(&mut PairwiseTree<<R as Reducer>::Acc>, [&[<R as Reducer>::In]; 2], usize, Option<Prefetch>, &mut [<R as Reducer>::Out]);
+pub(crate) type SumProductsFunction<R> =
+    fn(&mut PairwiseTree<<R as Reducer>::Acc>, [&[<R as Reducer>::In]; 2], usize, Option<PrefetchState>, &mut [<R as Reducer>::Out]);

@@ -10,20 +10,20 @@
 //! could be finite where NumPy's result is infinite or NaN.
 
 use cuprum_core::call;
-use cuprum_cpu_base::simd::{Loop, dispatch};
-use cuprum_cpu_base::strided::column_blocks;
+use cuprum_cpu_base::simd::{SimdLoop, dispatch};
+use cuprum_cpu_base::strided::split_into_column_blocks;
 use cuprum_cpu_base::threads;
 use cuprum_cpu_base::views::{ElementsMut, Output, unsigned_dtype};
 use std::marker::PhantomData;
 
-use cuprum_core::buffer::try_collect;
+use cuprum_core::host_buffer::try_collect;
 use cuprum_core::layout::{Dims, Strides};
 use cuprum_core::op::Op;
 use cuprum_core::ops::elementwise::{ADD, MAXIMUM, MINIMUM, MULTIPLY};
 use cuprum_core::{Call, Complex, DType, Element, Outcome, Result, Work, bf16, decline, f16};
 
+use crate::program_evaluation::{CompiledProgram, Evaluator, LoopNest, ResultDestination};
 use crate::reducers::arithmetic::Arithmetic;
-use crate::tile::{CompiledProgram, Evaluator, LoopNest, ResultDestination};
 
 /// Number of consecutive elements in a run. Each run is scanned sequentially, and the results of runs are then combined.
 const RUN_LEN: usize = 64;
@@ -55,11 +55,11 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
     let mut output = Output::allocate(call, 0)?;
     let elements = output.elements_mut()?;
     let inner = if plan.len == 1 { 1 } else { inner };
-    let Some(run) = reduction.elementwise_combination().and_then(|by| select_scan(by, call.outputs[0].dtype)) else {
+    let Some(run) = reduction.elementwise_combination().and_then(|by| select_scan_function(by, call.outputs[0].dtype)) else {
         decline!("{} is not a running sum, product or extreme", call.op.name())
     };
     run(&compiled, elements, plan.len, inner)?;
-    call.done_with_buffers([output.finish()])
+    call.outcome_from_buffers([output.into_buffer()])
 }
 
 /// Signature of [`scan`].
@@ -67,7 +67,7 @@ type ScanFunction = fn(&CompiledProgram, ElementsMut, usize, usize) -> Result<()
 
 /// Returns the function that scans elements of `dtype` by the elementwise operation `op`. Sums and products read signed integers as
 /// unsigned integers, which have the same bits. Extremes of bool are logical operations.
-fn select_scan(op: Op, dtype: DType) -> Option<ScanFunction> {
+fn select_scan_function(op: Op, dtype: DType) -> Option<ScanFunction> {
     macro_rules! select {
         ($dtype:expr, $combine:ident: $($t:ty)*) => {
             match $dtype {
@@ -99,10 +99,10 @@ trait ScanElement: Element {
     /// Accumulator type of minima and maxima: float32 for 16-bit floats, the element type for all others. The accumulator loses no bits,
     /// because minima and maxima are exact.
     type Exact: Arithmetic;
-    fn to_total(self) -> Self::Total;
-    fn from_total(total: Self::Total) -> Self;
-    fn to_exact(self) -> Self::Exact;
-    fn from_exact(exact: Self::Exact) -> Self;
+    fn to_sum_accumulator(self) -> Self::Total;
+    fn from_sum_accumulator(total: Self::Total) -> Self;
+    fn to_extreme_accumulator(self) -> Self::Exact;
+    fn from_extreme_accumulator(exact: Self::Exact) -> Self;
     /// Type of the results of [`ScanElement::non_finite_test_bits`]: an unsigned integer as wide as the float, so that the tests vectorise.
     type TestBits: TestBits;
     /// Returns test bits whose highest bit is set if the value, or one of its parts, is infinite or NaN.
@@ -143,13 +143,13 @@ macro_rules! running {
             type Total = $total;
             type Exact = $exact;
             #[inline(always)]
-            fn to_total(self) -> $total { let $v = self; $in }
+            fn to_sum_accumulator(self) -> $total { let $v = self; $in }
             #[inline(always)]
-            fn from_total($v: $total) -> $t { $out }
+            fn from_sum_accumulator($v: $total) -> $t { $out }
             #[inline(always)]
-            fn to_exact(self) -> $exact { let $v = self; $exact_in }
+            fn to_extreme_accumulator(self) -> $exact { let $v = self; $exact_in }
             #[inline(always)]
-            fn from_exact($v: $exact) -> $t { $exact_out }
+            fn from_extreme_accumulator($v: $exact) -> $t { $exact_out }
         }
     )*};
     (exact $($t:ty)*) => { running! { $($t as $t, $t: v => v, v; v, v; u8: 0, 0;)* } };
@@ -176,21 +176,21 @@ trait ScanOperation<T: Element>: 'static {
     /// used dtypes.
     const HAS_AVX512_VERSION: bool = T::DTYPE.itemsize() >= 4;
     type Total: Copy + Default + Send + Sync;
-    fn to_total(value: T) -> Self::Total;
+    fn to_accumulator(value: T) -> Self::Total;
     fn to_element(total: Self::Total) -> T;
-    fn combine_totals(a: Self::Total, b: Self::Total) -> Self::Total;
+    fn combine_accumulators(a: Self::Total, b: Self::Total) -> Self::Total;
     type TestBits: TestBits;
     /// Returns test bits whose highest bit is set if `result` is sticky: an infinity, a NaN or a zero product.
-    fn sticky_test_bits(result: T) -> Self::TestBits;
+    fn needs_sequential_test_bits(result: T) -> Self::TestBits;
     /// Returns whether `result` is sticky: an infinity, a NaN or a zero product. Later elements must then be computed sequentially.
     #[inline(always)]
     fn needs_sequential_scan(result: T) -> bool {
-        Self::sticky_test_bits(result).is_highest_bit_set()
+        Self::needs_sequential_test_bits(result).is_highest_bit_set()
     }
     /// Returns whether any of `results` is sticky: an infinity, a NaN or a zero product. Later elements must then be computed sequentially.
     #[inline(always)]
     fn any_needs_sequential_scan(results: &[T]) -> bool {
-        results.iter().fold(Self::TestBits::default(), |marks, v| marks | Self::sticky_test_bits(*v)).is_highest_bit_set()
+        results.iter().fold(Self::TestBits::default(), |marks, v| marks | Self::needs_sequential_test_bits(*v)).is_highest_bit_set()
     }
     /// Returns whether the partial result `total`, which covers fewer elements than the running result in NumPy, is subnormal or zero and
     /// has thus lost digits.
@@ -202,7 +202,7 @@ trait ScanOperation<T: Element>: 'static {
     #[inline(always)]
     fn combine_with_carry(carry: Option<Self::Total>, b: Self::Total) -> Self::Total {
         match carry {
-            Some(carry) => Self::combine_totals(carry, b),
+            Some(carry) => Self::combine_accumulators(carry, b),
             None => b,
         }
     }
@@ -214,14 +214,14 @@ macro_rules! combine {
         impl<T: ScanElement> ScanOperation<T> for $name {
             type Total = T::$total;
             #[inline(always)]
-            fn to_total(value: T) -> T::$total { value.$in() }
+            fn to_accumulator(value: T) -> T::$total { value.$in() }
             #[inline(always)]
             fn to_element(total: T::$total) -> T { T::$out(total) }
             #[inline(always)]
-            fn combine_totals($a: T::$total, $b: T::$total) -> T::$total { $join }
+            fn combine_accumulators($a: T::$total, $b: T::$total) -> T::$total { $join }
             type TestBits = T::TestBits;
             #[inline(always)]
-            fn sticky_test_bits($v: T) -> T::TestBits { $marks }
+            fn needs_sequential_test_bits($v: T) -> T::TestBits { $marks }
             $(
                 #[inline(always)]
                 fn has_lost_digits($total_value: T::$total) -> bool { $lost }
@@ -231,19 +231,19 @@ macro_rules! combine {
 }
 combine! {
     /// Running sum; logical or for bool.
-    Sum in Total by to_total, from_total: |a, b| a.plus(b), |v| v.non_finite_test_bits();
+    Sum in Total by to_sum_accumulator, from_sum_accumulator: |a, b| a.plus(b), |v| v.non_finite_test_bits();
     /// Running product; logical and for bool.
-    Product in Total by to_total, from_total: |a, b| a.times(b), |v| v.non_finite_test_bits() | v.zero_test_bits(),
-        |total| total.is_subnormal() || total.is_settled() && total == T::Total::ZERO;
+    Product in Total by to_sum_accumulator, from_sum_accumulator: |a, b| a.times(b), |v| v.non_finite_test_bits() | v.zero_test_bits(),
+        |total| total.is_subnormal() || total.is_zero_or_non_finite_float() && total == T::Total::ZERO;
     /// Running maximum. From the first NaN on, results are that NaN.
-    Max in Exact by to_exact, from_exact: |a, b| if a.at_least(b) | a.has_nan() { a } else { b }, |_v| T::TestBits::default();
+    Max in Exact by to_extreme_accumulator, from_extreme_accumulator: |a, b| if a.is_at_least(b) | a.has_nan() { a } else { b }, |_v| T::TestBits::default();
     /// Running minimum. From the first NaN on, results are that NaN.
-    Min in Exact by to_exact, from_exact: |a, b| if b.at_least(a) | a.has_nan() { a } else { b }, |_v| T::TestBits::default();
+    Min in Exact by to_extreme_accumulator, from_extreme_accumulator: |a, b| if b.is_at_least(a) | a.has_nan() { a } else { b }, |_v| T::TestBits::default();
 }
 
 /// Scans along the first axis of consecutive matrices of `len` rows and `inner` columns each.
 fn scan<T: ScanElement, C: ScanOperation<T>>(compiled: &CompiledProgram, out: ElementsMut, len: usize, inner: usize) -> Result<()> {
-    let out = out.typed::<T>();
+    let out = out.typed_slice::<T>();
     let cost = out.len().saturating_mul(compiled.cost_per_element() + 2);
     if inner > 1 {
         return scan_columns::<T, C>(compiled, out, len, inner, cost);
@@ -281,7 +281,7 @@ struct Scanner<'c, 'a, T: ScanElement, C: ScanOperation<T>> {
 
 impl<'c, 'a, T: ScanElement, C: ScanOperation<T>> Scanner<'c, 'a, T, C> {
     fn new(compiled: &'c CompiledProgram<'a>) -> Scanner<'c, 'a, T, C> {
-        let sums = Box::new([[C::to_total(T::default()); RUN_LEN]; INTERLEAVED_RUNS]);
+        let sums = Box::new([[C::to_accumulator(T::default()); RUN_LEN]; INTERLEAVED_RUNS]);
         Scanner { evaluator: Evaluator::new(compiled), tile: compiled.tile_len(), sums }
     }
 }
@@ -301,7 +301,7 @@ fn scan_block<T: ScanElement, C: ScanOperation<T>>(
 ) -> Option<C::Total> {
     let mut before = None;
     for (i, out) in out.chunks_mut(scanner.tile).enumerate() {
-        let values = scanner.evaluator.evaluate(start + i * scanner.tile, out.len()).typed::<T>();
+        let values = scanner.evaluator.evaluate(start + i * scanner.tile, out.len()).typed_slice::<T>();
         for (values, out) in values.chunks(RUN_LEN * INTERLEAVED_RUNS).zip(out.chunks_mut(RUN_LEN * INTERLEAVED_RUNS)) {
             if last.is_some() {
                 scan_sequentially::<T, C>(values, out, last);
@@ -324,16 +324,16 @@ fn scan_block<T: ScanElement, C: ScanOperation<T>>(
 /// Scans `values` one by one, continuing from the previous result `last`, and updates `last`. Each result is rounded to the dtype.
 fn scan_sequentially<T: ScanElement, C: ScanOperation<T>>(values: &[T], out: &mut [T], last: &mut Option<T>) {
     for (v, out) in values.iter().zip(out) {
-        *out = last.map_or(*v, |last| C::to_element(C::combine_totals(C::to_total(last), C::to_total(*v))));
+        *out = last.map_or(*v, |last| C::to_element(C::combine_accumulators(C::to_accumulator(last), C::to_accumulator(*v))));
         *last = Some(*out);
     }
 }
 
 /// Returns the total of `len` elements from `start` on, combined in the same order as in [`scan_block`]. `None` if `len` is 0.
-fn block_total<T: ScanElement, C: ScanOperation<T>>(scanner: &mut Scanner<T, C>, start: usize, len: usize) -> Option<C::Total> {
+fn compute_block_total<T: ScanElement, C: ScanOperation<T>>(scanner: &mut Scanner<T, C>, start: usize, len: usize) -> Option<C::Total> {
     let mut before = None;
     for at in (0..len).step_by(scanner.tile) {
-        let values = scanner.evaluator.evaluate(start + at, scanner.tile.min(len - at)).typed::<T>();
+        let values = scanner.evaluator.evaluate(start + at, scanner.tile.min(len - at)).typed_slice::<T>();
         for values in values.chunks(RUN_LEN * INTERLEAVED_RUNS) {
             dispatch(ScanRunsLoop::<T, C>(values, &mut scanner.sums, PhantomData));
             for (run, sums) in values.chunks(RUN_LEN).zip(scanner.sums.iter()) {
@@ -348,7 +348,7 @@ fn block_total<T: ScanElement, C: ScanOperation<T>>(scanner: &mut Scanner<T, C>,
 /// writes the running totals to the second field.
 struct ScanRunsLoop<'a, T: ScanElement, C: ScanOperation<T>>(&'a [T], &'a mut RunScans<C::Total>, PhantomData<C>);
 
-impl<T: ScanElement, C: ScanOperation<T>> Loop for ScanRunsLoop<'_, T, C> {
+impl<T: ScanElement, C: ScanOperation<T>> SimdLoop for ScanRunsLoop<'_, T, C> {
     type Output = ();
     const HAS_AVX512_VERSION: bool = C::HAS_AVX512_VERSION;
     #[inline(always)]
@@ -358,21 +358,21 @@ impl<T: ScanElement, C: ScanOperation<T>> Loop for ScanRunsLoop<'_, T, C> {
             for (run, sums) in self.0.chunks(RUN_LEN).zip(self.1) {
                 let mut running = None;
                 for (v, sum) in run.iter().zip(sums) {
-                    *sum = C::combine_with_carry(running, C::to_total(*v));
+                    *sum = C::combine_with_carry(running, C::to_accumulator(*v));
                     running = Some(*sum);
                 }
             }
             return;
         }
         let sums = self.1;
-        let mut running = [C::to_total(runs[0][0]); INTERLEAVED_RUNS];
+        let mut running = [C::to_accumulator(runs[0][0]); INTERLEAVED_RUNS];
         for r in 0..INTERLEAVED_RUNS {
-            running[r] = C::to_total(runs[r][0]);
+            running[r] = C::to_accumulator(runs[r][0]);
             sums[r][0] = running[r];
         }
         for i in 1..RUN_LEN {
             for r in 0..INTERLEAVED_RUNS {
-                running[r] = C::combine_totals(running[r], C::to_total(runs[r][i]));
+                running[r] = C::combine_accumulators(running[r], C::to_accumulator(runs[r][i]));
                 sums[r][i] = running[r];
             }
         }
@@ -391,7 +391,7 @@ struct CombineRunsLoop<'a, T: ScanElement, C: ScanOperation<T>>(
     PhantomData<C>,
 );
 
-impl<T: ScanElement, C: ScanOperation<T>> Loop for CombineRunsLoop<'_, T, C> {
+impl<T: ScanElement, C: ScanOperation<T>> SimdLoop for CombineRunsLoop<'_, T, C> {
     type Output = (Option<C::Total>, bool, Option<usize>);
     const HAS_AVX512_VERSION: bool = C::HAS_AVX512_VERSION;
     #[inline(always)]
@@ -400,9 +400,11 @@ impl<T: ScanElement, C: ScanOperation<T>> Loop for CombineRunsLoop<'_, T, C> {
         let mut inexact = None;
         for (n, (out, sums)) in out.chunks_mut(RUN_LEN).zip(sums).enumerate() {
             match (carry, before) {
-                (None, None) => write_elements::<T, C>(out, sums, |s| s),
-                (None, Some(one)) | (Some(one), None) => write_elements::<T, C>(out, sums, |s| C::combine_totals(one, s)),
-                (Some(c), Some(b)) => write_elements::<T, C>(out, sums, |s| C::combine_totals(c, C::combine_totals(b, s))),
+                (None, None) => write_converted_totals::<T, C>(out, sums, |s| s),
+                (None, Some(one)) | (Some(one), None) => write_converted_totals::<T, C>(out, sums, |s| C::combine_accumulators(one, s)),
+                (Some(c), Some(b)) => {
+                    write_converted_totals::<T, C>(out, sums, |s| C::combine_accumulators(c, C::combine_accumulators(b, s)))
+                }
             }
             let total = sums[out.len() - 1];
             let block_total = C::combine_with_carry(before, total);
@@ -416,7 +418,7 @@ impl<T: ScanElement, C: ScanOperation<T>> Loop for CombineRunsLoop<'_, T, C> {
 }
 
 #[inline(always)]
-fn write_elements<T: ScanElement, C: ScanOperation<T>>(out: &mut [T], sums: &[C::Total], make: impl Fn(C::Total) -> C::Total) {
+fn write_converted_totals<T: ScanElement, C: ScanOperation<T>>(out: &mut [T], sums: &[C::Total], make: impl Fn(C::Total) -> C::Total) {
     for (out, &sum) in out.iter_mut().zip(sums) {
         *out = C::to_element(make(sum));
     }
@@ -443,7 +445,7 @@ fn scan_long_row<T: ScanElement, C: ScanOperation<T>>(compiled: &CompiledProgram
         (0..len.div_ceil(BLOCK_LEN)).map(|i| i * BLOCK_LEN),
         cost,
         || Scanner::<T, C>::new(compiled),
-        |scanner, at| block_total::<T, C>(scanner, start + at, BLOCK_LEN.min(len - at)),
+        |scanner, at| compute_block_total::<T, C>(scanner, start + at, BLOCK_LEN.min(len - at)),
     )?;
     let mut carry = None;
     let carries = totals.into_iter().map(|total| {
@@ -471,23 +473,23 @@ fn scan_long_row<T: ScanElement, C: ScanOperation<T>>(compiled: &CompiledProgram
     Ok(())
 }
 
-struct ScanRowLoop<'a, T: ScanElement, C: ScanOperation<T>>(&'a mut [C::Total], &'a [T], &'a mut [T], PhantomData<C>);
+struct AccumulateRowLoop<'a, T: ScanElement, C: ScanOperation<T>>(&'a mut [C::Total], &'a [T], &'a mut [T], PhantomData<C>);
 
-impl<T: ScanElement, C: ScanOperation<T>> Loop for ScanRowLoop<'_, T, C> {
+impl<T: ScanElement, C: ScanOperation<T>> SimdLoop for AccumulateRowLoop<'_, T, C> {
     type Output = ();
     const HAS_AVX512_VERSION: bool = C::HAS_AVX512_VERSION;
     #[inline(always)]
     fn run(self) {
-        let ScanRowLoop(totals, values, out, _) = self;
+        let AccumulateRowLoop(totals, values, out, _) = self;
         let mut marks = C::TestBits::default();
         for ((total, v), out) in totals.iter_mut().zip(values).zip(out.iter_mut()) {
-            *total = C::combine_totals(*total, C::to_total(*v));
+            *total = C::combine_accumulators(*total, C::to_accumulator(*v));
             *out = C::to_element(*total);
-            marks = marks | C::sticky_test_bits(*out);
+            marks = marks | C::needs_sequential_test_bits(*out);
         }
         if marks.is_highest_bit_set() {
             for (total, out) in totals.iter_mut().zip(out).filter(|(_, out)| C::needs_sequential_scan(**out)) {
-                *total = C::to_total(*out);
+                *total = C::to_accumulator(*out);
             }
         }
     }
@@ -506,28 +508,28 @@ fn scan_columns<T: ScanElement, C: ScanOperation<T>>(
     let wanted = (threads::threads_for_cost(cost) * 4).div_ceil(stretches);
     let width = inner.div_ceil(wanted).max(MIN_TASK_COLUMNS).min(compiled.tile_len()).min(inner);
     let blocks_across = inner.div_ceil(width);
-    let blocks = out.chunks_mut(len * inner).flat_map(|stretch| column_blocks(stretch, inner, width)).enumerate();
+    let blocks = out.chunks_mut(len * inner).flat_map(|stretch| split_into_column_blocks(stretch, inner, width)).enumerate();
     let blocks = try_collect("scan", blocks)?;
     // If a block spans whole rows, as many rows as fit a tile are evaluated at once.
     let together = if width == inner { (compiled.tile_len() / width).max(1) } else { 1 };
     threads::for_each(
         blocks.into_iter(),
         cost,
-        || (Evaluator::in_bands(compiled), Vec::<C::Total>::new()),
+        || (Evaluator::new_in_bands(compiled), Vec::<C::Total>::new()),
         |(evaluator, totals), (n, mut block)| {
             let (stretch, left) = (n / blocks_across, n % blocks_across * width);
             let width = width.min(inner - left);
             totals.clear();
             for row in (0..len).step_by(together) {
                 let rows = together.min(len - row);
-                let values = evaluator.evaluate((stretch * len + row) * inner + left, rows * width).typed::<T>();
+                let values = evaluator.evaluate((stretch * len + row) * inner + left, rows * width).typed_slice::<T>();
                 for (i, values) in values.chunks_exact(width).enumerate() {
                     let out = block.row(row + i);
                     if totals.is_empty() {
-                        totals.extend(values.iter().map(|v| C::to_total(*v)));
+                        totals.extend(values.iter().map(|v| C::to_accumulator(*v)));
                         out.copy_from_slice(values);
                     } else {
-                        dispatch(ScanRowLoop::<T, C>(totals, values, out, PhantomData));
+                        dispatch(AccumulateRowLoop::<T, C>(totals, values, out, PhantomData));
                     }
                 }
             }

@@ -5,12 +5,12 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use cuprum_core::call::ScatterRows;
+use cuprum_core::call::RowAssignment;
 use cuprum_core::layout::{Dims, Strides};
 use cuprum_core::ops::elementwise::{ADD, MAXIMUM, MINIMUM, MULTIPLY};
 use cuprum_core::plan::elementwise::LoopPlan;
 use cuprum_core::{Call, Complex, DType, Element, Error, Layout, Outcome, Result, StoredArray, Work, bf16, decline, f16};
-use cuprum_cpu_base::cache::prefetch_line;
+use cuprum_cpu_base::cache_hints::prefetch_cache_line;
 use cuprum_cpu_base::threads;
 use cuprum_cpu_base::views::{Elements, ElementsMut, Output, unsigned_dtype};
 use cuprum_cpu_base::with_bits;
@@ -36,26 +36,26 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
     let (Work::Scatter(work), [indices, values, ..], [spec]) = (&call.work, call.inputs, call.outputs) else {
         decline!("not a scatter of values by indices")
     };
-    if work.rows == ScatterRows::Grouped || spec.target().is_none() {
+    if work.rows == RowAssignment::Grouped || spec.target_buffer().is_none() {
         decline!("values grouped by row, or no target");
     }
-    let scatter = Scatter::new(work.region, values)?;
-    let indices = Elements::contiguous(indices)?;
+    let scatter = ScatterLayout::from_region_and_values(work.region, values)?;
+    let indices = Elements::from_contiguous_array(indices)?;
     if let Some(index) = first_invalid_index(indices, scatter.extent) {
         return Err(Error::Index { op: call.op.name(), index, axis: 0, size: scatter.extent });
     }
     let mut output = Output::allocate(call, 0)?;
-    let (from, to) = (Elements::buffer(values)?, output.elements_mut()?);
+    let (from, to) = (Elements::from_whole_buffer(values)?, output.elements_mut()?);
     let Some(combine) = work.combine else {
-        with_bits!(spec.dtype, T => scatter.run(indices, from.typed::<T>(), to, |_, new| new));
-        return call.done_with_buffers([output.finish()]);
+        with_bits!(spec.dtype, T => scatter.run(indices, from.typed_slice::<T>(), to, |_, new| new));
+        return call.outcome_from_buffers([output.into_buffer()]);
     };
     macro_rules! by_dtype {
         ($dtype:expr, $f:ident, $($t:ty),*) => {
             match $dtype {
-                DType::F16 => scatter.run(indices, from.typed(), to, |a: f16, b: f16| f16::from_f32($f(a.to_f32(), b.to_f32()))),
-                DType::BF16 => scatter.run(indices, from.typed(), to, |a: bf16, b: bf16| bf16::from_f32($f(a.to_f32(), b.to_f32()))),
-                $(dtype if dtype == <$t as Element>::DTYPE => scatter.run(indices, from.typed::<$t>(), to, $f::<$t>),)*
+                DType::F16 => scatter.run(indices, from.typed_slice(), to, |a: f16, b: f16| f16::from_f32($f(a.to_f32(), b.to_f32()))),
+                DType::BF16 => scatter.run(indices, from.typed_slice(), to, |a: bf16, b: bf16| bf16::from_f32($f(a.to_f32(), b.to_f32()))),
+                $(dtype if dtype == <$t as Element>::DTYPE => scatter.run(indices, from.typed_slice::<$t>(), to, $f::<$t>),)*
                 _ => decline!("no loop for {}", spec.dtype),
             }
         };
@@ -72,7 +72,7 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
     } else {
         decline!("no loop for {}", combine.name());
     }
-    call.done_with_buffers([output.finish()])
+    call.outcome_from_buffers([output.into_buffer()])
 }
 
 #[inline(always)]
@@ -86,12 +86,12 @@ fn product<T: Arithmetic>(a: T, b: T) -> T {
 /// Returns the smaller value, or the first NaN.
 #[inline(always)]
 fn smaller<T: Arithmetic>(a: T, b: T) -> T {
-    if b.at_least(a) | a.has_nan() { a } else { b }
+    if b.is_at_least(a) | a.has_nan() { a } else { b }
 }
 /// Returns the larger value, or the first NaN.
 #[inline(always)]
 fn larger<T: Arithmetic>(a: T, b: T) -> T {
-    if a.at_least(b) | a.has_nan() { a } else { b }
+    if a.is_at_least(b) | a.has_nan() { a } else { b }
 }
 
 /// Returns the first of `indices` that is out of bounds for an axis of `extent` elements, or `None` if all are valid.
@@ -107,8 +107,8 @@ fn first_invalid_index(indices: Elements, extent: usize) -> Option<i64> {
         |_, start| {
             let part = indices.slice(start, (1 << 15).min(indices.len() - start));
             let all_valid = match part.dtype() {
-                DType::I32 => part.typed::<i32>().iter().fold(true, |good, &i| good & is_valid(i.into())),
-                _ => part.typed::<i64>().iter().fold(true, |good, &i| good & is_valid(i)),
+                DType::I32 => part.typed_slice::<i32>().iter().fold(true, |good, &i| good & is_valid(i.into())),
+                _ => part.typed_slice::<i64>().iter().fold(true, |good, &i| good & is_valid(i)),
             };
             if !all_valid {
                 good.store(false, Ordering::Relaxed);
@@ -119,23 +119,23 @@ fn first_invalid_index(indices: Elements, extent: usize) -> Option<i64> {
         return None;
     }
     match indices.dtype() {
-        DType::I32 => indices.typed::<i32>().iter().map(|&i| i.into()).find(|&i| !is_valid(i)),
-        _ => indices.typed::<i64>().iter().copied().find(|&i| !is_valid(i)),
+        DType::I32 => indices.typed_slice::<i32>().iter().map(|&i| i.into()).find(|&i| !is_valid(i)),
+        _ => indices.typed_slice::<i64>().iter().copied().find(|&i| !is_valid(i)),
     }
 }
 
 /// Converts valid indices along an axis of `extent` rows to row numbers, and writes them to `numbers`. A negative index counts from the
 /// end.
-fn write_row_numbers(indices: Elements, extent: usize, numbers: &mut [usize]) {
+fn convert_indices_to_row_numbers(indices: Elements, extent: usize, numbers: &mut [usize]) {
     let from_start = |index: i64| if index < 0 { index + extent as i64 } else { index } as usize;
     match indices.dtype() {
-        DType::I32 => numbers.iter_mut().zip(indices.typed::<i32>()).for_each(|(number, &i)| *number = from_start(i.into())),
-        _ => numbers.iter_mut().zip(indices.typed::<i64>()).for_each(|(number, &i)| *number = from_start(i)),
+        DType::I32 => numbers.iter_mut().zip(indices.typed_slice::<i32>()).for_each(|(number, &i)| *number = from_start(i.into())),
+        _ => numbers.iter_mut().zip(indices.typed_slice::<i64>()).for_each(|(number, &i)| *number = from_start(i)),
     }
 }
 
 /// Loop extents, offsets and strides of a scatter. Offsets and strides are in elements.
-struct Scatter {
+struct ScatterLayout {
     /// Number of rows of the target array. `first` is the offset of row 0, and `stride` the distance between rows.
     extent: usize,
     first: usize,
@@ -150,20 +150,20 @@ struct Scatter {
 }
 
 /// The range of target memory that one thread writes: some rows, and a part of each row.
-struct Task<'a> {
+struct ScatterTask<'a> {
     rows: std::ops::Range<usize>,
     /// The part of each row: an index range along the first axis of the row, or `0..1` if rows are single elements.
-    first_axis: std::ops::Range<usize>,
+    first_transformed_axis: std::ops::Range<usize>,
     /// Offset of the first element of `memory` in the target array.
     begin: usize,
     memory: ElementsMut<'a>,
 }
 
-impl Scatter {
-    fn new(region: &Layout, values: &StoredArray) -> Result<Scatter> {
+impl ScatterLayout {
+    fn from_region_and_values(region: &Layout, values: &StoredArray) -> Result<ScatterLayout> {
         let row = |layout: &Layout| Layout::strided(&layout.shape()[1..], &layout.strides()[1..], 0);
         let LoopPlan { dims, strides, .. } = LoopPlan::new(&[&row(values.layout())?, &row(region)?]);
-        Ok(Scatter {
+        Ok(ScatterLayout {
             extent: region.shape()[0],
             first: region.offset(),
             stride: region.strides()[0],
@@ -176,23 +176,23 @@ impl Scatter {
     }
 
     /// Returns the length, in elements, of the memory range that a row covers along its axes from `axis` on.
-    fn row_span(&self, axis: usize) -> usize {
+    fn row_memory_len(&self, axis: usize) -> usize {
         let last: isize = self.dims[axis..].iter().zip(&self.target[axis..]).map(|(&n, &stride)| (n as isize - 1) * stride).sum();
         last as usize + 1
     }
 
     /// Divides a scatter with `count` indices into tasks whose memory ranges do not overlap, ordered by ascending address.
-    fn tasks<'a>(&self, count: usize, memory: ElementsMut<'a>) -> Vec<Task<'a>> {
+    fn split_into_tasks<'a>(&self, count: usize, memory: ElementsMut<'a>) -> Vec<ScatterTask<'a>> {
         let row_size: usize = self.dims.iter().product();
         let wanted = threads::threads_for_cost(count.saturating_mul(row_size).saturating_mul(COST_PER_ELEMENT));
-        let (distance, row_span) = (self.stride.unsigned_abs(), self.row_span(0));
+        let (distance, row_span) = (self.stride.unsigned_abs(), self.row_memory_len(0));
         // Computes the offset of the row with the lowest address.
         let lowest = if self.stride < 0 { self.first - (self.extent - 1) * distance } else { self.first };
         let all_rows = (self.extent - 1) * distance;
         let whole = self.dims.first().copied().unwrap_or(1);
         let mut tasks = Vec::new();
-        let mut add = |rows: std::ops::Range<usize>, first_axis: std::ops::Range<usize>, begin: usize, end: usize| {
-            tasks.push((rows, first_axis, begin, end));
+        let mut add = |rows: std::ops::Range<usize>, first_transformed_axis: std::ops::Range<usize>, begin: usize, end: usize| {
+            tasks.push((rows, first_transformed_axis, begin, end));
         };
         if distance >= row_span && wanted > 1 {
             let parts = if row_size < MIN_LONG_ROW { wanted.min(MAX_THREADS_FOR_SHORT_ROWS) } else { wanted };
@@ -202,53 +202,57 @@ impl Scatter {
                 let rows = if self.stride < 0 { self.extent - high..self.extent - low } else { low..high };
                 add(rows, 0..whole, lowest + low * distance, lowest + (high - 1) * distance + row_span);
             }
-        } else if let Some(&outer) = self.target.first().filter(|&&outer| wanted > 1 && outer as usize >= all_rows + self.row_span(1)) {
+        } else if let Some(&outer) = self.target.first().filter(|&&outer| wanted > 1 && outer as usize >= all_rows + self.row_memory_len(1))
+        {
             let step = whole.div_ceil(wanted);
             for low in (0..whole).step_by(step) {
                 let high = whole.min(low + step);
                 let begin = lowest + low * outer as usize;
-                add(0..self.extent, low..high, begin, begin + (high - low - 1) * outer as usize + all_rows + self.row_span(1));
+                add(0..self.extent, low..high, begin, begin + (high - low - 1) * outer as usize + all_rows + self.row_memory_len(1));
             }
         } else {
             add(0..self.extent, 0..whole, lowest, lowest + all_rows + row_span);
         }
         let (mut rest, mut position) = (memory, 0);
-        let divided = tasks.into_iter().map(|(rows, first_axis, begin, end)| {
+        let divided = tasks.into_iter().map(|(rows, first_transformed_axis, begin, end)| {
             let (part, after) = std::mem::take(&mut rest).split_at(begin - position).1.split_at(end - begin);
             (rest, position) = (after, end);
-            Task { rows, first_axis, begin, memory: part }
+            ScatterTask { rows, first_transformed_axis, begin, memory: part }
         });
         divided.collect()
     }
 
     /// Replaces each element of the rows that `indices` select by `f(element, value)`, in the order of the indices.
     fn run<T: Element>(&self, indices: Elements, values: &[T], target: ElementsMut, f: impl Fn(T, T) -> T + Sync) {
-        let tasks = self.tasks(indices.len(), target);
+        let tasks = self.split_into_tasks(indices.len(), target);
         let cost = indices.len().saturating_mul(self.dims.iter().product::<usize>()).saturating_mul(COST_PER_ELEMENT);
         threads::for_each(tasks.into_iter(), cost, || (), |_, task| self.run_task(task, indices, values, &f));
     }
 
-    fn run_task<T: Element>(&self, task: Task, indices: Elements, values: &[T], f: &impl Fn(T, T) -> T) {
-        let Task { rows, first_axis, begin, memory } = task;
-        let target = memory.typed::<T>();
+    fn run_task<T: Element>(&self, task: ScatterTask, indices: Elements, values: &[T], f: &impl Fn(T, T) -> T) {
+        let ScatterTask { rows, first_transformed_axis, begin, memory } = task;
+        let target = memory.typed_slice::<T>();
         let mut dims = self.dims.clone();
         let origin = self.first as isize - begin as isize;
         let (mut to, mut from) = (origin, self.first_value);
         if let Some(extent) = dims.first_mut() {
-            *extent = first_axis.len();
-            (to, from) = (to + first_axis.start as isize * self.target[0], from + first_axis.start as isize * self.values[0]);
+            *extent = first_transformed_axis.len();
+            (to, from) = (
+                to + first_transformed_axis.start as isize * self.target[0],
+                from + first_transformed_axis.start as isize * self.values[0],
+            );
         }
         // The axes of a row whose stride is larger than the distance between rows become loops outside the loop over indices.
         let outer = self.target.iter().take_while(|stride| stride.unsigned_abs() > self.stride.unsigned_abs()).count();
         let inner = RowAxes { dims: &dims[outer..], target: &self.target[outer..], values: &self.values[outer..] };
-        RowAxes { dims: &dims[..outer], target: &self.target[..outer], values: &self.values[..outer] }.for_each(
+        RowAxes { dims: &dims[..outer], target: &self.target[..outer], values: &self.values[..outer] }.for_each_element(
             to,
             from,
             &mut |to, from| {
                 let mut numbers = [0; INDEX_BLOCK_LEN];
                 for start in (0..indices.len()).step_by(INDEX_BLOCK_LEN) {
                     let numbers = &mut numbers[..INDEX_BLOCK_LEN.min(indices.len() - start)];
-                    write_row_numbers(indices.slice(start, numbers.len()), self.extent, numbers);
+                    convert_indices_to_row_numbers(indices.slice(start, numbers.len()), self.extent, numbers);
                     let from = from + start as isize * self.value_stride;
                     if inner.dims.is_empty() {
                         self.update_single_element_rows(numbers, &rows, (target, to), (values, from), f);
@@ -294,7 +298,7 @@ impl Scatter {
         let chosen = &chosen[..count];
         for (n, &k) in chosen.iter().enumerate() {
             if let Some(&later) = chosen.get(n + PREFETCH_DISTANCE) {
-                prefetch_line(target.as_ptr().wrapping_offset(at(numbers[usize::from(later)])));
+                prefetch_cache_line(target.as_ptr().wrapping_offset(at(numbers[usize::from(later)])));
             }
             let k = usize::from(k);
             let element = &mut target[at(numbers[k]) as usize];
@@ -317,11 +321,11 @@ fn update_elements<T: Element>(target: &mut [T], pairs: impl Iterator<Item = (us
     }
     let mut later = pairs.clone();
     for (index, _) in later.by_ref().take(PREFETCH_DISTANCE) {
-        prefetch_line(target.as_ptr().wrapping_add(index));
+        prefetch_cache_line(target.as_ptr().wrapping_add(index));
     }
     for (index, value) in pairs {
         if let Some((index, _)) = later.next() {
-            prefetch_line(target.as_ptr().wrapping_add(index));
+            prefetch_cache_line(target.as_ptr().wrapping_add(index));
         }
         if let Some(element) = target.get_mut(index) {
             *element = f(*element, value);
@@ -378,12 +382,12 @@ struct RowAxes<'a> {
 impl RowAxes<'_> {
     /// Calls `f` for each element of the row with the element's offset in the target and in the values. `to` and `from` are the offsets of
     /// the row's first element in the target and in the values.
-    fn for_each(self, to: isize, from: isize, f: &mut dyn FnMut(isize, isize)) {
+    fn for_each_element(self, to: isize, from: isize, f: &mut dyn FnMut(isize, isize)) {
         let (Some((&n, dims)), [step, target @ ..], [value_step, values @ ..]) = (self.dims.split_first(), self.target, self.values) else {
             return f(to, from);
         };
         for i in 0..n as isize {
-            RowAxes { dims, target, values }.for_each(to + i * step, from + i * value_step, f);
+            RowAxes { dims, target, values }.for_each_element(to + i * step, from + i * value_step, f);
         }
     }
 
@@ -399,7 +403,7 @@ impl RowAxes<'_> {
         };
         match dims {
             [] => f(n, (to, step), (from, value_step)),
-            _ => RowAxes { dims, target, values }.for_each(to, from, &mut |to, from| f(n, (to, step), (from, value_step))),
+            _ => RowAxes { dims, target, values }.for_each_element(to, from, &mut |to, from| f(n, (to, step), (from, value_step))),
         }
     }
 }

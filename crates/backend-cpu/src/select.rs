@@ -9,7 +9,7 @@ use cuprum_cpu_base::views::{Elements, ElementsMut, HostVec, Output, add_op_to_e
 use cuprum_cpu_base::with_bits;
 use smallvec::SmallVec;
 
-use crate::tile::{CompiledProgram, Evaluator, LoopNest, ResultDestination};
+use crate::program_evaluation::{CompiledProgram, Evaluator, LoopNest, ResultDestination};
 
 /// Number of elements of the condition per task. It is a multiple of every tile length.
 const TASK_ELEMENTS: usize = 1 << 15;
@@ -26,29 +26,30 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
         Ok(compiled) => compiled,
         Err(reason) => return Ok(Outcome::Declined(reason)),
     };
-    let mut words = HostVec::<u64>::new(size.div_ceil(WORD_BITS)).map_err(|e| add_op_to_error(call, e))?;
-    let words = words.records();
-    let counts = mark_selected(&compiled, size, words).map_err(|e| add_op_to_error(call, e))?;
+    let mut words = HostVec::<u64>::allocate(size.div_ceil(WORD_BITS)).map_err(|e| add_op_to_error(call, e))?;
+    let words = words.as_mut_slice();
+    let counts = mark_selected_in_bitmap(&compiled, size, words).map_err(|e| add_op_to_error(call, e))?;
     let total = counts.iter().sum();
 
-    let mut outputs = (0..call.outputs.len()).map(|n| Output::with_length(call, n, total)).collect::<Result<SmallVec<[_; 2]>>>()?;
+    let mut outputs =
+        (0..call.outputs.len()).map(|n| Output::allocate_with_length(call, n, total)).collect::<Result<SmallVec<[_; 2]>>>()?;
     let mut outputs_iter = outputs.iter_mut();
     if let (Some(source), Some(output)) = (source, if *values { outputs_iter.next() } else { None }) {
-        let source = Elements::contiguous(source)?;
+        let source = Elements::from_contiguous_array(source)?;
         with_bits!(source.dtype(), T => {
-            let source = source.typed::<T>();
-            write_selected::<T>(words, &counts, output.elements_mut()?, |point| source[point]);
+            let source = source.typed_slice::<T>();
+            write_selected_elements::<T>(words, &counts, output.elements_mut()?, |point| source[point]);
         });
     }
     if let (true, Some(output)) = (*indices, outputs_iter.next()) {
-        write_selected::<i64>(words, &counts, output.elements_mut()?, |point| point as i64);
+        write_selected_elements::<i64>(words, &counts, output.elements_mut()?, |point| point as i64);
     }
-    call.done_with_length(total, outputs.into_iter().map(Output::finish))
+    call.outcome_with_length(total, outputs.into_iter().map(Output::into_buffer))
 }
 
 /// Sets the bit in `words` of every element for which the condition is true. Returns the number of set bits per chunk of [`TASK_ELEMENTS`]
 /// elements.
-fn mark_selected(compiled: &CompiledProgram, size: usize, words: &mut [u64]) -> Result<Vec<usize>> {
+fn mark_selected_in_bitmap(compiled: &CompiledProgram, size: usize, words: &mut [u64]) -> Result<Vec<usize>> {
     let tile = compiled.tile_len();
     threads::map(
         words.chunks_mut(TASK_ELEMENTS / WORD_BITS).enumerate(),
@@ -57,7 +58,7 @@ fn mark_selected(compiled: &CompiledProgram, size: usize, words: &mut [u64]) -> 
         |evaluator, (chunk, words)| {
             for (i, words) in words.chunks_mut(tile / WORD_BITS).enumerate() {
                 let start = chunk * TASK_ELEMENTS + i * tile;
-                let holds = evaluator.evaluate(start, tile.min(size - start)).typed::<bool>();
+                let holds = evaluator.evaluate(start, tile.min(size - start)).typed_slice::<bool>();
                 for (word, holds) in words.iter_mut().zip(holds.chunks(WORD_BITS)) {
                     *word = pack_bools(holds);
                 }
@@ -79,7 +80,7 @@ fn pack_bools(holds: &[bool]) -> u64 {
 
 /// Writes `value(i)` to `out` for the index `i` of every set bit of `words`, in order. `counts` has the number of set bits per chunk of
 /// [`TASK_ELEMENTS`] elements.
-fn write_selected<T: Element>(words: &[u64], counts: &[usize], mut out: ElementsMut, value: impl Fn(usize) -> T + Sync) {
+fn write_selected_elements<T: Element>(words: &[u64], counts: &[usize], mut out: ElementsMut, value: impl Fn(usize) -> T + Sync) {
     let mut tasks = Vec::with_capacity(counts.len());
     for (chunk, (words, &count)) in words.chunks(TASK_ELEMENTS / WORD_BITS).zip(counts).enumerate() {
         let (part, rest) = out.split_at(count);
@@ -91,7 +92,7 @@ fn write_selected<T: Element>(words: &[u64], counts: &[usize], mut out: Elements
         words.len() * WORD_BITS,
         || (),
         |_, (chunk, words, part)| {
-            let mut out = part.typed::<T>().iter_mut();
+            let mut out = part.typed_slice::<T>().iter_mut();
             for (i, &word) in words.iter().enumerate() {
                 let mut left = word;
                 while left != 0 {

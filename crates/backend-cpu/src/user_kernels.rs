@@ -7,19 +7,19 @@
 use std::convert::identity;
 
 use cuprum_core::{DType, Element};
-pub use cuprum_cpu_base::native::{Combine, Loop, NativeLoops};
 pub use cuprum_cpu_base::simd::Isa;
-use cuprum_cpu_base::simd::{BaselineIsa, FillLoop, fill};
+use cuprum_cpu_base::simd::{BaselineIsa, FillLoop, run_fill_loop};
+pub use cuprum_cpu_base::user_operations::{Loop, NativeLoopSelector, UserReduction};
 pub use cuprum_cpu_base::views::{Elements, ElementsMut};
 use cuprum_cpu_math as vmath;
 
-pub use crate::reduce::{NativeReduction, Reduction, native_reduction};
+pub use crate::reduce::{NativeReductionLoops, NativeReductionSelector, native_reduction_loops};
 
 /// The code of a user-defined operation with its arguments. It computes one tile (a block of consecutive elements).
-pub trait Tile {
+pub trait UserOperationTile {
     /// Element type of the result.
     type Out: Element;
-    /// Whether [`Tile::fill`] can return true.
+    /// Whether [`UserOperationTile::fill`] can return true.
     const MAY_NEED_EXACT_PASS: bool;
     /// Computes all elements of `out`. Returns whether some argument of a [`Math`] function needs the exact pass ([`Isa::IS_EXACT_PASS`]).
     fn fill<I: Isa>(&self, out: &mut [Self::Out]) -> bool;
@@ -27,36 +27,36 @@ pub trait Tile {
 
 /// Fills `out` by `tile`. A second, exact pass follows if some argument of a [`Math`] function needs it ([`Isa::IS_EXACT_PASS`]). Loops
 /// with such functions are vectorised only with fused multiply-add. At other SIMD levels, the exact pass is the only pass.
-pub fn run<T: Tile>(tile: T, out: ElementsMut) {
+pub fn run_tile<T: UserOperationTile>(tile: T, out: ElementsMut) {
     struct FillTileLoop<'t, T>(&'t T);
-    impl<T: Tile> FillLoop for FillTileLoop<'_, T> {
+    impl<T: UserOperationTile> FillLoop for FillTileLoop<'_, T> {
         type Item = T::Out;
         #[inline(always)]
         fn run<I: Isa>(self, out: &mut [T::Out]) {
             if const { !T::MAY_NEED_EXACT_PASS } {
                 self.0.fill::<I>(out);
             } else if const { !I::FMA } {
-                fill_exactly::<false, T>(self.0, out);
+                fill_in_exact_pass::<false, T>(self.0, out);
             } else if self.0.fill::<I>(out) {
-                fill_exactly::<true, T>(self.0, out);
+                fill_in_exact_pass::<true, T>(self.0, out);
             }
         }
     }
-    fill(FillTileLoop(&tile), out.typed());
+    run_fill_loop(FillTileLoop(&tile), out.typed_slice());
 }
 
 /// Fills `out` in an exact pass ([`ExactPassIsa`]), in which [`Math`] functions handle all arguments.
 #[cold]
 #[inline(never)]
-fn fill_exactly<const FMA: bool, T: Tile>(tile: &T, out: &mut [T::Out]) {
+fn fill_in_exact_pass<const FMA: bool, T: UserOperationTile>(tile: &T, out: &mut [T::Out]) {
     tile.fill::<ExactPassIsa<FMA>>(out);
 }
 
 /// Fills the float32 elements of `out` by a loop over float64, for a function of `N` arguments that computes in float64. Converts blocks of
 /// elements: float32 arguments to float64, and the results to float32.
-pub fn compute_in_double<const N: usize>(tile: Loop, args: &[Elements], out: ElementsMut) {
+pub fn compute_in_float64<const N: usize>(tile: Loop, args: &[Elements], out: ElementsMut) {
     const BLOCK_LEN: usize = 256;
-    let out = out.typed::<f32>();
+    let out = out.typed_slice::<f32>();
     let mut converted = [[0f64; BLOCK_LEN]; N];
     let mut results = [0f64; BLOCK_LEN];
     for (block, out) in out.chunks_mut(BLOCK_LEN).enumerate() {
@@ -66,7 +66,7 @@ pub fn compute_in_double<const N: usize>(tile: Loop, args: &[Elements], out: Ele
             let Some(arg) = args.get(n).map(|arg| arg.slice(block * BLOCK_LEN, len)) else { return Elements::of::<f64>(&[]) };
             match buffers.next() {
                 Some(buffer) if arg.dtype() == DType::F32 => {
-                    buffer.iter_mut().zip(arg.typed::<f32>()).for_each(|(wide, &x)| *wide = f64::from(x));
+                    buffer.iter_mut().zip(arg.typed_slice::<f32>()).for_each(|(wide, &x)| *wide = f64::from(x));
                     Elements::of(&buffer[..len])
                 }
                 _ => arg,
@@ -95,7 +95,7 @@ pub type Plain = ExactPassIsa<{ BaselineIsa::FMA }>;
 /// Returns the elements of argument number `n` for the current tile.
 #[inline(always)]
 pub fn tile_argument<'a, T: Element>(args: &[Elements<'a>], n: usize) -> &'a [T] {
-    args.get(n).map_or(&[], |arg| arg.typed())
+    args.get(n).map_or(&[], |arg| arg.typed_slice())
 }
 
 /// Returns argument number `n`, a whole array, truncated to the length that argument `n + 1` holds.
@@ -115,7 +115,7 @@ pub fn at<T: Copy + Default, I: Integer>(all: &[T], index: I) -> T {
 
 /// Returns the row of `table` at `index`, which is clamped to the table.
 #[inline(always)]
-pub fn row<T, const COLUMNS: usize, const ROWS: usize, I: Integer>(table: &[[T; COLUMNS]; ROWS], index: I) -> &[T; COLUMNS] {
+pub fn row_at<T, const COLUMNS: usize, const ROWS: usize, I: Integer>(table: &[[T; COLUMNS]; ROWS], index: I) -> &[T; COLUMNS] {
     &table[Ord::min(Ord::max(index.to_index(), 0) as usize, ROWS.saturating_sub(1))]
 }
 
@@ -128,13 +128,13 @@ pub fn polynomial<I: Isa, T: Math, const N: usize>(x: T, coefficients: &[T; N]) 
         lower.iter().rev().fold(highest, |sum, &c| sum.mul_add::<I>(x, c))
     }
     #[inline(never)]
-    fn evaluate_out_of_line<const FMA: bool, T: Math>(x: T, coefficients: &[T]) -> T {
+    fn polynomial_out_of_line<const FMA: bool, T: Math>(x: T, coefficients: &[T]) -> T {
         horner::<ExactPassIsa<FMA>, T>(x, coefficients)
     }
     match const { (is_vectorised::<I>(), I::FMA) } {
         (true, _) => horner::<I, T>(x, coefficients),
-        (_, true) => evaluate_out_of_line::<true, T>(x, coefficients),
-        (_, false) => evaluate_out_of_line::<false, T>(x, coefficients),
+        (_, true) => polynomial_out_of_line::<true, T>(x, coefficients),
+        (_, false) => polynomial_out_of_line::<false, T>(x, coefficients),
     }
 }
 
@@ -404,11 +404,11 @@ macro_rules! floats {
         #[inline(always)]
         fn $name<I: Isa>(self) -> Self {
             #[inline(never)]
-            fn evaluate_out_of_line<const FMA: bool>(x: $t) -> $t { vmath::$function::<ExactPassIsa<FMA>, _>(x) }
+            fn function_out_of_line<const FMA: bool>(x: $t) -> $t { vmath::$function::<ExactPassIsa<FMA>, _>(x) }
             match const { (is_vectorised::<I>(), I::FMA) } {
                 (true, _) => vmath::$function::<I, _>(self),
-                (_, true) => evaluate_out_of_line::<true>(self),
-                (_, false) => evaluate_out_of_line::<false>(self),
+                (_, true) => function_out_of_line::<true>(self),
+                (_, false) => function_out_of_line::<false>(self),
             }
         }
     )* };

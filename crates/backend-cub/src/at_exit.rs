@@ -17,12 +17,12 @@ impl Drop for CallOnDrop {
 }
 
 thread_local! {
-    static ON_THREAD_EXIT: RefCell<Option<CallOnDrop>> = const { RefCell::new(None) };
+    static THREAD_EXIT_FUNCTION: RefCell<Option<CallOnDrop>> = const { RefCell::new(None) };
 }
 
 /// Registers `f` with the C library's `atexit`. Handlers run in reverse order of registration, so `f` runs before the exit handlers of
 /// libraries that are already loaded.
-pub fn register(f: extern "C" fn()) {
+pub fn register_at_process_exit(f: extern "C" fn()) {
     // SAFETY: the function is `atexit` of ISO C. Its argument has the required signature and lives as long as the process.
     if unsafe { atexit(f) } != 0 {
         tracing::debug!("atexit failed: the end of the process may interrupt background compilations");
@@ -31,9 +31,9 @@ pub fn register(f: extern "C" fn()) {
 
 /// Registers `f` to run when this thread ends. A thread keeps only the first function that is registered. On the main thread, the function
 /// runs before all `atexit` handlers, including those that are registered later.
-pub fn register_on_thread(f: extern "C" fn()) {
+pub fn register_at_thread_exit(f: extern "C" fn()) {
     // `try_with` fails only if the thread's thread-local values are already destroyed, when it is too late to run `f`.
-    let _ = ON_THREAD_EXIT.try_with(|slot| slot.try_borrow_mut().map(|mut slot| slot.get_or_insert(CallOnDrop(f)).0));
+    let _ = THREAD_EXIT_FUNCTION.try_with(|slot| slot.try_borrow_mut().map(|mut slot| slot.get_or_insert(CallOnDrop(f)).0));
 }
 
 /// Returns whether this is the main thread of the process.

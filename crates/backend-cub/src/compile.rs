@@ -14,11 +14,11 @@ use cuprum_backend_cuda::module::Function;
 use cuprum_backend_cuda::program::CudaProgram;
 use cuprum_backend_cuda::single_flight::SingleFlight;
 use cuprum_backend_cuda::{CudaError, Result};
-use cuprum_core::Reason;
+use cuprum_core::DeclineReason;
 use cuprum_core::settings::{self, CompileMode};
 use smallvec::SmallVec;
 
-use crate::source::{NVRTC_OPTIONS, Source};
+use crate::source::{GeneratedSource, NVRTC_OPTIONS};
 use crate::{at_exit, headers};
 
 /// The compiled kernels of one source.
@@ -30,7 +30,7 @@ pub struct CompiledKernels {
 
 impl CompiledKernels {
     /// Returns the kernel `name`.
-    pub fn get(&self, name: &str) -> Option<&Arc<Function>> {
+    pub fn find_kernel(&self, name: &str) -> Option<&Arc<Function>> {
         self.functions.get(self.names.iter().position(|n| *n == name)?)
     }
 }
@@ -153,18 +153,18 @@ pub fn kernels_for_key(
     context: &'static Context,
     key: KernelKey,
     takes_long: bool,
-    source: impl FnOnce() -> std::result::Result<Source, &'static str>,
-) -> Result<std::result::Result<CompiledKernels, Reason>> {
+    source: impl FnOnce() -> std::result::Result<GeneratedSource, &'static str>,
+) -> Result<std::result::Result<CompiledKernels, DeclineReason>> {
     thread_local! {
-        static CACHE: LaunchCache<CompiledKernels> = const { LaunchCache::new() };
+        static THREAD_KERNEL_CACHE: LaunchCache<CompiledKernels> = const { LaunchCache::new() };
     }
-    let key = key.with(context.info().ordinal as u64);
-    if let Some(kernels) = LaunchCache::find(&CACHE, &key, CompiledKernels::clone) {
+    let key = key.with_number(context.info().ordinal as u64);
+    if let Some(kernels) = LaunchCache::find(&THREAD_KERNEL_CACHE, &key, CompiledKernels::clone) {
         return Ok(Ok(kernels));
     }
     let found = find_or_compile(context, &key.serialize(), takes_long, source)?;
     if let Ok(kernels) = &found {
-        LaunchCache::insert(&CACHE, &key, kernels.clone());
+        LaunchCache::insert(&THREAD_KERNEL_CACHE, &key, kernels.clone());
     }
     Ok(found)
 }
@@ -174,34 +174,34 @@ fn find_or_compile(
     context: &'static Context,
     key: &SerializedKey,
     takes_long: bool,
-    source: impl FnOnce() -> std::result::Result<Source, &'static str>,
-) -> Result<std::result::Result<CompiledKernels, Reason>> {
+    source: impl FnOnce() -> std::result::Result<GeneratedSource, &'static str>,
+) -> Result<std::result::Result<CompiledKernels, DeclineReason>> {
     let result = match KERNEL_CACHE.get(key.hash(), key.bytes()) {
         Some(result) => result,
         None => {
             let may_decline = takes_long && settings::compile_mode().is_ok_and(|c| c == CompileMode::Background);
             let action = choose_cache_miss_action(key.bytes(), may_decline);
             if action == CacheMissAction::Decline {
-                return Ok(Err(Reason::retryable(COMPILING_REASON)));
+                return Ok(Err(DeclineReason::new_retryable(COMPILING_REASON)));
             }
             let source = match source() {
                 Ok(source) => source,
-                Err(op) => return Ok(Err(Reason::with_text(|| format!("{op} has no CUDA implementation")))),
+                Err(op) => return Ok(Err(DeclineReason::with_text(|| format!("{op} has no CUDA implementation")))),
             };
-            if action == CacheMissAction::StartBackground && start_background(context, key, &source)? {
-                return Ok(Err(Reason::retryable(COMPILING_REASON)));
+            if action == CacheMissAction::StartBackground && start_background_compilation(context, key, &source)? {
+                return Ok(Err(DeclineReason::new_retryable(COMPILING_REASON)));
             }
             compile_and_cache(context, key, &source)?
         }
     };
-    Ok(result.map_err(|text| Reason::with_text(|| text.to_string())))
+    Ok(result.map_err(|text| DeclineReason::with_text(|| text.to_string())))
 }
 
 /// Compiles the kernels on a background thread. Returns whether a background compilation of these kernels is running.
 ///
 /// Returns false in three cases: the machine code is in the disk cache, no thread can be started, or an earlier background compilation of
 /// these kernels has ended.
-fn start_background(context: &'static Context, key: &SerializedKey, source: &Source) -> Result<bool> {
+fn start_background_compilation(context: &'static Context, key: &SerializedKey, source: &GeneratedSource) -> Result<bool> {
     let headers = headers::cccl_headers()?;
     if with_cuda_program(headers, source, |program| program.is_in_disk_cache(context))? {
         return Ok(false);
@@ -210,12 +210,12 @@ fn start_background(context: &'static Context, key: &SerializedKey, source: &Sou
     context.compiler()?.version()?;
     static EXIT_HANDLER_REGISTERED: Once = Once::new();
     EXIT_HANDLER_REGISTERED.call_once(|| {
-        OWNER_PROCESS.store(std::process::id(), Ordering::Relaxed);
-        at_exit::register(join_background_threads);
+        OWNER_PROCESS_ID.store(std::process::id(), Ordering::Relaxed);
+        at_exit::register_at_process_exit(join_background_threads);
     });
-    at_exit::register_on_thread(join_background_threads);
+    at_exit::register_at_thread_exit(join_background_threads);
     let Some(job) = BackgroundJobRecord::begin_job(key.bytes()) else {
-        return Ok(choose_cache_miss_action(key.bytes(), true) == CacheMissAction::Decline); // another caller has started a compilation of `key`
+        return Ok(choose_cache_miss_action(key.bytes(), true) == CacheMissAction::Decline); // another caller compiles `key`
     };
     let (key, source) = (key.clone(), source.clone());
     let compile = move || match compile_and_cache(context, &key, &source) {
@@ -227,9 +227,9 @@ fn start_background(context: &'static Context, key: &SerializedKey, source: &Sou
 }
 
 /// Makes the main thread wait for background compilations when it ends. Does nothing on other threads.
-pub fn join_before_main_ends() {
+pub fn register_join_at_main_exit() {
     if at_exit::is_main_thread() {
-        at_exit::register_on_thread(join_background_threads);
+        at_exit::register_at_thread_exit(join_background_threads);
     }
 }
 
@@ -241,7 +241,7 @@ pub fn join_before_main_ends() {
 /// This function must run before the exit handlers of NVRTC and the driver, some of which are registered during a compilation. Thread-local
 /// destructors of the main thread, and of threads that start a compilation, run early enough. `atexit` handlers usually do.
 extern "C" fn join_background_threads() {
-    if std::process::id() != OWNER_PROCESS.load(Ordering::Relaxed) {
+    if std::process::id() != OWNER_PROCESS_ID.load(Ordering::Relaxed) {
         return; // a forked process does not have the threads of its parent
     }
     loop {
@@ -254,13 +254,13 @@ extern "C" fn join_background_threads() {
 }
 
 /// Id of the process that owns the background threads, or 0 before the first background compilation.
-static OWNER_PROCESS: AtomicU32 = AtomicU32::new(0);
+static OWNER_PROCESS_ID: AtomicU32 = AtomicU32::new(0);
 
-fn compile_and_cache(context: &'static Context, key: &SerializedKey, source: &Source) -> Result<CompileResult> {
+fn compile_and_cache(context: &'static Context, key: &SerializedKey, source: &GeneratedSource) -> Result<CompileResult> {
     KERNEL_CACHE.get_or_make(key.hash(), key.bytes(), || {
         let headers = headers::cccl_headers()?;
         let built = with_cuda_program(headers, source, |program| {
-            let built = program.build(context)?;
+            let built = program.compile_and_load(context)?;
             let functions: Result<SmallVec<_>> = source.kernels.iter().map(|name| built.function_named(name)).collect();
             Ok(CompiledKernels { names: source.kernels, functions: Arc::new(functions?) })
         });
@@ -275,7 +275,7 @@ fn compile_and_cache(context: &'static Context, key: &SerializedKey, source: &So
     })
 }
 
-fn with_cuda_program<R>(headers: &CcclHeaders, source: &Source, f: impl FnOnce(CudaProgram) -> Result<R>) -> Result<R> {
+fn with_cuda_program<R>(headers: &CcclHeaders, source: &GeneratedSource, f: impl FnOnce(CudaProgram) -> Result<R>) -> Result<R> {
     let (major, minor, patch) = headers.version;
     let options: Vec<&str> = NVRTC_OPTIONS.iter().copied().chain(source.options.iter().map(String::as_str)).collect();
     let extra_headers: Vec<(&str, &str)> = source.headers.iter().map(|(name, code)| (name.as_str(), code.as_str())).collect();
@@ -352,7 +352,7 @@ mod tests {
         };
         assert!(spawn_compile_thread(work));
         join_background_threads(); // returns at once in a process that does not own the threads
-        OWNER_PROCESS.store(std::process::id(), Ordering::Relaxed);
+        OWNER_PROCESS_ID.store(std::process::id(), Ordering::Relaxed);
         start.send(()).unwrap();
         join_background_threads();
         assert!(ENDED.load(Ordering::SeqCst));

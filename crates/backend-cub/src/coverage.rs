@@ -7,12 +7,12 @@ use cuprum_backend_cuda::user_kernels::{self, REDUCTION_KERNEL, ReductionCall};
 use cuprum_core::call;
 use cuprum_core::call::{Binning, Sort, Work};
 use cuprum_core::layout::Layout;
-use cuprum_core::op::{Accumulator, TypeRule};
+use cuprum_core::op::{AccumulatorDType, TypeRule};
 use cuprum_core::ops::{histogram as histograms, reduce as reductions, scan as scans, segments, select as selections, sort as sorts};
 use cuprum_core::plan::reduce::ReducePlan;
 use cuprum_core::plan::scan::ScanPlan;
 use cuprum_core::testing::calls::{array, reason, with_call};
-use cuprum_core::{Call, DType, Device, DeviceKind, Family, Op, OutputSpec, Program, Reason, Result, StoredArray};
+use cuprum_core::{Call, DType, DeclineReason, Device, DeviceKind, Family, Op, OutputSpec, Program, Result, StoredArray};
 use smallvec::SmallVec;
 
 use crate::source::USER_MAX_OP;
@@ -20,7 +20,7 @@ use crate::{histogram, reduce, scan, segment, select, sort};
 
 /// A row of the coverage table: one kind of call, and whether CUB supports it.
 #[derive(Clone, Debug)]
-pub struct Coverage {
+pub struct CoverageRow {
     /// The family.
     pub family: Family,
     /// The operation.
@@ -38,7 +38,7 @@ pub struct Coverage {
 ///
 /// # Errors
 /// Returns an error if the table of device kinds is full.
-pub fn coverage() -> Result<Vec<Coverage>> {
+pub fn coverage_table() -> Result<Vec<CoverageRow>> {
     let device = Device::new(DeviceKind::intern("cuda")?, 0);
     let mut list = Vec::new();
     for dtype in DType::ALL {
@@ -63,8 +63,8 @@ pub fn coverage() -> Result<Vec<Coverage>> {
             }
             let Some(reduction) = op.reduction() else { continue };
             let is_logical = reduction.elementwise_combination().and_then(|by| by.0.rule) == Some(TypeRule::Logical);
-            let value = if is_logical || matches!(reduction.accumulator, Accumulator::Fixed(_)) { DType::Bool } else { dtype };
-            let acc = if let Accumulator::Fixed(fixed) = reduction.accumulator { fixed } else { value };
+            let value = if is_logical || matches!(reduction.accumulator, AccumulatorDType::Fixed(_)) { DType::Bool } else { dtype };
+            let acc = if let AccumulatorDType::Fixed(fixed) = reduction.accumulator { fixed } else { value };
             let out = if reduction.returns_index { DType::I64 } else { acc };
             for (case, axes) in [("everything", &[0, 1][..]), ("last axis", &[1]), ("first axis", &[0])] {
                 let a = input(&[1000, 1000])?;
@@ -72,12 +72,12 @@ pub fn coverage() -> Result<Vec<Coverage>> {
                 let plan = ReducePlan::new(a.shape(), &[a.layout()], axes, reduction.returns_index);
                 let kept: SmallVec<[usize; 2]> = (0..2).filter(|axis| !axes.contains(axis)).map(|axis| a.shape()[axis]).collect();
                 let work = Work::Reduce(call::Reduce { program: &program, reduction, axes, plan: &plan, acc });
-                list.push(coverage_of(op, case, dtype, &[a], &[output_spec(out, &kept)?], work));
+                list.push(coverage_row_for_call(op, case, dtype, &[a], &[output_spec(out, &kept)?], work));
             }
         }
         for (case, axes) in [("everything", &[0, 1][..]), ("last axis", &[1]), ("first axis", &[0])] {
-            let ReductionCall { inputs, output, reduction } = user_kernels::example_call_for_checks(&input(&[1000, 1000])?.into(), axes)?;
-            list.push(coverage_of(REDUCTION_KERNEL, case, dtype, &inputs, &[output], Work::Custom(call::Custom(&reduction))));
+            let ReductionCall { inputs, output, reduction } = user_kernels::example_reduction_call(&input(&[1000, 1000])?.into(), axes)?;
+            list.push(coverage_row_for_call(REDUCTION_KERNEL, case, dtype, &inputs, &[output], Work::Custom(call::Custom(&reduction))));
         }
         for op in [scans::CUMSUM, scans::CUMPROD, scans::CUMMAX, scans::CUMMIN] {
             let Some(reduction) = op.reduction() else { continue };
@@ -88,7 +88,7 @@ pub fn coverage() -> Result<Vec<Coverage>> {
                 let program = Program::identity(dtype);
                 let plan = ScanPlan::new(a.shape(), &[a.layout()], axis);
                 let work = Work::Scan(call::Scan { program: &program, reduction, axis, plan: &plan });
-                list.push(coverage_of(op, case, dtype, &[a], &[output_spec(dtype, shape)?], work));
+                list.push(coverage_row_for_call(op, case, dtype, &[a], &[output_spec(dtype, shape)?], work));
             }
         }
         for (op, value) in [
@@ -101,8 +101,8 @@ pub fn coverage() -> Result<Vec<Coverage>> {
             let values = conversion_program(dtype, value);
             for (case, length, segments) in [("segments", 1 << 20, 1000), ("few values", 6400, 4)] {
                 let inputs = [input(&[length])?, array(device, DType::I64, Layout::contiguous(&[segments + 1])?)?];
-                let work = Work::Segments(call::Segments { program: &values, reduction, acc: reduction.accumulator.of(value) });
-                list.push(coverage_of(op, case, dtype, &inputs, &[output_spec(value, &[segments])?], work));
+                let work = Work::Segments(call::SegmentReduction { program: &values, reduction, acc: reduction.accumulator.of(value) });
+                list.push(coverage_row_for_call(op, case, dtype, &inputs, &[output_spec(value, &[segments])?], work));
             }
         }
         for (op, values, indices, limit) in
@@ -111,12 +111,12 @@ pub fn coverage() -> Result<Vec<Coverage>> {
             let returned = [(values, dtype), (indices, DType::I64)].into_iter().filter(|(returned, _)| *returned);
             let outputs = returned.map(|(_, d)| output_spec(d, &[1000, limit])).collect::<Result<SmallVec<[OutputSpec; 2]>>>()?;
             let work = Work::Sort(Sort { descending: false, values, indices, nth: None });
-            list.push(coverage_of(op, "last axis", dtype, &[input(&[1000, 1000])?], &outputs, work));
+            list.push(coverage_row_for_call(op, "last axis", dtype, &[input(&[1000, 1000])?], &outputs, work));
         }
         for (op, indices) in [(segments::SEGMENT_SORT, false), (segments::SEGMENT_ARGSORT, true)] {
             let inputs = [input(&[1000])?, array(device, DType::I64, Layout::contiguous(&[101])?)?];
             let output = output_spec(if indices { DType::I64 } else { dtype }, &[1000])?;
-            list.push(coverage_of(
+            list.push(coverage_row_for_call(
                 op,
                 "segments",
                 dtype,
@@ -128,16 +128,30 @@ pub fn coverage() -> Result<Vec<Coverage>> {
         let condition = Program::identity(DType::Bool);
         let mask = array(device, DType::Bool, Layout::contiguous(&[1000])?)?;
         let work = Work::Select(call::Select { program: &condition, values: true, indices: false });
-        list.push(coverage_of(selections::EXTRACT, "values", dtype, &[mask, input(&[1000])?], &[output_spec(dtype, &[1000])?], work));
+        list.push(coverage_row_for_call(
+            selections::EXTRACT,
+            "values",
+            dtype,
+            &[mask, input(&[1000])?],
+            &[output_spec(dtype, &[1000])?],
+            work,
+        ));
         let truth = conversion_program(dtype, DType::Bool);
         let work = Work::Select(call::Select { program: &truth, values: false, indices: true });
-        list.push(coverage_of(selections::FLATNONZERO, "indices", dtype, &[input(&[1000])?], &[output_spec(DType::I64, &[1000])?], work));
+        list.push(coverage_row_for_call(
+            selections::FLATNONZERO,
+            "indices",
+            dtype,
+            &[input(&[1000])?],
+            &[output_spec(DType::I64, &[1000])?],
+            work,
+        ));
         if !dtype.is_complex() {
             let program = conversion_program(dtype, DType::F64);
             let inputs = [input(&[1000])?, array(device, DType::F64, Layout::contiguous(&[11])?)?];
             for (case, even) in [("even edges", true), ("edges", false)] {
                 let work = Work::Histogram(call::Histogram { program: &program, binning: Binning::Edges { even } });
-                list.push(coverage_of(histograms::HISTOGRAM, case, dtype, &inputs, &[output_spec(DType::I64, &[10])?], work));
+                list.push(coverage_row_for_call(histograms::HISTOGRAM, case, dtype, &inputs, &[output_spec(DType::I64, &[10])?], work));
             }
         }
         if !dtype.is_inexact() {
@@ -147,7 +161,7 @@ pub fn coverage() -> Result<Vec<Coverage>> {
                 let out = output_spec(if weighted { DType::F64 } else { DType::I64 }, &[10])?;
                 let inputs = if weighted { &inputs[..] } else { &inputs[..1] };
                 let work = Work::Histogram(call::Histogram { program: &program, binning: Binning::Number { weighted } });
-                list.push(coverage_of(histograms::BINCOUNT, case, dtype, inputs, &[out], work));
+                list.push(coverage_row_for_call(histograms::BINCOUNT, case, dtype, inputs, &[out], work));
             }
         }
     }
@@ -168,19 +182,26 @@ fn conversion_program(from: DType, to: DType) -> Program {
     program
 }
 
-fn coverage_of(op: Op, case: &'static str, dtype: DType, inputs: &[StoredArray], outputs: &[OutputSpec], work: Work) -> Coverage {
+fn coverage_row_for_call(
+    op: Op,
+    case: &'static str,
+    dtype: DType,
+    inputs: &[StoredArray],
+    outputs: &[OutputSpec],
+    work: Work,
+) -> CoverageRow {
     with_call(op, inputs, outputs, work, |call| {
         let declined = reason(|| check_call(call)).err();
-        Coverage { family: call.family(), op, case, dtype, declined }
+        CoverageRow { family: call.family(), op, case, dtype, declined }
     })
 }
 
 /// Returns the reason for which the `request_for_call` function of the call's family declines `call`, if it does. Assumes that the inputs
 /// of the call are aligned to 256 bytes.
-fn check_call(call: &Call) -> std::result::Result<(), Reason> {
+fn check_call(call: &Call) -> std::result::Result<(), DeclineReason> {
     let addresses = vec![256; call.inputs.len()];
     match call.family() {
-        Family::Reduce if matches!(call.work, Work::Segments(call::Segments { .. })) => {
+        Family::Reduce if matches!(call.work, Work::Segments(call::SegmentReduction { .. })) => {
             segment::request::request_for_call(call).map(|_| ())
         }
         Family::Reduce | Family::Custom => reduce::request::request_for_call(call, &addresses).map(|_| ()),
@@ -188,7 +209,7 @@ fn check_call(call: &Call) -> std::result::Result<(), Reason> {
         Family::Sort => sort::request::request_for_call(call).map(|_| ()),
         Family::Select => select::request::request_for_call(call, &addresses).map(|_| ()),
         Family::Histogram => histogram::request::request_for_call(call, &addresses).map(|_| ()),
-        _ => Err(Reason::new("the family is not supported")),
+        _ => Err(DeclineReason::new("the family is not supported")),
     }
 }
 
@@ -198,7 +219,7 @@ mod tests {
 
     #[test]
     fn the_table_contains_known_cases() {
-        let table = coverage().unwrap();
+        let table = coverage_table().unwrap();
         let find = |op: Op, case: &str, dtype: DType| {
             let found = table.iter().filter(|c| c.op == op && c.case == case && c.dtype == dtype).collect::<Vec<_>>();
             assert_eq!(found.len(), 1, "{} {case} {dtype}", op.name());

@@ -2,41 +2,41 @@
 
 use std::sync::OnceLock;
 
-use cuprum_backend_cuda::libraries::{CcclHeaders, Missing, OLDEST_CCCL};
+use cuprum_backend_cuda::libraries::{CcclHeaders, MissingLibrary, OLDEST_CCCL};
 use cuprum_backend_cuda::{CudaError, driver, nvrtc};
 
 /// Returns the CCCL headers, or the reason why there are none. The search runs once per process.
-pub fn cccl_headers() -> Result<&'static CcclHeaders, Missing> {
-    static SHARED: OnceLock<Result<CcclHeaders, Missing>> = OnceLock::new();
+pub fn cccl_headers() -> Result<&'static CcclHeaders, MissingLibrary> {
+    static CCCL_HEADERS: OnceLock<Result<CcclHeaders, MissingLibrary>> = OnceLock::new();
     let find = || {
         let driver = driver::probe().map_err(|reason| {
             let (reason, help) = reason.split_once("; ").unwrap_or((&reason, ""));
-            missing_headers(reason.into(), help)
+            missing_headers_error(reason.into(), help)
         })?;
-        nvrtc::cccl_headers(driver.version.0).map_err(missing_headers_from_error).and_then(check_version)
+        nvrtc::cccl_headers(driver.version.0).map_err(to_missing_headers_error).and_then(check_version)
     };
-    SHARED.get_or_init(find).as_ref().map_err(Missing::clone)
+    CCCL_HEADERS.get_or_init(find).as_ref().map_err(MissingLibrary::clone)
 }
 
 /// Returns `headers`, or an error if their version is older than [`OLDEST_CCCL`].
-pub fn check_version(headers: CcclHeaders) -> Result<CcclHeaders, Missing> {
-    if headers.is_supported() {
+pub fn check_version(headers: CcclHeaders) -> Result<CcclHeaders, MissingLibrary> {
+    if headers.has_supported_version() {
         return Ok(headers);
     }
     let (major, minor) = OLDEST_CCCL;
-    Err(missing_headers(format!("{headers} is too old; {major}.{minor} or later is needed"), INSTALL_HELP))
+    Err(missing_headers_error(format!("{headers} is too old; {major}.{minor} or later is needed"), INSTALL_HELP))
 }
 
 const INSTALL_HELP: &str = "pip install nvidia-cuda-cccl, or set CUPRUM_CCCL_PATH to its include folder";
 
-fn missing_headers(reason: String, help: &str) -> Missing {
-    Missing { name: "CCCL headers".into(), reason, help: help.into() }
+fn missing_headers_error(reason: String, help: &str) -> MissingLibrary {
+    MissingLibrary { name: "CCCL headers".into(), reason, help: help.into() }
 }
 
-fn missing_headers_from_error(error: CudaError) -> Missing {
+fn to_missing_headers_error(error: CudaError) -> MissingLibrary {
     let text = error.to_string();
     let (reason, help) = text.split_once("; try: ").unwrap_or((&text, INSTALL_HELP));
-    missing_headers(reason.into(), help)
+    missing_headers_error(reason.into(), help)
 }
 
 #[cfg(test)]
@@ -53,7 +53,7 @@ mod tests {
 
     #[test]
     fn reasons_are_split_from_help() {
-        let m = missing_headers_from_error(CudaError::Missing("CCCL headers: not there; try: pip install it".into()));
+        let m = to_missing_headers_error(CudaError::Missing("CCCL headers: not there; try: pip install it".into()));
         assert_eq!((m.reason.as_str(), m.help.as_str()), ("CCCL headers: not there", "pip install it"));
     }
 }

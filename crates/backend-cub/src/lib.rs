@@ -32,7 +32,7 @@ mod source;
 #[cfg(test)]
 mod testing;
 
-pub use coverage::{Coverage, coverage};
+pub use coverage::{CoverageRow, coverage_table};
 use cuprum_core::call;
 pub use source::NVRTC_OPTIONS;
 
@@ -68,19 +68,19 @@ const PROGRAM_CAPABILITIES: &[Capability] = &[Capability::FusedTake, Capability:
 /// dtypes, so that each kernel declines with its own reason.
 const KERNELS: &[Kernel] = &[
     Kernel::new(Family::Reduce, |call| match call.work {
-        Work::Segments(call::Segments { .. }) => device::run_operation(call, segment::run_call),
+        Work::Segments(call::SegmentReduction { .. }) => device::run_operation(call, segment::run_call),
         _ => device::run_operation(call, reduce::run_call),
     })
-    .capabilities(PROGRAM_CAPABILITIES),
-    Kernel::new(Family::Custom, |call| device::run_operation(call, reduce::run_call)).ops(&[REDUCTION_KERNEL]),
-    Kernel::new(Family::Scan, |call| device::run_operation(call, scan::run_call)).capabilities(PROGRAM_CAPABILITIES),
-    Kernel::new(Family::Select, |call| device::run_operation(call, select::run_call)).capabilities(PROGRAM_CAPABILITIES),
-    Kernel::new(Family::Histogram, |call| device::run_operation(call, histogram::run_call)).capabilities(PROGRAM_CAPABILITIES),
+    .with_capabilities(PROGRAM_CAPABILITIES),
+    Kernel::new(Family::Custom, |call| device::run_operation(call, reduce::run_call)).only_ops(&[REDUCTION_KERNEL]),
+    Kernel::new(Family::Scan, |call| device::run_operation(call, scan::run_call)).with_capabilities(PROGRAM_CAPABILITIES),
+    Kernel::new(Family::Select, |call| device::run_operation(call, select::run_call)).with_capabilities(PROGRAM_CAPABILITIES),
+    Kernel::new(Family::Histogram, |call| device::run_operation(call, histogram::run_call)).with_capabilities(PROGRAM_CAPABILITIES),
     Kernel::new(Family::Sort, |call| device::run_operation(call, sort::run_call)),
 ];
 
 fn probe() -> Availability {
-    compile::join_before_main_ends(); // the first probe is usually on the main thread
+    compile::register_join_at_main_exit(); // the first probe is usually on the main thread
     match headers::cccl_headers() {
         Ok(headers) => Availability::Ready(headers.to_string()),
         Err(missing) => Availability::Missing { why: missing.reason, help: missing.help },
@@ -117,7 +117,7 @@ mod tests {
     fn cub_is_registered_first() {
         register().unwrap();
         register().unwrap();
-        assert!(cuprum_core::registry::all().iter().any(|a| std::ptr::eq(*a, &CUB)));
+        assert!(cuprum_core::registry::all_accelerators().iter().any(|a| std::ptr::eq(*a, &CUB)));
         assert_eq!((CUB.rank, CUB.base.is_none()), (10, true));
     }
 

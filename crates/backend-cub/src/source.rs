@@ -2,9 +2,9 @@
 
 use std::fmt::Write;
 
-use cuprum_backend_cuda::codegen::{self, Combination, InputAccess, PRELUDE};
-use cuprum_core::body::{Body, BodyDType, GenericBound};
-use cuprum_core::op::{Cost, Identity, OpDef, ReductionDef};
+use cuprum_backend_cuda::codegen::{self, AccumulatorCode, InputAccess, PRELUDE};
+use cuprum_core::body::{BodyDType, GenericBound, OperationBody};
+use cuprum_core::op::{Cost, OpDef, ReductionDef, ReductionIdentity};
 use cuprum_core::{Op, Program};
 
 /// NVRTC options for every source.
@@ -15,11 +15,11 @@ use cuprum_core::{Op, Program};
 pub const NVRTC_OPTIONS: &[&str] = &["-D_CCCL_META_UNROLL_LIMIT=8", "-DCCCL_DISABLE_PDL"];
 
 /// C++ source of block-wide reductions and scans. Requires [`codegen::device_sources::WARP_SHUFFLE_SOURCE`].
-pub const BLOCK_SOURCE: &str = include_str!("kernels/block.cuh");
+pub const BLOCK_FOLD_AND_SCAN_SOURCE: &str = include_str!("kernels/block.cuh");
 
 /// CUDA C++ source of one or more kernels.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Source {
+pub struct GeneratedSource {
     /// File name that compile errors show.
     pub name: String,
     /// The complete source code.
@@ -55,7 +55,7 @@ pub struct SourceDefinitions {
 
 impl SourceDefinitions {
     /// Adds `constexpr type name = value;`.
-    pub fn define_value(&mut self, cuda_type: &str, name: &str, value: &str) {
+    pub fn define_constant(&mut self, cuda_type: &str, name: &str, value: &str) {
         let _ = writeln!(self.declarations, "constexpr {cuda_type} {name} = {value};"); // writing to a String cannot fail
     }
 
@@ -65,8 +65,8 @@ impl SourceDefinitions {
     }
 
     /// Adds the fold `CustomFold` of a reduction for which `fold.cuh` has no template. `fold.cuh` lists the members of a fold.
-    pub fn define_fold(&mut self, combination: &Combination) {
-        let Combination { acc, identity, value, combine, finish, .. } = combination;
+    pub fn define_fold(&mut self, combination: &AccumulatorCode) {
+        let AccumulatorCode { acc, identity, value, combine, finish, .. } = combination;
         let _ = write!(
             self.declarations,
             "struct CustomFold {{
@@ -82,7 +82,7 @@ impl SourceDefinitions {
 
     /// Adds `constexpr int name = value;`.
     pub fn define_int(&mut self, name: &str, value: usize) {
-        self.define_value("int", name, &value.to_string());
+        self.define_constant("int", name, &value.to_string());
     }
 }
 
@@ -97,17 +97,17 @@ impl SourceTemplate {
         access: InputAccess,
         d: &SourceDefinitions,
         kernels: &'static [&'static str],
-    ) -> Result<Source, &'static str> {
+    ) -> Result<GeneratedSource, &'static str> {
         Ok(self.source_with_element_code(&codegen::element_source(program, access)?, d, kernels))
     }
 
     /// Returns the source of kernels that do not evaluate a fused program.
-    pub fn source_without_program(&self, d: &SourceDefinitions, kernels: &'static [&'static str]) -> Source {
+    pub fn source_without_program(&self, d: &SourceDefinitions, kernels: &'static [&'static str]) -> GeneratedSource {
         self.source_with_element_code("", d, kernels)
     }
 
     /// Returns the source of kernels that compute each element by `element_code`.
-    pub fn source_with_element_code(&self, element_code: &str, d: &SourceDefinitions, kernels: &'static [&'static str]) -> Source {
+    pub fn source_with_element_code(&self, element_code: &str, d: &SourceDefinitions, kernels: &'static [&'static str]) -> GeneratedSource {
         let parts = [
             if self.includes_cub { "#define CUPRUM_CUB_BLOCK\n" } else { "" },
             &d.macros,
@@ -118,7 +118,7 @@ impl SourceTemplate {
             &format!("namespace cuprum {{\n{}}}\n\n", d.declarations),
             &self.body.concat(),
         ];
-        Source { name: self.name.into(), code: parts.concat(), kernels, headers: Vec::new(), options: Vec::new() }
+        GeneratedSource { name: self.name.into(), code: parts.concat(), kernels, headers: Vec::new(), options: Vec::new() }
     }
 }
 
@@ -147,7 +147,7 @@ static USER_MAX_DEF: OpDef = OpDef {
     rule: None,
     cost: Cost::Cheap,
     composite: None,
-    body: Some(&Body {
+    body: Some(&OperationBody {
         parameters: &[],
         bound: GenericBound::Number,
         result: BodyDType::Generic,
@@ -155,5 +155,5 @@ static USER_MAX_DEF: OpDef = OpDef {
         loops: false,
         native: &(),
     }),
-    reduction: Some(&ReductionDef::user_defined_reduction(Identity::Lowest)),
+    reduction: Some(&ReductionDef::user_defined_reduction(ReductionIdentity::Lowest)),
 };

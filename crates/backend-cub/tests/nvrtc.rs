@@ -7,7 +7,7 @@
 mod parts;
 
 use cuprum_backend_cub::{NVRTC_OPTIONS, compile_check_sources, headers};
-use cuprum_backend_cuda::nvrtc::{Compiler, Request, cccl_headers};
+use cuprum_backend_cuda::nvrtc::{CompileRequest, Compiler, cccl_headers};
 use cuprum_backend_cuda::{CudaError, Result};
 
 /// Newest CUDA major version to look for. Usually the driver's version is the limit, but these tests need no driver.
@@ -40,7 +40,7 @@ fn every_listed_source_compiles() {
     }
     let mut failures = Vec::new();
     for (arch, name, source) in parts::part("every_listed_source_compiles", wanted) {
-        let request = Request { name: "check.cu", source: &source, options: &options, ..Request::default() };
+        let request = CompileRequest { name: "check.cu", source: &source, options: &options, ..CompileRequest::default() };
         match compiler.compile(&request, arch) {
             // NVRTC 12.9 warns of every architecture before sm_75.
             Ok(made) if made.log.lines().all(|line| line.contains("Architectures prior to")) => {

@@ -10,8 +10,8 @@ use cuprum_core::device::DeviceDriver;
 use cuprum_core::{Accelerator, Availability, Capability, Device, DeviceProvider, Error, Family, Kernel, Registration, Result, Work};
 
 use crate::collectives::NCCL;
-use crate::compile::libraries::Missing;
-use crate::compile::nvrtc::{Compiler, MIN_KERNEL_ARCH, format_capability};
+use crate::compile::libraries::MissingLibrary;
+use crate::compile::nvrtc::{Compiler, MIN_KERNEL_ARCH, format_compute_capability};
 use crate::device::{self, CudaDevice};
 use crate::driver::{self, DeviceInfo};
 use crate::families::{
@@ -51,16 +51,16 @@ macro_rules! operation {
 
 /// The kernels of the accelerator. A kernel whose `ops` are set serves only these operations of its family.
 const KERNELS: &[Kernel] = &[
-    Kernel::new(Family::Map, operation!(map::run_cached_call)).capabilities(&[FusedTake, UserDefined, OutputRanges]).writes_targets(),
+    Kernel::new(Family::Map, operation!(map::run_cached_call)).with_capabilities(&[FusedTake, UserDefined, OutputRanges]).writes_targets(),
     Kernel::new(Family::Fill, operation!(fill::run_call)),
     Kernel::new(Family::Copy, operation!(copy::run_call)).writes_targets(),
     Kernel::new(Family::Random, operation!(random::run_call)),
     // The gather kernels run a `take` that is not part of a fused expression.
     Kernel::new(Family::Gather, operation!(gather::run_call)),
     Kernel::new(Family::Scatter, operation!(scatter::run_call))
-        .capabilities(&[ReproducibleScatterSum, UnorderedScatterSum])
+        .with_capabilities(&[ReproducibleScatterSum, UnorderedScatterSum])
         .writes_targets(),
-    Kernel::new(Family::Contract, operation!(contract::run_call)).capabilities(&[OverlappingWindows]),
+    Kernel::new(Family::Contract, operation!(contract::run_call)).with_capabilities(&[OverlappingWindows]),
     Kernel::new(
         Family::Reduce,
         operation!(|call| match call.work {
@@ -68,25 +68,25 @@ const KERNELS: &[Kernel] = &[
             _ => reduce::run_call(call),
         }),
     )
-    .capabilities(&[FusedTake, UserDefined, Variance]),
-    Kernel::new(Family::Rows, operation!(rows::run_call)).capabilities(&[FusedTake, UserDefined, RowPrograms]),
-    Kernel::new(Family::Custom, operation!(reduce::run_user_reduction)).ops(&[REDUCTION_KERNEL]),
-    Kernel::new(Family::Scan, operation!(scan::run_call)).capabilities(PROGRAM_CAPABILITIES),
-    Kernel::new(Family::Sort, operation!(sort::segment_sort::run_call)).ops(sort::segment_sort::SEGMENT_SORT_OPS),
+    .with_capabilities(&[FusedTake, UserDefined, Variance]),
+    Kernel::new(Family::Rows, operation!(rows::run_call)).with_capabilities(&[FusedTake, UserDefined, RowPrograms]),
+    Kernel::new(Family::Custom, operation!(reduce::run_user_reduction)).only_ops(&[REDUCTION_KERNEL]),
+    Kernel::new(Family::Scan, operation!(scan::run_call)).with_capabilities(PROGRAM_CAPABILITIES),
+    Kernel::new(Family::Sort, operation!(sort::segment_sort::run_call)).only_ops(sort::segment_sort::SEGMENT_SORT_OPS),
     Kernel::new(Family::Sort, operation!(sort::run_call)),
-    Kernel::new(Family::Select, operation!(select::run_call)).capabilities(PROGRAM_CAPABILITIES),
+    Kernel::new(Family::Select, operation!(select::run_call)).with_capabilities(PROGRAM_CAPABILITIES),
     Kernel::new(Family::Search, operation!(search::run_call)),
-    Kernel::new(Family::Histogram, operation!(histogram::run_call)).capabilities(PROGRAM_CAPABILITIES),
+    Kernel::new(Family::Histogram, operation!(histogram::run_call)).with_capabilities(PROGRAM_CAPABILITIES),
     Kernel::new(Family::Sparse, operation!(sparse::run_call)),
     Kernel::new(Family::Linalg, operation!(linalg::run_call)),
-    Kernel::new(Family::Fft, operation!(fft::run_call)).capabilities(PROGRAM_CAPABILITIES),
+    Kernel::new(Family::Fft, operation!(fft::run_call)).with_capabilities(PROGRAM_CAPABILITIES),
 ];
 
 fn probe() -> Availability {
     match driver::probe() {
         Ok(driver) => {
             let devices: Vec<Readiness> = driver.devices.iter().map(|device| readiness(device, driver.version.0)).collect();
-            availability(driver.version, &devices)
+            summarize_readiness(driver.version, &devices)
         }
         Err(reason) => {
             let (why, help) = reason.split_once("; ").unwrap_or((&reason, ""));
@@ -96,36 +96,44 @@ fn probe() -> Availability {
 }
 
 /// The path of the NVRTC library that compiles for a device, or the reason why the device is unusable.
-type Readiness = std::result::Result<PathBuf, Missing>;
+type Readiness = std::result::Result<PathBuf, MissingLibrary>;
 
 fn readiness(device: &DeviceInfo, driver_major: u32) -> Readiness {
     let locate = |arch| {
-        Compiler::for_arch(driver_major, arch).map(|compiler| compiler.path().to_owned()).map_err(|e| {
+        Compiler::find_for_arch(driver_major, arch).map(|compiler| compiler.path().to_owned()).map_err(|e| {
             let text = e.to_string();
             let (reason, help) = text.split_once("; try: ").unwrap_or((&text, ""));
             (reason.to_owned(), help.to_owned())
         })
     };
-    readiness_with_locator(&format!("cuda:{} ({})", device.ordinal, device.name), device.arch(), locate)
+    readiness_with_nvrtc_locator(&format!("cuda:{} ({})", device.ordinal, device.name), device.arch(), locate)
 }
 
 /// Returns the path of the NVRTC library for the device `name` of compute capability `arch`, or why the device is unusable.
 /// `locate` finds the library for a compute capability, or returns a reason and a remedy.
-fn readiness_with_locator(name: &str, arch: u32, locate: impl FnOnce(u32) -> std::result::Result<PathBuf, (String, String)>) -> Readiness {
+fn readiness_with_nvrtc_locator(
+    name: &str,
+    arch: u32,
+    locate: impl FnOnce(u32) -> std::result::Result<PathBuf, (String, String)>,
+) -> Readiness {
     let located = if arch < MIN_KERNEL_ARCH {
         Err((
-            format!("compute capability {}; {} is the lowest supported", format_capability(arch), format_capability(MIN_KERNEL_ARCH)),
+            format!(
+                "compute capability {}; {} is the lowest supported",
+                format_compute_capability(arch),
+                format_compute_capability(MIN_KERNEL_ARCH)
+            ),
             String::new(),
         ))
     } else {
         locate(arch)
     };
-    located.map_err(|(reason, help)| Missing { name: name.into(), reason, help })
+    located.map_err(|(reason, help)| MissingLibrary { name: name.into(), reason, help })
 }
 
 /// Returns `Ready` if at least one of `devices` can be used. The result's message lists the unusable devices with their reasons.
-fn availability((major, minor): (u32, u32), devices: &[Readiness]) -> Availability {
-    let mut left_out: Vec<(Vec<&str>, &Missing)> = Vec::new();
+fn summarize_readiness((major, minor): (u32, u32), devices: &[Readiness]) -> Availability {
+    let mut left_out: Vec<(Vec<&str>, &MissingLibrary)> = Vec::new();
     for missing in devices.iter().filter_map(|d| d.as_ref().err()) {
         match left_out.iter_mut().find(|(_, other)| other.reason == missing.reason) {
             Some((names, _)) => names.push(&missing.name),
@@ -178,7 +186,7 @@ mod tests {
         }
         register().unwrap();
         register().unwrap();
-        assert!(cuprum_core::registry::all().iter().any(|a| std::ptr::eq(*a, &CUDA)));
+        assert!(cuprum_core::registry::all_accelerators().iter().any(|a| std::ptr::eq(*a, &CUDA)));
     }
 
     /// Returns a substitute for the NVRTC search. It finds NVRTC 13 for compute capability 7.5 and later. For older devices it finds NVRTC
@@ -193,19 +201,21 @@ mod tests {
 
     #[test]
     fn each_device_is_ready_on_its_own() {
-        let v100 = |has_older| readiness_with_locator("cuda:1 (V100)", 70, located(has_older));
-        let h200 = || readiness_with_locator("cuda:0 (H200)", 90, located(false));
-        let p100 = || readiness_with_locator("cuda:2 (P100)", 60, located(true));
+        let v100 = |has_older| readiness_with_nvrtc_locator("cuda:1 (V100)", 70, located(has_older));
+        let h200 = || readiness_with_nvrtc_locator("cuda:0 (H200)", 90, located(false));
+        let p100 = || readiness_with_nvrtc_locator("cuda:2 (P100)", 60, located(true));
 
-        let Availability::Ready(both) = availability((13, 0), &[h200(), v100(true)]) else { panic!("ready") };
+        let Availability::Ready(both) = summarize_readiness((13, 0), &[h200(), v100(true)]) else { panic!("ready") };
         assert_eq!(both, "driver for CUDA 13.0, 2 device(s), NVRTC /cu13/libnvrtc.so.13 and /cu12/libnvrtc.so.12");
-        let Availability::Ready(one) = availability((13, 0), &[h200(), v100(false), p100()]) else { panic!("ready") };
+        let Availability::Ready(one) = summarize_readiness((13, 0), &[h200(), v100(false), p100()]) else { panic!("ready") };
         assert!(
             one.starts_with("driver for CUDA 13.0, 1 device(s), NVRTC /cu13/libnvrtc.so.13; left out: cuda:1 (V100): no NVRTC"),
             "{one}"
         );
         assert!(one.ends_with("; left out: cuda:2 (P100): compute capability 6.0; 7.0 is the lowest supported"), "{one}");
-        let Availability::Missing { why, help } = availability((13, 0), &[p100(), v100(false), v100(false)]) else { panic!("missing") };
+        let Availability::Missing { why, help } = summarize_readiness((13, 0), &[p100(), v100(false), v100(false)]) else {
+            panic!("missing")
+        };
         assert!(why.ends_with("7.0 is the lowest supported; cuda:1 (V100), cuda:1 (V100): no NVRTC for it"), "{why}");
         assert_eq!(help, "pip install nvidia-cuda-nvrtc-cu12");
     }

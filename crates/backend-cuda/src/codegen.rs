@@ -15,26 +15,26 @@
 //! | `load_pack(p, offsets, i, values)` | several consecutive values, in accesses of up to 16 bytes if [`InputAccess::aligned`] |
 //! | `compute(p, values)` | all results, `.r0`, `.r1`, ... |
 //! | `evaluate(p, values, bad_index)` | as `compute`, but stores an index out of bounds in `bad_index` for a later `report(p, bad_index)` |
-//! | `stage`, `load_staged` | store inputs in tiles of shared memory and load them from there; [`staging_source`] defines both |
+//! | `stage`, `load_staged` | store and load inputs by tiles in shared memory; [`shared_memory_staging_source`] defines both |
 //! | `element(p, i)`, `element(p, offsets, i)` | the first result (type `Result`), at index `i` of flat inputs or `i` elements after `offsets` |
 
-pub mod check_programs;
-mod combination;
+mod accumulator_code;
 pub mod device_sources;
 mod element_code;
 mod expression_table;
+mod kernel_key;
 mod kernel_params;
-pub(crate) mod reductions;
-pub mod rows;
+pub(crate) mod reduction_code;
+pub mod row_code;
+pub mod test_programs;
 
-pub use combination::Combination;
-pub use element_code::{InputAccess, element_source, element_source_with_body, element_source_with_result, staging_source};
-pub use expression_table::{expression, has_expression, may_fault};
-pub(crate) use kernel_params::KeyFlags;
-pub use kernel_params::{
-    Bytes, KernelKey, MAX_NARROW_INDEX, SerializedKey, fits_narrow_index, pack_axes, pack_offsets, pack_params, reduction_fits_narrow_index,
-};
-pub use reductions::FoldTemplate;
+pub use accumulator_code::AccumulatorCode;
+pub use element_code::{InputAccess, element_source, element_source_with_body, element_source_with_result, shared_memory_staging_source};
+pub use expression_table::{expression, has_cpp_expression, may_fault};
+pub(crate) use kernel_key::KeyFlags;
+pub use kernel_key::{KernelKey, SerializedKey};
+pub use kernel_params::{Bytes, MAX_NARROW_INDEX, fits_narrow_index, pack_axes, pack_offsets, pack_params, reduction_fits_narrow_index};
+pub use reduction_code::FoldTemplate;
 
 use cuprum_core::{DType, Op, Program};
 

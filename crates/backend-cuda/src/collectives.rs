@@ -13,42 +13,42 @@ use cuprum_core::{DType, Device, Error, Layout, Result, StoredArray};
 use crate::compile::libraries::{self, LibrarySpec};
 use crate::device::{CudaBuffer, context, memory_to_read};
 use crate::driver::DeviceBuffer;
-use nccl::{Handle, Range};
+use nccl::{CommunicatorHandle, DeviceMemoryRange};
 
 /// NCCL for devices of kind `cuda`.
 pub(crate) const NCCL: CollectiveLibrary = CollectiveLibrary {
     name: "nccl",
     device: "cuda",
     locate: || libraries::locate(&LibrarySpec::nccl()).map(|path| path.display().to_string()).map_err(|missing| missing.to_string()),
-    load: nccl::version,
+    load: nccl::load_version,
     device_id: |device| {
         let uuid = context(device)?.info().uuid();
         uuid.map(|uuid| uuid.to_vec()).map_err(|e| Error::backend("nccl", "mesh", e))
     },
-    new_id: nccl::new_id,
-    join,
+    new_group_id: nccl::new_group_id,
+    join: join_communicator,
 };
 
 /// Maximum time for which the end of the process waits for the queued sends and receives of a communicator.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The communicators of this process, which [`close_all`] closes.
-static COMMUNICATORS: Mutex<Vec<Arc<Mutex<Option<Handle>>>>> = Mutex::new(Vec::new());
+/// The communicators of this process, which [`close_all_communicators`] closes.
+static COMMUNICATORS: Mutex<Vec<Arc<Mutex<Option<CommunicatorHandle>>>>> = Mutex::new(Vec::new());
 
 /// A communicator of NCCL for one device.
 struct NcclCommunicator {
     device: Device,
     /// `None` after [`Communicator::abort`], or at the end of the process.
-    handle: Arc<Mutex<Option<Handle>>>,
+    handle: Arc<Mutex<Option<CommunicatorHandle>>>,
 }
 
-fn join(place: CommunicatorArguments, keep_waiting: KeepWaiting) -> Result<Box<dyn Communicator>> {
+fn join_communicator(place: CommunicatorArguments, keep_waiting: KeepWaiting) -> Result<Box<dyn Communicator>> {
     let context = context(place.device)?;
-    let handle = Handle::join(context, place.id, place.size, place.rank, keep_waiting)?;
+    let handle = CommunicatorHandle::join_group(context, place.id, place.size, place.rank, keep_waiting)?;
     let handle = Arc::new(Mutex::new(Some(handle)));
     let mut all = COMMUNICATORS.lock().unwrap_or_else(PoisonError::into_inner);
     if all.is_empty() {
-        nccl::register_at_exit(close_all);
+        nccl::register_at_exit(close_all_communicators);
     }
     all.push(handle.clone());
     Ok(Box::new(NcclCommunicator { device: place.device, handle }))
@@ -56,7 +56,7 @@ fn join(place: CommunicatorArguments, keep_waiting: KeepWaiting) -> Result<Box<d
 
 /// Closes all communicators at the end of the process, so that queued sends reach their receivers. The communicator that was created last
 /// is closed first.
-extern "C" fn close_all() {
+extern "C" fn close_all_communicators() {
     let mut all = std::mem::take(&mut *COMMUNICATORS.lock().unwrap_or_else(PoisonError::into_inner));
     while let Some(handle) = all.pop() {
         if let Some(handle) = handle.lock().unwrap_or_else(PoisonError::into_inner).take() {
@@ -81,26 +81,31 @@ impl Communicator for NcclCommunicator {
         let arrays = sends.iter().map(bytes).collect::<Result<Vec<StoredArray>>>()?;
         let mut sent = Vec::new();
         for (send, array) in sends.iter().zip(&arrays) {
-            sent.push(Range { rank: send.to, memory: memory_to_read(array)?.memory(), offset: send.byte_offset, nbytes: send.nbytes });
+            sent.push(DeviceMemoryRange {
+                rank: send.to,
+                memory: memory_to_read(array)?.memory(),
+                offset: send.byte_offset,
+                nbytes: send.nbytes,
+            });
         }
         let allocate = |receive: &ReceivedPiece| CudaBuffer::allocate("mesh", self.device, receive.nbytes);
         let buffers = receives.iter().map(allocate).collect::<Result<Vec<Arc<CudaBuffer>>>>()?;
         let mut received = Vec::new();
         for (receive, buffer) in receives.iter().zip(&buffers) {
-            received.push(Range { rank: receive.from, memory: buffer.memory(), offset: 0, nbytes: receive.nbytes });
+            received.push(DeviceMemoryRange { rank: receive.from, memory: buffer.memory(), offset: 0, nbytes: receive.nbytes });
         }
-        if let Err(error) = handle.exchange(&sent, &received, keep_waiting) {
+        if let Err(error) = handle.queue_sends_and_receives(&sent, &received, keep_waiting) {
             if let Some(handle) = slot.take() {
                 handle.abort();
             }
             return Err(error);
         }
-        DeviceBuffer::record_written(buffers.iter().map(|buffer| buffer.memory()));
+        DeviceBuffer::record_queued_writes(buffers.iter().map(|buffer| buffer.memory()));
         Ok(buffers.into_iter().map(|buffer| buffer as Arc<dyn Buffer>).collect())
     }
 
-    fn check(&self) -> Result<()> {
-        self.handle.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map_or(Ok(()), Handle::check)
+    fn check_async_error(&self) -> Result<()> {
+        self.handle.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map_or(Ok(()), CommunicatorHandle::check)
     }
 
     fn abort(&self) {
@@ -126,8 +131,8 @@ mod tests {
             assert!(missing.to_string().contains("libnccl.so.2 not found"), "{missing}");
             assert!(missing.to_string().contains("pip install nvidia-nccl-cu13"), "{missing}");
         }
-        assert!(CollectiveLibrary::of_kind("cuda").is_some_and(|library| library.name == "nccl"));
-        assert!(CollectiveLibrary::of_kind("cpu").is_none());
+        assert!(CollectiveLibrary::for_device_kind("cuda").is_some_and(|library| library.name == "nccl"));
+        assert!(CollectiveLibrary::for_device_kind("cpu").is_none());
     }
 
     #[test]

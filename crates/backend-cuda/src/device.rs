@@ -10,10 +10,10 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use cuprum_core::buffer::HostBuffer;
 use cuprum_core::device::{Buffer, DeviceDriver, DeviceEvent, DeviceInfo, MemoryStats};
 use cuprum_core::error::{LinAlgFailure, shape_text};
 use cuprum_core::graph::DeviceGraph;
+use cuprum_core::host_buffer::HostBuffer;
 use cuprum_core::{Array, Call, Device, Error, Op, Outcome, Program, Result, StoredArray, Stream};
 use smallvec::SmallVec;
 
@@ -41,12 +41,12 @@ impl CudaBuffer {
     /// # Errors
     /// [`Error::OutOfMemory`] if there is too little memory, and other errors of the driver. All errors name the function `op`.
     pub fn allocate(op: &'static str, device: Device, bytes: usize) -> Result<Arc<CudaBuffer>> {
-        let memory = context(device)?.alloc(bytes).map_err(|e| core_error("cuda", op, device, e))?;
+        let memory = context(device)?.alloc_on_current_stream(bytes).map_err(|e| to_core_error("cuda", op, device, e))?;
         Ok(Arc::new(CudaBuffer { memory, device }))
     }
 
     /// Wraps `memory` as a buffer of the core crate.
-    pub(crate) fn new(memory: DeviceBuffer) -> Arc<CudaBuffer> {
+    pub(crate) fn from_memory(memory: DeviceBuffer) -> Arc<CudaBuffer> {
         let device = memory.context().device();
         Arc::new(CudaBuffer { memory, device })
     }
@@ -78,7 +78,7 @@ impl Buffer for CudaBuffer {
         !self.memory.belongs_to_graph() && !self.is_foreign()
     }
     fn is_foreign(&self) -> bool {
-        self.memory.belongs_to_library()
+        self.memory.is_owned_by_other_library()
     }
     fn as_any(&self) -> &dyn Any {
         self
@@ -87,7 +87,7 @@ impl Buffer for CudaBuffer {
 
 /// Returns the CUDA context of `device`: its streams, memory and kernels.
 pub fn context(device: Device) -> Result<&'static Context> {
-    Context::get(device.ordinal()).map_err(|e| core_error("cuda", "device", device, e))
+    Context::get(device.ordinal()).map_err(|e| to_core_error("cuda", "device", device, e))
 }
 
 /// Returns the context of `device`, or an error that names the function `op` if `device` is not a CUDA device.
@@ -102,18 +102,18 @@ pub(crate) fn cuda_context(op: &'static str, device: Device) -> Result<&'static 
 /// of any operation on `device`. The kernel runs for `micros` microseconds, to imitate the device time of an operation.
 ///
 /// ```no_run
-/// use cuprum_backend_cuda::device::bare_launch;
+/// use cuprum_backend_cuda::device::minimal_launch_closure;
 /// use cuprum_core::{Device, profiler};
 /// # fn main() -> cuprum_core::Result<()> {
 /// let device = Device::parse("cuda")?;
-/// let launch = bare_launch(device, 40)?;
+/// let launch = minimal_launch_closure(device, 40)?;
 /// let times = profiler::benchmark_on(&[device], profiler::BenchmarkLimits::default(), launch)?.1;
 /// println!("a launch after a wait takes {:.1} us", times.host_times().median);
 /// # Ok(())
 /// # }
 /// ```
-pub fn bare_launch(device: Device, micros: u32) -> Result<impl Fn() -> Result<()>> {
-    let failed = move |e| core_error("cuda", "device", device, e);
+pub fn minimal_launch_closure(device: Device, micros: u32) -> Result<impl Fn() -> Result<()>> {
+    let failed = move |e| to_core_error("cuda", "device", device, e);
     let launch = minimal_launch::minimal_launcher(context(device)?, micros).map_err(failed)?;
     Ok(move || launch().map_err(failed))
 }
@@ -126,7 +126,7 @@ pub fn bare_launch(device: Device, micros: u32) -> Result<impl Fn() -> Result<()
 #[inline]
 pub fn memory_to_read(array: &StoredArray) -> Result<&CudaBuffer> {
     let buffer = cuda_buffer(array)?;
-    let stream = buffer.memory.prepare_read().map_err(|e| core_error("cuda", "array", buffer.device, e))?;
+    let stream = buffer.memory.prepare_read().map_err(|e| to_core_error("cuda", "array", buffer.device, e))?;
     if buffer.memory.must_be_kept_by_capture(stream) {
         buffer.memory.context().keep_array_alive(array.buffer(), false);
     }
@@ -174,7 +174,7 @@ pub fn error_word_address(context: &'static Context, program: &Program) -> crate
 /// afterwards runs after all earlier uses of `array`.
 pub fn pointer_to_write(array: &StoredArray) -> Result<u64> {
     let buffer = cuda_buffer(array)?;
-    let stream = buffer.memory.prepare_write().map_err(|e| core_error("cuda", "array", buffer.device, e))?;
+    let stream = buffer.memory.prepare_write().map_err(|e| to_core_error("cuda", "array", buffer.device, e))?;
     if buffer.memory.must_be_kept_by_capture(stream) {
         buffer.memory.context().keep_array_alive(array.buffer(), true);
     }
@@ -190,8 +190,8 @@ pub fn allocate(call: &Call, bytes: usize) -> Result<Arc<CudaBuffer>> {
 /// queued on this thread's stream afterwards runs after all earlier uses of the target buffer.
 pub fn allocate_output(call: &Call, n: usize) -> Result<Arc<CudaBuffer>> {
     let spec = &call.outputs[n];
-    if let Some(target) = spec.target() {
-        return existing_output(target);
+    if let Some(target) = spec.target_buffer() {
+        return target_as_cuda_buffer(target);
     }
     allocate(call, spec.layout.size().saturating_mul(spec.dtype.itemsize()))
 }
@@ -203,12 +203,12 @@ pub fn output_address(call: &Call, n: usize, buffer: &CudaBuffer) -> u64 {
 }
 
 #[cold]
-fn existing_output(target: &Arc<dyn Buffer>) -> Result<Arc<CudaBuffer>> {
+fn target_as_cuda_buffer(target: &Arc<dyn Buffer>) -> Result<Arc<CudaBuffer>> {
     let any: Arc<dyn Any + Send + Sync> = target.clone();
     let buffer = any
         .downcast::<CudaBuffer>()
         .map_err(|_| Error::Device { op: "cuda", message: format!("an output on {} was given to a CUDA kernel", target.device()) })?;
-    let stream = buffer.memory.prepare_write().map_err(|e| core_error("cuda", "array", buffer.device, e))?;
+    let stream = buffer.memory.prepare_write().map_err(|e| to_core_error("cuda", "array", buffer.device, e))?;
     if buffer.memory.must_be_kept_by_capture(stream) {
         buffer.memory.context().keep_array_alive(target, true);
     }
@@ -219,22 +219,22 @@ fn existing_output(target: &Arc<dyn Buffer>) -> Result<Arc<CudaBuffer>> {
 /// thus do not depend on that launch.
 #[inline]
 pub fn run_operation(call: &Call, run: fn(&Call) -> Result<Outcome>) -> Result<Outcome> {
-    fault::with_own_error_word(|| run(call))
+    fault::run_with_own_error_word(|| run(call))
 }
 
 /// Returns [`Outcome::Done`] with `buffers`, one for each output of `call`. The work that writes the buffers must be queued already.
-pub fn done_with_buffers(call: &Call, buffers: impl IntoIterator<Item = Arc<CudaBuffer>>) -> Result<Outcome> {
+pub fn outcome_from_buffers(call: &Call, buffers: impl IntoIterator<Item = Arc<CudaBuffer>>) -> Result<Outcome> {
     let mut outputs = SmallVec::<[Arc<CudaBuffer>; 2]>::new();
     buffers.into_iter().for_each(|buffer| outputs.push(buffer));
-    record_outputs(call, &outputs);
-    call.done_with_buffers(outputs.into_iter().map(|b| b as Arc<dyn Buffer>))
+    record_output_writes(call, &outputs);
+    call.outcome_from_buffers(outputs.into_iter().map(|b| b as Arc<dyn Buffer>))
 }
 
 /// Records that the queued work of `call` writes `outputs` and reads the inputs of `call`. Later work on other streams is ordered by this
 /// record, and readers of `outputs` receive faults by it.
-pub(crate) fn record_outputs(call: &Call, outputs: &[Arc<CudaBuffer>]) {
+pub(crate) fn record_output_writes(call: &Call, outputs: &[Arc<CudaBuffer>]) {
     recent_work::record_operation(call.op);
-    DeviceBuffer::record_written(outputs.iter().map(|b| &b.memory));
+    DeviceBuffer::record_queued_writes(outputs.iter().map(|b| &b.memory));
     DeviceBuffer::record_dependencies(outputs.iter().map(|b| &b.memory), input_buffers(call));
 }
 
@@ -263,9 +263,9 @@ pub fn read_length(call: &Call, buffer: &CudaBuffer) -> Result<usize> {
 /// Maximum size, in bytes, of an output buffer that is kept even if most of it is unused.
 const MAX_UNTRIMMED_BYTES: usize = 1 << 20;
 
-/// Returns `Outcome::Done` with the first `length` elements of each buffer, one buffer per output ([`Call::done_with_length`]). A buffer of
-/// more than 1 MiB of which at most a quarter is used is replaced by a smaller copy.
-pub fn done_with_length(call: &Call, length: usize, buffers: impl IntoIterator<Item = Arc<CudaBuffer>>) -> Result<Outcome> {
+/// Returns `Outcome::Done` with the first `length` elements of each buffer, one buffer per output ([`Call::outcome_with_length`]). A buffer
+/// of more than 1 MiB of which at most a quarter is used is replaced by a smaller copy.
+pub fn outcome_with_length(call: &Call, length: usize, buffers: impl IntoIterator<Item = Arc<CudaBuffer>>) -> Result<Outcome> {
     recent_work::record_operation(call.op);
     let fitted = call.outputs.iter().zip(buffers).map(|(spec, buffer)| {
         let bytes = length.saturating_mul(spec.dtype.itemsize());
@@ -282,9 +282,9 @@ pub fn done_with_length(call: &Call, length: usize, buffers: impl IntoIterator<I
     });
     let fitted: SmallVec<[Arc<dyn Buffer>; 2]> = fitted.collect::<Result<_>>()?;
     let outputs = || fitted.iter().filter_map(|b| CudaBuffer::of(b.as_ref())).map(|b| &b.memory);
-    DeviceBuffer::record_written(outputs());
+    DeviceBuffer::record_queued_writes(outputs());
     DeviceBuffer::record_dependencies(outputs(), input_buffers(call));
-    call.done_with_length(length, fitted)
+    call.outcome_with_length(length, fitted)
 }
 
 /// Conversion of this crate's `Result` to core's `Result`, whose errors name the operation and device of a call.
@@ -296,15 +296,15 @@ pub trait WithCallContext<T> {
 impl<T> WithCallContext<T> for crate::Result<T> {
     #[inline]
     fn with_call_context(self, call: &Call) -> Result<T> {
-        self.map_err(|e| failed_call(call, e))
+        self.map_err(|e| call_failure_error(call, e))
     }
 }
 
 /// Returns the core crate's error for `failure`, an error of the driver or a library. The message includes the dtypes and shapes of the
 /// inputs of `call`.
 #[cold]
-fn failed_call(call: &Call, failure: CudaError) -> Error {
-    match core_error("cuda", call.op.name(), call.device, failure) {
+fn call_failure_error(call: &Call, failure: CudaError) -> Error {
+    match to_core_error("cuda", call.op.name(), call.device, failure) {
         Error::Backend { accelerator, op, message } => {
             let of = |a: &StoredArray| format!("{} {}", a.dtype(), shape_text(a.shape()));
             let inputs: Vec<String> = call.inputs.iter().map(of).collect();
@@ -320,7 +320,7 @@ pub fn fault_operation_id(op: Op, axis: usize) -> u64 {
 }
 
 /// Fault code for a segment offset that is out of bounds or smaller than the offset before it.
-pub const OFFSET_OUT_OF_BOUNDS: u64 = 2;
+pub const SEGMENT_OFFSET_OUT_OF_BOUNDS: u64 = 2;
 
 /// The lowest fault code that encodes a [`LinAlgFailure`].
 const FIRST_LINALG_FAULT: u64 = 16;
@@ -342,27 +342,29 @@ pub(crate) fn linalg_fault_code(failure: LinAlgFailure) -> u64 {
 /// Returns the core crate's error for `error`. The error for a fault of a kernel names the operation that caused the fault. All other
 /// errors name `op`.
 #[cold]
-pub fn core_error(accelerator: &'static str, op: &'static str, device: Device, error: CudaError) -> Error {
+pub fn to_core_error(accelerator: &'static str, op: &'static str, device: Device, error: CudaError) -> Error {
     let size = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
     match error {
         CudaError::OutOfMemory { requested, used, limit } => {
             Error::OutOfMemory { op, device, requested: size(requested), used: size(used), limit: Some(size(limit)) }
         }
-        CudaError::DeviceFault { code, op: operation_id, value, length } => fault_error(code, operation_id, value, size(length)),
+        CudaError::DeviceFault { code, op: operation_id, value, length } => error_from_fault(code, operation_id, value, size(length)),
         // The lost device may differ from `device`, because a copy between two devices reports the loss of either device.
         CudaError::DeviceLost { device: lost, cause } => Error::DeviceLost { op, device: Device::new(device.kind(), lost as u16), cause },
         other => Error::backend(accelerator, op, other),
     }
 }
 
-fn fault_error(code: u64, operation_id: u64, value: i64, size: usize) -> Error {
+fn error_from_fault(code: u64, operation_id: u64, value: i64, size: usize) -> Error {
     let index = (operation_id & 0xffff_ffff) as usize;
     let op = Op::all().find(|op| op.index() == index).map_or("index", Op::name);
     let axis = (operation_id >> 32) as usize;
     let linalg_failure = code.checked_sub(FIRST_LINALG_FAULT).and_then(|n| LINALG_FAILURES.get(n as usize));
     match code {
         fault::INDEX_OUT_OF_BOUNDS => Error::Index { op, index: value, axis, size },
-        OFFSET_OUT_OF_BOUNDS => Error::value(op, format!("offset {value} is outside 0..={size}, or smaller than the one before it")),
+        SEGMENT_OFFSET_OUT_OF_BOUNDS => {
+            Error::value(op, format!("offset {value} is outside 0..={size}, or smaller than the one before it"))
+        }
         _ => match linalg_failure {
             Some(&failure) => Error::LinAlg { op, failure, matrix: usize::try_from(value).unwrap_or(0), batch: size },
             None => Error::value(op, format!("a kernel reported fault {code}: value {value}, size {size}")),
@@ -381,15 +383,15 @@ impl CudaDevice {
         Ok(CudaDevice { context: context(device)?, device })
     }
 
-    fn convert_error(&self, op: &'static str) -> impl Fn(CudaError) -> Error {
+    fn error_converter(&self, op: &'static str) -> impl Fn(CudaError) -> Error {
         let device = self.device;
-        move |e| core_error("cuda", op, device, e)
+        move |e| to_core_error("cuda", op, device, e)
     }
 }
 
 impl DeviceDriver for CudaDevice {
     fn allocate(&self, nbytes: usize, _stream: Stream) -> Result<Arc<dyn Buffer>> {
-        let memory = self.context.alloc(nbytes).map_err(self.convert_error("allocate"))?;
+        let memory = self.context.alloc_on_current_stream(nbytes).map_err(self.error_converter("allocate"))?;
         Ok(Arc::new(CudaBuffer { memory, device: self.device }))
     }
 
@@ -399,48 +401,48 @@ impl DeviceDriver for CudaDevice {
         if stream.is_capturing() {
             return Stream::default_of(self.device).scope(|| self.upload(bytes, Stream::default_of(self.device)));
         }
-        let memory = self.context.alloc(bytes.len()).map_err(self.convert_error("to_device"))?;
-        self.context.copy_to_device(&memory, 0, bytes).map_err(self.convert_error("to_device"))?;
+        let memory = self.context.alloc_on_current_stream(bytes.len()).map_err(self.error_converter("to_device"))?;
+        self.context.copy_to_device(&memory, 0, bytes).map_err(self.error_converter("to_device"))?;
         Ok(Arc::new(CudaBuffer { memory, device: self.device }))
     }
 
     fn download(&self, buffer: &dyn Buffer, byte_offset: usize, out: &mut [u8]) -> Result<()> {
         let source = CudaBuffer::of(buffer).ok_or_else(|| Error::value("download", "not a CUDA buffer"))?;
-        self.context.copy_to_host(out, &source.memory, byte_offset).map_err(self.convert_error("download"))
+        self.context.copy_to_host(out, &source.memory, byte_offset).map_err(self.error_converter("download"))
     }
 
     fn synchronize(&self) -> Result<()> {
-        self.context.synchronize().map_err(self.convert_error("synchronize"))
+        self.context.synchronize().map_err(self.error_converter("synchronize"))
     }
 
     fn new_stream(&self) -> Result<u32> {
-        self.context.new_stream().map_err(self.convert_error("stream"))
+        self.context.new_stream().map_err(self.error_converter("stream"))
     }
 
     fn synchronize_stream(&self, stream: Stream) -> Result<()> {
-        self.context.synchronize_stream(stream.id).map_err(self.convert_error("synchronize"))
+        self.context.synchronize_stream(stream.id).map_err(self.error_converter("synchronize"))
     }
 
     fn record_event(&self, stream: Stream) -> Result<Box<dyn DeviceEvent>> {
-        let event = driver::Event::with_timing(self.context).map_err(self.convert_error("event"))?;
-        event.record_on(stream.id).map_err(self.convert_error("event"))?;
+        let event = driver::Event::with_timing(self.context).map_err(self.error_converter("event"))?;
+        event.record_on_stream(stream.id).map_err(self.error_converter("event"))?;
         Ok(Box::new(CudaEvent { event, device: self.device }))
     }
 
     fn wait_event(&self, stream: Stream, event: &dyn DeviceEvent) -> Result<()> {
         match event.as_any().downcast_ref::<CudaEvent>() {
-            Some(other) => other.event.make_stream_wait(self.context, stream.id).map_err(self.convert_error("event")),
+            Some(other) => other.event.make_stream_wait(self.context, stream.id).map_err(self.error_converter("event")),
             None => event.synchronize(), // the host waits for an event of another kind of device
         }
     }
 
     fn begin_capture(&self) -> Result<Stream> {
-        let id = self.context.begin_capture().map_err(self.convert_error("graph"))?;
+        let id = self.context.begin_capture().map_err(self.error_converter("graph"))?;
         Ok(Stream { device: self.device, id })
     }
 
     fn end_capture(&self, stream: Stream) -> Result<Box<dyn DeviceGraph>> {
-        let graph = self.context.end_capture(stream.id).map_err(self.convert_error("graph"))?;
+        let graph = self.context.end_capture(stream.id).map_err(self.error_converter("graph"))?;
         Ok(Box::new(CudaGraph { graph, device: self.device }))
     }
 
@@ -453,19 +455,19 @@ impl DeviceDriver for CudaDevice {
             return Err(Error::value("graph", "not CUDA buffers"));
         };
         let copy = || Context::copy(&target.memory, to.1, &source.memory, from.1, nbytes);
-        stream.scope(copy).map_err(self.convert_error("graph"))
+        stream.scope(copy).map_err(self.error_converter("graph"))
     }
 
     fn compiled_program_count(&self) -> Option<usize> {
-        Some(program::stats().compiles as usize)
+        Some(program::compile_stats().compiles as usize)
     }
 
     fn begin_profiler_range(&self, name: &str) -> Option<Box<dyn Any>> {
-        driver::profiler::NvtxRange::begin(name).map(|range| Box::new(range) as Box<dyn Any>)
+        driver::profiler::NvtxRange::begin_range(name).map(|range| Box::new(range) as Box<dyn Any>)
     }
 
     fn set_profiling(&self, on: bool) -> Result<()> {
-        driver::profiler::set_recording(self.context, on).map_err(self.convert_error("profile"))
+        driver::profiler::set_recording(self.context, on).map_err(self.error_converter("profile"))
     }
 
     fn info(&self) -> DeviceInfo {
@@ -489,7 +491,7 @@ impl DeviceDriver for CudaDevice {
     }
 
     fn memory_stats(&self) -> Result<MemoryStats> {
-        self.context.memory_stats().map_err(self.convert_error("memory_stats"))
+        self.context.memory_stats().map_err(self.error_converter("memory_stats"))
     }
 
     fn reset_peak_memory(&self) -> Result<()> {
@@ -502,12 +504,12 @@ impl DeviceDriver for CudaDevice {
         Ok(())
     }
 
-    fn free_all(&self) -> Result<()> {
-        self.context.trim().map_err(self.convert_error("free_all"))
+    fn free_cached_memory(&self) -> Result<()> {
+        self.context.trim().map_err(self.error_converter("free_all"))
     }
 
     fn allocate_pinned(&self, nbytes: usize) -> Result<HostBuffer> {
-        driver::allocate_pinned(self.context, nbytes).map_err(self.convert_error("pin_memory"))
+        driver::allocate_pinned(self.context, nbytes).map_err(self.error_converter("pin_memory"))
     }
 
     fn copy_from_other_device(&self, source: &Arc<dyn Buffer>, bytes: Range<usize>, stream: Stream) -> Option<Result<Arc<dyn Buffer>>> {
@@ -517,23 +519,23 @@ impl DeviceDriver for CudaDevice {
                 return None;
             }
             let upload = || {
-                let memory = self.context.alloc(source.nbytes())?;
+                let memory = self.context.alloc_on_current_stream(source.nbytes())?;
                 self.context.copy_from_pinned(&memory, source)?;
                 Ok(Arc::new(CudaBuffer { memory, device: self.device }) as Arc<dyn Buffer>)
             };
             // During a graph capture, the copy runs on the default stream, outside the graph. Every launch of the graph then reads the data
             // as a constant.
             let uploaded = if stream.is_capturing() { Stream::default_of(self.device).scope(upload) } else { upload() };
-            return Some(uploaded.map_err(self.convert_error("to_device")));
+            return Some(uploaded.map_err(self.error_converter("to_device")));
         }
         let source = CudaBuffer::of(source.as_ref())?;
         let copy = || {
             self.context.check_not_capturing("a copy from another device")?;
-            let memory = self.context.alloc(bytes.len())?;
+            let memory = self.context.alloc_on_current_stream(bytes.len())?;
             Context::copy(&memory, 0, &source.memory, bytes.start, bytes.len())?;
             Ok(Arc::new(CudaBuffer { memory, device: self.device }) as Arc<dyn Buffer>)
         };
-        Some(copy().map_err(self.convert_error("to_device")))
+        Some(copy().map_err(self.error_converter("to_device")))
     }
 }
 
@@ -544,14 +546,14 @@ struct CudaGraph {
 }
 
 impl DeviceGraph for CudaGraph {
-    fn launch(&self, stream: Stream) -> Result<()> {
+    fn launch_graph(&self, stream: Stream) -> Result<()> {
         fn memory_of(buffer: &dyn Buffer) -> Option<&DeviceBuffer> {
             CudaBuffer::of(buffer).map(|b| &b.memory)
         }
-        self.graph.launch(stream.id, memory_of).map_err(|e| core_error("cuda", "graph", self.device, e))
+        self.graph.launch(stream.id, memory_of).map_err(|e| to_core_error("cuda", "graph", self.device, e))
     }
-    fn keeps_alive(&self, buffer: &dyn Buffer) -> bool {
-        self.graph.holds(buffer)
+    fn keeps_buffer_alive(&self, buffer: &dyn Buffer) -> bool {
+        self.graph.keeps_alive(buffer)
     }
     fn node_count(&self) -> usize {
         self.graph.node_count()
@@ -573,13 +575,13 @@ impl DeviceEvent for CudaEvent {
             self.event.synchronize()?;
             self.event.elapsed_ms(&other.event)
         };
-        elapsed().map(f64::from).map_err(|e| core_error("cuda", "event", self.device, e))
+        elapsed().map(f64::from).map_err(|e| to_core_error("cuda", "event", self.device, e))
     }
     fn synchronize(&self) -> Result<()> {
-        self.event.synchronize().map_err(|e| core_error("cuda", "event", self.device, e))
+        self.event.synchronize().map_err(|e| to_core_error("cuda", "event", self.device, e))
     }
     fn is_reached(&self) -> Result<bool> {
-        self.event.is_reached().map_err(|e| core_error("cuda", "event", self.device, e))
+        self.event.is_reached().map_err(|e| to_core_error("cuda", "event", self.device, e))
     }
     fn as_any(&self) -> &dyn Any {
         self
@@ -590,8 +592,8 @@ impl DeviceEvent for CudaEvent {
 mod tests {
     use cuprum_core::DeviceKind;
     use cuprum_core::Work;
-    use cuprum_core::ops::indexing::TAKE;
     use cuprum_core::ops::scan::CUMSUM;
+    use cuprum_core::ops::take::TAKE;
     use cuprum_core::testing::calls;
 
     use super::*;
@@ -599,12 +601,12 @@ mod tests {
     #[test]
     fn errors_keep_what_the_foundations_know() {
         let device = Device::new(DeviceKind::intern("cuda").unwrap(), 1);
-        let convert = |e| core_error("cuda", "matmul", device, e);
+        let convert = |e| to_core_error("cuda", "matmul", device, e);
         let memory = convert(CudaError::OutOfMemory { requested: 10, used: 20, limit: 25 });
         assert!(matches!(memory, Error::OutOfMemory { op: "matmul", requested: 10, used: 20, limit: Some(25), device: d } if d == device));
         let fault = CudaError::DeviceFault { code: fault::INDEX_OUT_OF_BOUNDS, op: fault_operation_id(TAKE, 2), value: -9, length: 4 };
         assert!(matches!(convert(fault), Error::Index { op: "take", index: -9, axis: 2, size: 4 }));
-        let sums = CudaError::DeviceFault { code: OFFSET_OUT_OF_BOUNDS, op: fault_operation_id(TAKE, 0), value: 7, length: 4 };
+        let sums = CudaError::DeviceFault { code: SEGMENT_OFFSET_OUT_OF_BOUNDS, op: fault_operation_id(TAKE, 0), value: 7, length: 4 };
         assert!(matches!(convert(sums), Error::Value { op: "take", message } if message.contains("offset 7 is outside 0..=4")));
         let driver = |code| CudaError::Driver { call: "cuLaunchKernel", code, name: "NAME".into() };
         assert!(
@@ -613,10 +615,10 @@ mod tests {
         let lost = convert(CudaError::DeviceLost { device: 1, cause: "cuLaunchKernel failed: NAME (700)".into() });
         assert!(matches!(&lost, Error::DeviceLost { op: "matmul", device: d, cause } if *d == device && cause.contains("700")));
         assert!(lost.to_string().starts_with("[matmul] cuda:1 is lost: cuLaunchKernel failed: NAME (700)"), "{lost}");
-        assert_eq!(recent_work::describe_recent(), "this thread had queued nothing");
+        assert_eq!(recent_work::describe_recent_work(), "this thread had queued nothing");
         (0..9).for_each(|n| recent_work::record_operation([TAKE, CUMSUM][n % 2]));
-        recent_work::record_kernel(&"poke".into());
-        assert!(recent_work::describe_recent().ends_with("the latest first: the kernel `poke`, take, cumsum, take"));
+        recent_work::record_user_kernel(&"poke".into());
+        assert!(recent_work::describe_recent_work().ends_with("the latest first: the kernel `poke`, take, cumsum, take"));
     }
 
     #[test]
@@ -634,7 +636,7 @@ mod tests {
 
     #[test]
     fn host_arrays_are_refused() {
-        let host = cuprum_core::buffer::HostBuffer::zeroed(8).unwrap();
+        let host = cuprum_core::host_buffer::HostBuffer::zeroed(8).unwrap();
         let layout = cuprum_core::Layout::contiguous(&[2]).unwrap();
         let array = StoredArray::new(cuprum_core::DType::F32, layout, Arc::new(host)).unwrap();
         assert!(matches!(pointer_to_read(&array), Err(Error::Device { message, .. }) if message.contains("cpu")));

@@ -10,8 +10,8 @@
 //!
 //! - `sys`, `stream_order`, `free_blocks`, `recent_work`: the C interface, and logic that does not call the driver.
 //! - `primary_context`, `probe`: primary contexts, lost devices, and the detection of the driver.
-//! - `stream_table`, `memory::memory_state`, `context`, `per_device`: [`Context`] and its state.
-//! - `streams`, `stream_mark`, `event`, `in_flight`: current stream, waits, events.
+//! - `stream_table`, `memory::context_allocator`, `context`, `per_device`: [`Context`] and its state.
+//! - `streams`, `stream_mark`, `event`, `in_flight_owners`: current stream, waits, events.
 //! - `memory`: allocation, buffers, copies between buffers, and the return of free memory to the device.
 //! - `fault`, `capture`: faults of kernels, graphs.
 //! - `scratch`, `staging`, `pinned`, `synchronize`: buffers, copies and waits that use all layers above.
@@ -21,7 +21,7 @@ mod context;
 mod event;
 pub mod fault;
 mod free_blocks;
-mod in_flight;
+mod in_flight_owners;
 mod memory;
 mod per_device;
 mod pinned;
@@ -48,4 +48,4 @@ pub(crate) use per_device::PerDevice;
 pub(crate) use pinned::{allocate_pinned, is_pinned};
 pub(crate) use primary_context::check_result;
 pub use probe::{DeviceInfo, DriverInfo, probe, require_function};
-pub use scratch::{COUNTER_COUNT, Scratch};
+pub use scratch::{COUNTER_COUNT, ScratchMemory};

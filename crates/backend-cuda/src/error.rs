@@ -48,7 +48,8 @@ pub enum CudaError {
     /// A kernel found an invalid value, such as an index out of bounds, and reported it in the error word of its launch.
     #[error("a kernel reported fault {code} for operation {op}: value {value}, length {length}")]
     DeviceFault {
-        /// The kind of fault: `1` is an index out of bounds. See [`crate::driver::fault`] and [`crate::device::OFFSET_OUT_OF_BOUNDS`].
+        /// The kind of fault: `1` is an index out of bounds. See [`crate::driver::fault`] and
+        /// [`crate::device::SEGMENT_OFFSET_OUT_OF_BOUNDS`].
         code: u64,
         /// The operation and axis of the fault, as a number ([`crate::device::fault_operation_id`]) that the launch passed to its kernel.
         op: u64,

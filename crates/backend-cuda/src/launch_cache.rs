@@ -21,10 +21,10 @@ const SLOT_COUNT: usize = 128;
 ///     static WIDTHS: LaunchCache<usize> = const { LaunchCache::new() };
 /// }
 /// let (floats, doubles) = (Program::identity(DType::F32), Program::identity(DType::F64));
-/// LaunchCache::insert(&WIDTHS, &KernelKey::new("sum", &floats).with(1), 4);
-/// assert_eq!(LaunchCache::find(&WIDTHS, &KernelKey::new("sum", &floats).with(1), |width| *width), Some(4));
-/// assert_eq!(LaunchCache::find(&WIDTHS, &KernelKey::new("sum", &floats).with(2), |width| *width), None);
-/// assert_eq!(LaunchCache::find(&WIDTHS, &KernelKey::new("sum", &doubles).with(1), |width| *width), None);
+/// LaunchCache::insert(&WIDTHS, &KernelKey::new("sum", &floats).with_number(1), 4);
+/// assert_eq!(LaunchCache::find(&WIDTHS, &KernelKey::new("sum", &floats).with_number(1), |width| *width), Some(4));
+/// assert_eq!(LaunchCache::find(&WIDTHS, &KernelKey::new("sum", &floats).with_number(2), |width| *width), None);
+/// assert_eq!(LaunchCache::find(&WIDTHS, &KernelKey::new("sum", &doubles).with_number(1), |width| *width), None);
 /// ```
 #[derive(Debug)]
 pub struct LaunchCache<T>(RefCell<Vec<Option<Box<CachedValue<T>>>>>);
@@ -38,9 +38,9 @@ struct CachedValue<T> {
 }
 
 impl<T> CachedValue<T> {
-    fn matches(&self, key: &KernelKey) -> bool {
+    fn matches_key(&self, key: &KernelKey) -> bool {
         let same_program = match (&self.program, key.program) {
-            (Some(program), Some(other)) => program.same_structure(other),
+            (Some(program), Some(other)) => program.has_same_structure(other),
             (program, other) => program.is_none() && other.is_none(),
         };
         same_program && self.flags == key.flags
@@ -58,7 +58,7 @@ impl<T> LaunchCache<T> {
     pub fn find<R>(table: &'static LocalKey<LaunchCache<T>>, key: &KernelKey, f: impl FnOnce(&T) -> R) -> Option<R> {
         let find = |LaunchCache(slots): &LaunchCache<T>| {
             let slots = slots.try_borrow().ok()?;
-            let entry = slots.get(slot_index(key))?.as_deref().filter(|entry| entry.matches(key))?;
+            let entry = slots.get(slot_index(key))?.as_deref().filter(|entry| entry.matches_key(key))?;
             Some(f(&entry.value))
         };
         table.try_with(find).ok().flatten()
@@ -118,17 +118,17 @@ mod tests {
         twice.outputs.push(0);
         let programs = [&identity, &sum, &product, &twice].map(|program| KernelKey::new("a", program));
         let others = [
-            KernelKey::of_class("a"),
-            KernelKey::of_class("b"),
+            KernelKey::without_program("a"),
+            KernelKey::without_program("b"),
             KernelKey::new("b", &identity),
-            KernelKey::new("a", &identity).with(0),
-            KernelKey::new("a", &identity).with(1),
-            KernelKey::new("a", &identity).with(0).with(1),
+            KernelKey::new("a", &identity).with_number(0),
+            KernelKey::new("a", &identity).with_number(1),
+            KernelKey::new("a", &identity).with_number(0).with_number(1),
             KernelKey::new("a", &identity).with_op(ADD),
             KernelKey::new("a", &identity).with_op(MULTIPLY),
             KernelKey::new("a", &identity).with_name("x"),
             KernelKey::new("a", &identity).with_name("y"),
-            KernelKey::new("a", &doubles).with(1),
+            KernelKey::new("a", &doubles).with_number(1),
         ];
         let keys: Vec<KernelKey> = programs.into_iter().chain(others).collect();
         for (n, key) in (0..).zip(&keys) {

@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use cuprum_backend_cpu as _;
 use cuprum_backend_cuda::testing;
-use cuprum_core::fault_injection::{Point, with_failure, with_failures};
+use cuprum_core::fault_injection::{FailurePoint, with_failure, with_failures};
 use cuprum_core::ops::fft::{Norm, rfft};
 use cuprum_core::{Device, Error, NdArray, Result, copy, matmul, s, with_device};
 
@@ -60,13 +60,13 @@ fn each_driver_and_library_call_may_fail() {
     let before = used_bytes(device);
     // An allocation is retried once after the pool is trimmed, so two in turn must fail.
     for (point, length) in [
-        (Point::DeviceMemory, 1),
-        (Point::DeviceMemory, 2),
-        (Point::Launch, 1),
-        (Point::DeviceCopy, 1),
-        (Point::Driver, 1),
-        (Point::Library, 1),
-        (Point::HostMemory, 1),
+        (FailurePoint::DeviceMemory, 1),
+        (FailurePoint::DeviceMemory, 2),
+        (FailurePoint::Launch, 1),
+        (FailurePoint::DeviceCopy, 1),
+        (FailurePoint::Driver, 1),
+        (FailurePoint::Library, 1),
+        (FailurePoint::HostMemory, 1),
     ] {
         let mut errors = 0;
         for n in 0.. {
@@ -90,7 +90,7 @@ fn each_driver_and_library_call_may_fail() {
             }
         }
         // Events that fail are replaced by waits, and allocations are retried. A library may be missing.
-        let may_recover = matches!((point, length), (Point::Driver | Point::Library, _) | (Point::DeviceMemory, 1));
+        let may_recover = matches!((point, length), (FailurePoint::Driver | FailurePoint::Library, _) | (FailurePoint::DeviceMemory, 1));
         assert!(errors > 0 || may_recover, "{point:?}: no error");
     }
 }
@@ -101,8 +101,8 @@ fn process_with_a_failing_compilation() {
     let Ok(text) = std::env::var(FAILING) else { return };
     let Some(device) = testing::device() else { return };
     let (point, n) = match text.split_once(':').unwrap() {
-        ("compile", n) => (Point::Compile, n),
-        (_, n) => (Point::ModuleLoad, n),
+        ("compile", n) => (FailurePoint::Compile, n),
+        (_, n) => (FailurePoint::ModuleLoad, n),
     };
     let (result, failed) = with_failure(point, n.parse().unwrap(), || program(device));
     assert!(result.as_ref().map_or_else(|e| failed && is_typed(e), |_| true), "{text}: {:?}", result.err());

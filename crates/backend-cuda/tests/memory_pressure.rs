@@ -30,7 +30,7 @@ impl<'a> Other<'a> {
     }
 
     fn take(&mut self, bytes: usize) -> bool {
-        self.0.bind().unwrap();
+        self.0.make_current().unwrap();
         let mut pointer = 0;
         // SAFETY: the context is current and the out-pointer valid.
         let got = unsafe { sys::cuMemAlloc_v2(&mut pointer, bytes) } == sys::CUresult::CUDA_SUCCESS;
@@ -53,7 +53,7 @@ impl<'a> Other<'a> {
 
 impl Drop for Other<'_> {
     fn drop(&mut self) {
-        self.0.bind().unwrap();
+        self.0.make_current().unwrap();
         // SAFETY: from `cuMemAlloc`, freed once.
         self.1.drain(..).for_each(|pointer| _ = unsafe { sys::cuMemFree_v2(pointer) });
     }
@@ -62,7 +62,7 @@ impl Drop for Other<'_> {
 /// Allocates and frees about `bytes` in blocks of 256 MiB, which the pool then keeps.
 fn keep(context: &'static Context, bytes: usize) -> usize {
     context.trim().unwrap();
-    let blocks: Vec<_> = (0..bytes / (256 * MIB)).map(|_| context.alloc(256 * MIB).unwrap()).collect();
+    let blocks: Vec<_> = (0..bytes / (256 * MIB)).map(|_| context.alloc_on_current_stream(256 * MIB).unwrap()).collect();
     drop(blocks);
     context.synchronize().unwrap();
     context.memory_stats().unwrap().cached
@@ -76,7 +76,7 @@ fn large_stack(context: &'static Context) -> std::sync::Arc<Function> {
         if (n > 0) out[0] = values[n & 16383];
     }"#;
     let program = CudaProgram { name: "stack.cu", source, ..CudaProgram::default() };
-    program.build(context).unwrap().function_named("stack").unwrap()
+    program.compile_and_load(context).unwrap().function_named("stack").unwrap()
 }
 
 fn launch(function: &Function) -> Result<(), cuprum_backend_cuda::CudaError> {
@@ -97,11 +97,11 @@ fn a_module_with_large_variables_is_loaded_on_a_full_device() {
     on_device(|context| {
         let source = r#"__device__ char table[1 << 30]; extern "C" __global__ void touch(int i) { table[i] = 1; }"#;
         let program = CudaProgram { name: "table.cu", source, ..CudaProgram::default() };
-        drop(program.build(context).unwrap()); // fills the disk cache, so that the second build only loads
+        drop(program.compile_and_load(context).unwrap()); // fills the disk cache, so that the second build only loads
         assert!(keep(context, share(context)) > 2 << 30);
         let mut other = Other::new(context);
         other.take_all();
-        let built = program.build(context).unwrap();
+        let built = program.compile_and_load(context).unwrap();
         assert_eq!(built.function_named("touch").unwrap().attributes().unwrap().shared_bytes, 0);
         assert!(context.memory_stats().unwrap().cached < 1 << 30, "kept memory was returned for it");
     });
@@ -138,7 +138,7 @@ fn cublas_is_created_on_a_full_device() {
 fn a_graph_is_made_and_launched_on_a_full_device() {
     on_device(|context| {
         let built = CudaProgram { name: "nop.cu", source: r#"extern "C" __global__ void nop() {}"#, ..CudaProgram::default() }
-            .build(context)
+            .compile_and_load(context)
             .unwrap();
         let nop = built.function_named("nop").unwrap();
         assert!(keep(context, share(context)) > 1 << 30);
@@ -163,7 +163,7 @@ fn kept_memory_goes_to_other_users_that_need_it() {
         assert!(other.take(free - kept / 2), "{free} bytes are free, {kept} kept");
         assert!(!other.take(kept), "what the pool keeps is not there for others");
         std::thread::sleep(Duration::from_millis(150)); // the pool checks free memory at most every 100 ms
-        drop(context.alloc(4 * MIB).unwrap());
+        drop(context.alloc_on_current_stream(4 * MIB).unwrap());
         assert!(context.memory_stats().unwrap().cached < kept / 8, "returned at the next request");
         assert!(other.take(kept), "others have it");
     });
@@ -174,7 +174,7 @@ fn memory_is_kept_where_others_have_enough() {
     on_device(|context| {
         let kept = keep(context, 1 << 30);
         std::thread::sleep(Duration::from_millis(150));
-        drop(context.alloc(4 * MIB).unwrap());
+        drop(context.alloc_on_current_stream(4 * MIB).unwrap());
         context.synchronize().unwrap();
         assert!(context.memory_stats().unwrap().cached >= kept);
     });

@@ -6,7 +6,7 @@ mod parts;
 
 use std::time::Instant;
 
-use cuprum_backend_cuda::nvrtc::{Request, cccl_headers};
+use cuprum_backend_cuda::nvrtc::{CompileRequest, cccl_headers};
 use cuprum_backend_cuda::testing;
 use cuprum_backend_cuda::{
     CudaError,
@@ -73,7 +73,7 @@ fn every_source_compiles_without_a_warning() {
     let start = Instant::now();
     let mine = parts::part("every_source_compiles_without_a_warning", wanted);
     for (arch, (name, source)) in &mine {
-        let made = compiler.compile(&Request { name, source, options: &options, ..Request::default() }, *arch);
+        let made = compiler.compile(&CompileRequest { name, source, options: &options, ..CompileRequest::default() }, *arch);
         let made = made.unwrap_or_else(|e| panic!("sm_{arch}: {e}"));
         // NVRTC 12.9 warns of every architecture before sm_75.
         let log: Vec<&str> = made.log.lines().filter(|line| !line.contains("Architectures prior to")).collect();
@@ -89,7 +89,7 @@ fn simple_maps_stay_in_registers() {
     let simple: Vec<_> = map::compile_check_sources().into_iter().filter(|(name, _)| name.contains("_multiply_add<")).collect();
     assert!(simple.len() >= 9, "{}", simple.len());
     for (name, source) in &simple {
-        let made = compiler.compile(&Request { name, source, options: &options, ..Request::default() }, 90).unwrap();
+        let made = compiler.compile(&CompileRequest { name, source, options: &options, ..CompileRequest::default() }, 90).unwrap();
         assert!(made.log.contains("0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads"), "{name}: {}", made.log);
         let registers = made.log.split_once("Used ").and_then(|(_, rest)| rest.split_once(" registers")?.0.parse::<u32>().ok());
         // An SM has 65536 registers: 32 for each of 2048 threads. With 64, half of the threads are resident.
@@ -105,7 +105,7 @@ fn rows_stay_in_registers() {
     let usual: Vec<_> = rows::compile_check_sources().into_iter().filter(|(name, _)| float32.iter().any(|f| name.contains(f))).collect();
     assert!(usual.len() >= float32.len(), "{}", usual.len());
     for (name, source) in &usual {
-        let made = compiler.compile(&Request { name, source, options: &options, ..Request::default() }, 90).unwrap();
+        let made = compiler.compile(&CompileRequest { name, source, options: &options, ..CompileRequest::default() }, 90).unwrap();
         assert!(made.log.contains("0 bytes spill stores, 0 bytes spill loads"), "{name}: {}", made.log);
     }
 }
@@ -118,14 +118,14 @@ fn is_elf(bytes: &[u8]) -> bool {
 fn a_kernel_becomes_a_cubin_for_each_architecture() {
     let Some(compiler) = testing::compiler() else { return };
     assert!(!compiler.is_loaded());
-    assert!(compiler.identity().contains("nvrtc"), "{}", compiler.identity());
-    assert!(!compiler.is_loaded(), "the identity must not load the library");
+    assert!(compiler.version_identifier().contains("nvrtc"), "{}", compiler.version_identifier());
+    assert!(!compiler.is_loaded(), "the version_identifier must not load the library");
     let source = r#"
         #include "own.h"
         template <class T> __global__ void scale(T* x, T by) { x[threadIdx.x] *= by; }
         extern "C" __global__ void plain(float* x) { x[threadIdx.x] = OWN; }
     "#;
-    let request = Request {
+    let request = CompileRequest {
         name: "scale.cu",
         source,
         options: &["--std=c++17"],
@@ -148,7 +148,7 @@ fn a_kernel_becomes_a_cubin_for_each_architecture() {
 fn an_error_shows_the_line() {
     let Some(compiler) = testing::compiler() else { return };
     let source = "__global__ void k(float* x) {\n  x[0] = nothing;\n}\n";
-    let request = Request { name: "bad.cu", source, ..Request::default() };
+    let request = CompileRequest { name: "bad.cu", source, ..CompileRequest::default() };
     match compiler.compile(&request, 90) {
         Err(CudaError::Compile { name, log, source_line }) => {
             assert_eq!(name, "bad.cu");
@@ -157,9 +157,9 @@ fn an_error_shows_the_line() {
         }
         other => panic!("{other:?}"),
     }
-    let bad_option = Request { options: &["--no-such-option"], source: "", ..request };
+    let bad_option = CompileRequest { options: &["--no-such-option"], source: "", ..request };
     assert!(matches!(compiler.compile(&bad_option, 90), Err(CudaError::Compile { .. })));
-    let nul = Request { source: "\0", ..request };
+    let nul = CompileRequest { source: "\0", ..request };
     assert!(matches!(compiler.compile(&nul, 90), Err(CudaError::Invalid(_))));
 }
 
@@ -182,7 +182,7 @@ fn cub_compiles() {
     "#;
     let include = format!("-I{}", headers.include.display());
     let options = ["--std=c++17", "-D_CCCL_META_UNROLL_LIMIT=8", &include];
-    let request = Request { name: "total.cu", source, options: &options, ..Request::default() };
+    let request = CompileRequest { name: "total.cu", source, options: &options, ..CompileRequest::default() };
     assert!(is_elf(&compiler.compile(&request, 90).unwrap().code));
 }
 
@@ -211,8 +211,8 @@ fn nvtx_ranges_begin_and_end() {
         Err(missing) => return println!("skipped: {missing}"),
     };
     let outer =
-        cuprum_backend_cuda::driver::profiler::NvtxRange::begin("outer").unwrap_or_else(|| panic!("{} is not used", path.display()));
-    drop(cuprum_backend_cuda::driver::profiler::NvtxRange::begin("in\0ner"));
+        cuprum_backend_cuda::driver::profiler::NvtxRange::begin_range("outer").unwrap_or_else(|| panic!("{} is not used", path.display()));
+    drop(cuprum_backend_cuda::driver::profiler::NvtxRange::begin_range("in\0ner"));
     drop(outer);
     println!("NVTX at {}", path.display());
 }

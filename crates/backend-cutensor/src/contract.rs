@@ -3,10 +3,10 @@
 use cuprum_core::call;
 use cuprum_core::call::Work;
 use cuprum_core::plan::contract::{ContractPlan, Mode};
-use cuprum_core::{Call, Layout, MatmulPrecision, Outcome, Reason, Result, StoredArray, matmul_precision};
+use cuprum_core::{Call, DeclineReason, Layout, MatmulPrecision, Outcome, Result, StoredArray, matmul_precision};
 
 use crate::handle;
-use crate::operation::{OperandDescription, Operation, OperationKind, check_positive_strides, common_type};
+use crate::operation::{OperandDescription, Operation, OperationKind, check_positive_strides, common_data_type};
 
 /// Runs a contraction.
 ///
@@ -19,14 +19,14 @@ pub fn run_call(call: &Call) -> Result<Outcome> {
     }
 }
 
-fn operation_for_call(call: &Call, precision: MatmulPrecision) -> Result<Operation, Reason> {
+fn operation_for_call(call: &Call, precision: MatmulPrecision) -> Result<Operation, DeclineReason> {
     let (Work::Contract(call::Contract { plan }), [a, b], [out]) = (&call.work, call.inputs, call.outputs) else {
-        return Err(Reason::new("not a contraction of two operands"));
+        return Err(DeclineReason::new("not a contraction of two operands"));
     };
-    let data = common_type(call)?;
+    let data = common_data_type(call)?;
     check_positive_strides(call.inputs)?;
     if reads_overlapping_windows(a.layout()) || reads_overlapping_windows(b.layout()) {
-        return Err(Reason::new("overlapping windows, which the base accelerator reads in place"));
+        return Err(DeclineReason::new("overlapping windows, which the base accelerator reads in place"));
     }
     let inputs = [describe_input(plan, 0, a)?, describe_input(plan, 1, b)?].into_iter().collect();
     let precision = precision.of(out.dtype);
@@ -42,20 +42,20 @@ fn reads_overlapping_windows(layout: &Layout) -> bool {
 ///
 /// A mode is an axis in cuTENSOR's terms. A broadcast mode (stride 0) is left out if the other operand and the output have this mode. Any
 /// other broadcast mode is a reason to decline.
-fn describe_input(plan: &ContractPlan, n: usize, array: &StoredArray) -> Result<OperandDescription, Reason> {
+fn describe_input(plan: &ContractPlan, n: usize, array: &StoredArray) -> Result<OperandDescription, DeclineReason> {
     let (modes, other) = if n == 0 { (&plan.a, &plan.b) } else { (&plan.b, &plan.a) };
     let layout = array.layout();
     for (axis, mode) in modes.iter().enumerate() {
         let repeated = layout.strides()[axis] == 0 && layout.shape()[axis] > 1;
         if repeated && !(other.contains(mode) && plan.out.contains(mode)) {
-            return Err(Reason::with_text(|| format!("zero stride along axis {axis} of input {n}, which is not a batch axis")));
+            return Err(DeclineReason::with_text(|| format!("zero stride along axis {axis} of input {n}, which is not a batch axis")));
         }
     }
     Ok(describe_operand(modes, layout))
 }
 
 fn describe_operand(modes: &[Mode], layout: &Layout) -> OperandDescription {
-    OperandDescription::new(modes.iter().enumerate().map(|(axis, &m)| (m as usize, layout.shape()[axis], layout.strides()[axis])))
+    OperandDescription::from_axes(modes.iter().enumerate().map(|(axis, &m)| (m as usize, layout.shape()[axis], layout.strides()[axis])))
 }
 
 #[cfg(test)]
@@ -84,9 +84,9 @@ mod tests {
         let op = describe_einsum("ac", "cb", "ab", &[4, 6, 5], [array(DType::F32, contiguous(&[4, 5])), b]).unwrap();
         assert_eq!(op.kind, OperationKind::Contract(MatmulPrecision::Float32));
         assert_eq!(op.data, DataType::F32);
-        assert_eq!(op.inputs[0], OperandDescription::new([(0, 4, 5), (2, 5, 1)]));
-        assert_eq!(op.inputs[1], OperandDescription::new([(2, 5, 1), (1, 6, 5)]));
-        assert_eq!(op.output, OperandDescription::new([(0, 4, 6), (1, 6, 1)]));
+        assert_eq!(op.inputs[0], OperandDescription::from_axes([(0, 4, 5), (2, 5, 1)]));
+        assert_eq!(op.inputs[1], OperandDescription::from_axes([(2, 5, 1), (1, 6, 5)]));
+        assert_eq!(op.output, OperandDescription::from_axes([(0, 4, 6), (1, 6, 1)]));
     }
 
     #[test]
@@ -95,7 +95,7 @@ mod tests {
         let b = || array(DType::F64, contiguous(&[3, 5, 6]));
         let over_batch = strided(DType::F64, &[3, 4, 5], &[0, 5, 1]);
         let op = describe_einsum("dab", "dbc", "dac", &[4, 5, 6, 3], [over_batch, b()]).unwrap();
-        assert_eq!(op.inputs[0], OperandDescription::new([(0, 4, 5), (1, 5, 1)]));
+        assert_eq!(op.inputs[0], OperandDescription::from_axes([(0, 4, 5), (1, 5, 1)]));
         assert_eq!(op.inputs[1].modes[..], [3, 1, 2]);
         let over_rows = strided(DType::F64, &[3, 4, 5], &[5, 0, 1]);
         let refused = describe_einsum("dab", "dbc", "dac", &[4, 5, 6, 3], [over_rows, b()]);

@@ -4,11 +4,11 @@ use cuprum_core::call;
 use cuprum_core::call::Work;
 use cuprum_core::plan::elementwise::LoopPlan;
 use cuprum_core::registry::decline_unless_order_is_set;
-use cuprum_core::{Call, Outcome, Reason, Result};
+use cuprum_core::{Call, DeclineReason, Outcome, Result};
 
 use crate::handle;
 use crate::map::describe_operand;
-use crate::operation::{Operation, OperationKind, check_positive_strides, common_type};
+use crate::operation::{Operation, OperationKind, check_positive_strides, common_data_type};
 use crate::sys::DataType;
 
 /// Reason why cuTENSOR declines calls unless the user has set the accelerator order (`docs/notes/accelerator-order.md`).
@@ -22,19 +22,19 @@ pub fn run_call(call: &Call) -> Result<Outcome> {
     }
 }
 
-fn operation_for_call(call: &Call) -> Result<Operation, Reason> {
+fn operation_for_call(call: &Call) -> Result<Operation, DeclineReason> {
     let (Work::Copy(call::Copy { regions: [region] }), [input], [_]) = (&call.work, call.inputs, call.outputs) else {
-        return Err(Reason::new("the copy joins several arrays"));
+        return Err(DeclineReason::new("the copy joins several arrays"));
     };
-    let data = common_type(call)?;
+    let data = common_data_type(call)?;
     check_positive_strides(call.inputs)?;
     if region.offset() != 0 {
-        return Err(Reason::new("the copy does not start at the first element of its output"));
+        return Err(DeclineReason::new("the copy does not start at the first element of its output"));
     }
     let plan = LoopPlan::new(&[input.layout(), region]);
     let (a, output) = (describe_operand(&plan, 0), describe_operand(&plan, 1));
     if !a.is_transposed_to(&output) {
-        return Err(Reason::new("the copy is not a transpose; the base accelerator is as fast"));
+        return Err(DeclineReason::new("the copy is not a transpose; the base accelerator is as fast"));
     }
     let operation = Operation { kind: OperationKind::Permute, data, inputs: [a].into_iter().collect(), output };
     // A complex64 element is copied as one float64. cuTENSOR scales it by the factor 1, which preserves all bits.
@@ -65,7 +65,7 @@ mod tests {
         assert_eq!((op.kind, op.data), (OperationKind::Permute, DataType::F32));
         assert_eq!(
             (&op.inputs[0], &op.output),
-            (&OperandDescription::new([(0, 4, 1), (1, 5, 4)]), &OperandDescription::new([(0, 4, 5), (1, 5, 1)]))
+            (&OperandDescription::from_axes([(0, 4, 1), (1, 5, 4)]), &OperandDescription::from_axes([(0, 4, 5), (1, 5, 1)]))
         );
         let op = describe_copy(DType::C64, contiguous(&[5, 4]).transpose()).unwrap();
         assert_eq!((op.data, op.output.modes.len()), (DataType::F64, 2));

@@ -10,20 +10,21 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use cuprum_backend_cuda::CudaError;
 use cuprum_backend_cuda::device::{self, CudaBuffer};
 use cuprum_backend_cuda::driver::{self, Context};
-use cuprum_core::fault_injection::{Point, fails};
-use cuprum_core::{Array, Call, Error, Outcome, Reason, Result, StoredArray, registry, tuning};
+use cuprum_core::fault_injection::{FailurePoint, should_fail};
+use cuprum_core::{Array, Call, DeclineReason, Error, Outcome, Result, StoredArray, registry, tuning};
 use smallvec::SmallVec;
 
 use crate::library::{self, Library};
 use crate::operation::{OperandDescription, Operation, OperationKind};
 use crate::plan_cache::{PlanCache, PlanKey};
+use crate::scaling_factor::ScalingFactor;
 use crate::sys::{self, AlgorithmAndRank, DataType, Operator, Status};
 
 /// Name of the accelerator.
 pub const ACCELERATOR_NAME: &str = "cutensor";
 
 /// Key under which the tuning store keeps the name of the kernel that was measured as fastest.
-const TUNING_KEY: &str = "cutensor's kernel";
+const TUNING_STORE_KEY: &str = "cutensor's kernel";
 
 /// Alignment of outputs and workspaces, in bytes. Also the upper bound of the alignments that descriptors state: cuTENSOR does not benefit
 /// from a larger alignment.
@@ -39,7 +40,7 @@ struct LibraryError {
 type LibraryResult<T> = std::result::Result<T, LibraryError>;
 
 fn check_status(function: &'static str, status: Status) -> LibraryResult<()> {
-    let status = if fails(Point::Library) { Status::INTERNAL_ERROR } else { status };
+    let status = if should_fail(FailurePoint::Library) { Status::INTERNAL_ERROR } else { status };
     if status == Status::SUCCESS { Ok(()) } else { Err(LibraryError { function, status }) }
 }
 
@@ -82,14 +83,14 @@ impl LibraryError {
     }
 
     /// Returns a reason to decline, or an error if the device failed.
-    fn decline_reason(self, handle: &Handle, call: &Call) -> Result<Reason> {
+    fn to_decline_reason(self, handle: &Handle, call: &Call) -> Result<DeclineReason> {
         if !self.is_permanent()
-            && let Err(e) = handle.context.is_idle()
+            && let Err(e) = handle.context.is_current_stream_idle()
         {
-            return Err(device::core_error(ACCELERATOR_NAME, call.op.name(), call.device, e));
+            return Err(device::to_core_error(ACCELERATOR_NAME, call.op.name(), call.device, e));
         }
         tracing::debug!(function = self.function, status = %self.status, "cuTENSOR error");
-        Ok(Reason::with_text(|| format!("{}: {}", self.function, sys::describe_status(&handle.library.functions, self.status))))
+        Ok(DeclineReason::with_text(|| format!("{}: {}", self.function, sys::describe_status(&handle.library.functions, self.status))))
     }
 }
 
@@ -119,7 +120,7 @@ impl<T> Default for HandleSlot<T> {
 impl<T> HandleSlot<T> {
     /// Returns the handle, which `create` creates at the first call. The error of `create` is the reason, and whether it is permanent.
     /// After a temporary reason, such as a lack of device memory, the next call tries again.
-    fn get_or_create(&self, create: impl FnOnce() -> std::result::Result<T, (String, bool)>) -> std::result::Result<&T, Reason> {
+    fn get_or_create(&self, create: impl FnOnce() -> std::result::Result<T, (String, bool)>) -> std::result::Result<&T, DeclineReason> {
         if let Some(handle) = self.handle.get() {
             return Ok(handle);
         }
@@ -128,13 +129,13 @@ impl<T> HandleSlot<T> {
             return Ok(handle);
         }
         if let Some(reason) = &*refusal {
-            return Err(Reason::with_text(|| reason.clone()));
+            return Err(DeclineReason::with_text(|| reason.clone()));
         }
         create().map(|handle| self.handle.get_or_init(|| handle)).map_err(|(reason, is_permanent)| {
             if is_permanent {
                 *refusal = Some(reason.clone());
             }
-            Reason::with_text(|| reason)
+            DeclineReason::with_text(|| reason)
         })
     }
 }
@@ -149,14 +150,14 @@ impl Handle {
     ///
     /// # Errors
     /// Returns the reason if the handle cannot be created.
-    fn of_device(call: &Call) -> std::result::Result<&'static Handle, Reason> {
+    fn get_for_device(call: &Call) -> std::result::Result<&'static Handle, DeclineReason> {
         static HANDLES: OnceLock<Vec<HandleSlot>> = OnceLock::new();
         let count = || driver::probe().map_or(0, |d| d.devices.len());
         let slots = HANDLES.get_or_init(|| (0..count()).map(|_| HandleSlot::default()).collect());
         let ordinal = call.device.ordinal();
-        let slot = slots.get(ordinal).ok_or(Reason::new("no such device"))?;
+        let slot = slots.get(ordinal).ok_or(DeclineReason::new("no such device"))?;
         slot.get_or_create(|| {
-            let library = library::shared().map_err(|e| (e.to_string(), false))?;
+            let library = library::get_or_load().map_err(|e| (e.to_string(), false))?;
             let context = Context::get(ordinal).map_err(|e| (e.to_string(), false))?;
             Handle::create_handle(library, context)
                 .map_err(|e| (e.to_string(), false))?
@@ -168,7 +169,7 @@ impl Handle {
     /// more.
     fn create_handle(library: &'static Library, context: &'static Context) -> std::result::Result<LibraryResult<Handle>, CudaError> {
         let create = || {
-            context.rebind()?; // the library creates the handle in the thread's current context
+            context.set_current()?; // the library creates the handle in the thread's current context
             let mut raw = ptr::null_mut();
             // SAFETY: the context of the device is current; the out-pointer is valid.
             let status = unsafe { (library.functions.create)(&mut raw) };
@@ -183,7 +184,7 @@ impl Handle {
     }
 
     /// Creates the descriptor of an operand.
-    fn tensor_descriptor(&self, tensor: &OperandDescription, data: DataType, alignment: u32) -> LibraryResult<LibraryObject> {
+    fn new_tensor_descriptor(&self, tensor: &OperandDescription, data: DataType, alignment: u32) -> LibraryResult<CutensorObject> {
         let mut raw = ptr::null_mut();
         let modes = tensor.modes.len() as u32;
         // SAFETY: extents and strides have `modes` elements each and are copied.
@@ -192,19 +193,19 @@ impl Handle {
             create(self.raw, &mut raw, modes, tensor.extents.as_ptr(), tensor.strides.as_ptr(), data, alignment)
         };
         check_status("cutensorCreateTensorDescriptor", status)?;
-        Ok(LibraryObject { raw, destroy: self.library.functions.destroy_tensor_descriptor })
+        Ok(CutensorObject { raw, destroy: self.library.functions.destroy_tensor_descriptor })
     }
 
     /// Creates the descriptor of an operation.
-    fn operation_descriptor(&self, key: &PlanKey) -> LibraryResult<LibraryObject> {
+    fn new_operation_descriptor(&self, key: &PlanKey) -> LibraryResult<CutensorObject> {
         let Operation { kind, data, inputs, output } = &key.operation;
         let functions = &self.library.functions;
         let compute = key
             .operation
             .compute_descriptor(&self.library.computes)
             .ok_or(LibraryError { function: "CUTENSOR_COMPUTE_DESC", status: Status::NOT_SUPPORTED })?;
-        let descriptors: LibraryResult<SmallVec<[LibraryObject; 3]>> =
-            inputs.iter().chain([output]).zip(&key.alignments).map(|(t, &a)| self.tensor_descriptor(t, *data, a)).collect();
+        let descriptors: LibraryResult<SmallVec<[CutensorObject; 3]>> =
+            inputs.iter().chain([output]).zip(&key.alignments).map(|(t, &a)| self.new_tensor_descriptor(t, *data, a)).collect();
         let descriptors = descriptors?;
         let (identity, mut raw) = (Operator::Identity, ptr::null_mut());
         // SAFETY: the descriptors are alive, and each mode array has the length that its descriptor states. C has the descriptor and the
@@ -247,20 +248,20 @@ impl Handle {
             }
         };
         check_status(function, status)?;
-        Ok(LibraryObject { raw, destroy: functions.destroy_operation_descriptor })
+        Ok(CutensorObject { raw, destroy: functions.destroy_operation_descriptor })
     }
 
     /// Makes the device's context current. Must be called directly before a function of the library, because an allocation in between may
     /// make another context current to free memory of another device.
-    fn bind_context(&self) -> LibraryResult<()> {
-        self.context.rebind().map_err(|_| LibraryError { function: "cuCtxSetCurrent", status: Status::CUDA_ERROR })
+    fn make_context_current(&self) -> LibraryResult<()> {
+        self.context.set_current().map_err(|_| LibraryError { function: "cuCtxSetCurrent", status: Status::CUDA_ERROR })
     }
 
     /// Creates the plan of the operation in `key` that uses the kernel `variant` of the library.
     fn create_plan(&self, key: &PlanKey, variant: AlgorithmAndRank) -> LibraryResult<Plan> {
-        self.bind_context()?;
+        self.make_context_current()?;
         let functions = &self.library.functions;
-        let operation = self.operation_descriptor(key)?;
+        let operation = self.new_operation_descriptor(key)?;
         let mut scalar: c_int = 0;
         let (scalar_ptr, scalar_size) = ((&raw mut scalar).cast(), size_of::<c_int>());
         // SAFETY: the descriptor is alive. The scalar type attribute is a cudaDataType_t, an enum with the size of an int.
@@ -274,7 +275,7 @@ impl Handle {
         // SAFETY: the out-pointer is valid.
         let status = unsafe { (functions.create_plan_preference)(self.raw, &mut raw, variant.algorithm, sys::JIT_MODE_NONE) };
         check_status("cutensorCreatePlanPreference", status)?;
-        let preference = LibraryObject { raw, destroy: functions.destroy_plan_preference };
+        let preference = CutensorObject { raw, destroy: functions.destroy_plan_preference };
         if variant.rank > 0 {
             let rank = std::ptr::from_ref(&variant.rank).cast();
             // SAFETY: the preference is alive. The kernel rank attribute is an int32.
@@ -293,7 +294,7 @@ impl Handle {
         // SAFETY: the descriptor and the preference are alive, the out-pointer is valid, and the context is current.
         let status = unsafe { (functions.create_plan)(self.raw, &mut raw, operation.raw, preference.raw, limit) };
         check_status("cutensorCreatePlan", status)?;
-        let plan = LibraryObject { raw, destroy: functions.destroy_plan };
+        let plan = CutensorObject { raw, destroy: functions.destroy_plan };
 
         let mut workspace = 0u64;
         let (out, size) = ((&raw mut workspace).cast(), size_of::<u64>());
@@ -308,12 +309,12 @@ impl Handle {
     /// A large contraction uses the kernel that the tuning store has for the call. If the store has none, and the user named an accelerator
     /// order, the kernels in [`AlgorithmAndRank::CANDIDATES`] are measured. Otherwise the library chooses, although its choice may take up
     /// to twice as long (`docs/notes/cutensor-algorithms.md`).
-    fn best_plan(&self, key: &PlanKey, call: &Call, inputs: [u64; 3], factors: &[f64]) -> std::result::Result<Plan, PlanError> {
+    fn create_fastest_plan(&self, key: &PlanKey, call: &Call, inputs: [u64; 3], factors: &[f64]) -> std::result::Result<Plan, PlanError> {
         let default = || Ok(self.create_plan(key, AlgorithmAndRank::DEFAULT)?);
         if !key.operation.is_large_contraction() {
             return default();
         }
-        if let Some(known) = tuning::find_fastest(call, TUNING_KEY)? {
+        if let Some(known) = tuning::find_fastest_algorithm(call, TUNING_STORE_KEY)? {
             // Creating the plan may fail, because the kernel may have been measured with arrays of another alignment.
             let known = AlgorithmAndRank::from_name(&known).map(|variant| self.create_plan(key, variant));
             return known.and_then(std::result::Result::ok).map_or_else(default, Ok);
@@ -340,7 +341,7 @@ impl Handle {
             }
         }
         if is_complete {
-            tuning::store_measurements(call, TUNING_KEY, times)?;
+            tuning::store_measurements(call, TUNING_STORE_KEY, times)?;
         }
         plans.sort_by(|a, b| a.1.total_cmp(&b.1));
         plans.into_iter().next().map_or_else(default, |(plan, _)| Ok(plan))
@@ -356,10 +357,10 @@ impl Handle {
         factors: &[f64],
     ) -> std::result::Result<f64, PlanError> {
         let workspace = device::allocate(call, plan.workspace as usize)?;
-        let (_output, written) = new_output(call, &key.operation)?;
+        let (_output, written) = allocate_aligned_output(call, &key.operation)?;
         let at = OperandAddresses { inputs, output: written, workspace: workspace.pointer() };
-        // SAFETY: the caller has checked that the inputs are inside their buffers, and `new_output` has checked the output. Buffers are
-        // freed in stream order, after the launch.
+        // SAFETY: the caller has checked that the inputs are inside their buffers, and `allocate_aligned_output` has checked the output.
+        // Buffers are freed in stream order, after the launch.
         let launch = || unsafe { self.launch_plan(key.operation.kind, plan, factors, &at) };
         launch()?;
         let driver = cuprum_core::device::driver(call.device)?;
@@ -373,9 +374,9 @@ impl Handle {
     /// # Safety
     /// Until the kernels have run, the addresses must be valid for all elements of the plan's operands, and the workspace for its size.
     unsafe fn launch_plan(&self, kind: OperationKind, plan: &Plan, factors: &[f64], addresses: &OperandAddresses) -> LibraryResult<()> {
-        self.bind_context()?;
+        self.make_context_current()?;
         let functions = &self.library.functions;
-        let factor = |n: usize| ScalingFactor::new(factors.get(n).copied().unwrap_or(0.0), plan.scalar);
+        let factor = |n: usize| ScalingFactor::from_f64(factors.get(n).copied().unwrap_or(0.0), plan.scalar);
         let factors = [factor(0), factor(1), factor(2)];
         let [alpha, beta, gamma] = factors.each_ref().map(|f| std::ptr::from_ref(f).cast::<c_void>());
         let (raw, plan_raw, stream) = (self.raw, plan.object.raw, self.context.stream().cast());
@@ -418,18 +419,18 @@ struct OperandAddresses {
     workspace: u64,
 }
 
-/// A cuTENSOR descriptor, plan preference or plan. Dropping a `LibraryObject` destroys the cuTENSOR object.
-struct LibraryObject {
+/// A cuTENSOR descriptor, plan preference or plan. Dropping a `CutensorObject` destroys the cuTENSOR object.
+struct CutensorObject {
     raw: *mut c_void,
     destroy: unsafe extern "C" fn(*mut c_void) -> Status,
 }
 
 // SAFETY: the objects live in host memory, and cutensor.h marks their creation, use and destruction as thread-safe.
-unsafe impl Send for LibraryObject {}
+unsafe impl Send for CutensorObject {}
 // SAFETY: cutensor.h marks the use of the objects as thread-safe, and no function here changes an object after its creation.
-unsafe impl Sync for LibraryObject {}
+unsafe impl Sync for CutensorObject {}
 
-impl Drop for LibraryObject {
+impl Drop for CutensorObject {
     fn drop(&mut self) {
         // SAFETY: the object was created by the counterpart of `destroy`, and is destroyed only here.
         unsafe { (self.destroy)(self.raw) };
@@ -438,28 +439,11 @@ impl Drop for LibraryObject {
 
 /// A cuTENSOR plan: the kernel that the library has chosen for an operation.
 struct Plan {
-    object: LibraryObject,
+    object: CutensorObject,
     /// Type of the scaling factors.
     scalar: DataType,
     /// Size of the workspace in bytes.
     workspace: u64,
-}
-
-/// A scaling factor in the scalar type of a plan.
-#[repr(C, align(16))]
-struct ScalingFactor([u8; 16]);
-
-impl ScalingFactor {
-    fn new(value: f64, scalar: DataType) -> ScalingFactor {
-        let mut bytes = [0; 16];
-        match scalar {
-            DataType::F64 | DataType::C128 => bytes[..8].copy_from_slice(&value.to_ne_bytes()),
-            DataType::F32 | DataType::C64 => bytes[..4].copy_from_slice(&(value as f32).to_ne_bytes()),
-            DataType::F16 => bytes[..2].copy_from_slice(&cuprum_core::f16::from_f64(value).to_ne_bytes()),
-            DataType::Bf16 => bytes[..2].copy_from_slice(&cuprum_core::bf16::from_f64(value).to_ne_bytes()),
-        }
-        ScalingFactor(bytes)
-    }
 }
 
 /// Returns the alignment of an address in bytes, at most [`MAX_ALIGNMENT`].
@@ -469,20 +453,20 @@ fn address_alignment(address: u64) -> u32 {
 
 /// Returns the device address of the operand that starts `byte_offset` bytes into `buffer`. Returns an error if an element of `tensor` is
 /// outside `buffer`.
-fn operand_address(
+fn checked_operand_address(
     buffer: &CudaBuffer,
     byte_offset: usize,
     tensor: &OperandDescription,
     data: DataType,
 ) -> std::result::Result<u64, CudaError> {
-    buffer.memory().checked_address(byte_offset, tensor.memory_span().saturating_mul(data.size()))
+    buffer.memory().checked_address(byte_offset, tensor.memory_span().saturating_mul(data.size_in_bytes()))
 }
 
 /// Allocates the output. Returns its buffer and address.
-fn new_output(call: &Call, operation: &Operation) -> Result<(Arc<CudaBuffer>, u64)> {
+fn allocate_aligned_output(call: &Call, operation: &Operation) -> Result<(Arc<CudaBuffer>, u64)> {
     let output = device::allocate_output(call, 0)?;
-    let written = operand_address(&output, 0, &operation.output, operation.data)
-        .map_err(|e| device::core_error(ACCELERATOR_NAME, call.op.name(), call.device, e))?;
+    let written = checked_operand_address(&output, 0, &operation.output, operation.data)
+        .map_err(|e| device::to_core_error(ACCELERATOR_NAME, call.op.name(), call.device, e))?;
     match address_alignment(written) < MAX_ALIGNMENT {
         true => Err(Error::backend(ACCELERATOR_NAME, call.op.name(), format!("new memory is not aligned to {MAX_ALIGNMENT} bytes"))),
         false => Ok((output, written)),
@@ -493,18 +477,18 @@ fn new_output(call: &Call, operation: &Operation) -> Result<(Arc<CudaBuffer>, u6
 ///
 /// `factors` scale the arrays; for a contraction they scale A * B and C.
 pub fn run_operation(call: &Call, operation: Operation, arrays: &[&StoredArray], factors: &[f64]) -> Result<Outcome> {
-    let handle = match Handle::of_device(call) {
+    let handle = match Handle::get_for_device(call) {
         Ok(handle) => handle,
         Err(reason) => return Ok(Outcome::Declined(reason)),
     };
-    let failed = |e: CudaError| device::core_error(ACCELERATOR_NAME, call.op.name(), call.device, e);
+    let failed = |e: CudaError| device::to_core_error(ACCELERATOR_NAME, call.op.name(), call.device, e);
     let (kind, data) = (operation.kind, operation.data);
     let mut inputs = [0u64; 3];
     for (n, (array, at)) in arrays.iter().zip(&mut inputs).enumerate() {
         let buffer = device::memory_to_read(array)?;
         let tensor = operation.inputs.get(n).unwrap_or(&operation.output);
         let offset = array.layout().offset() * array.dtype().itemsize();
-        *at = operand_address(buffer, offset, tensor, data).map_err(failed)?;
+        *at = checked_operand_address(buffer, offset, tensor, data).map_err(failed)?;
     }
     let descriptor_count = operation.inputs.len();
     let mut alignments: SmallVec<[u32; 3]> = inputs.iter().take(descriptor_count).map(|a| address_alignment(*a)).collect();
@@ -513,14 +497,14 @@ pub fn run_operation(call: &Call, operation: Operation, arrays: &[&StoredArray],
     let alignment_of_c = inputs.iter().take(arrays.len()).skip(descriptor_count).map(|a| address_alignment(*a));
     alignments.push(alignment_of_c.fold(MAX_ALIGNMENT, u32::min));
     let key = PlanKey { operation, alignments };
-    let plan = handle.plans.get_or_make(&key, || match handle.best_plan(&key, call, inputs, factors) {
+    let plan = handle.plans.get_or_make(&key, || match handle.create_fastest_plan(&key, call, inputs, factors) {
         Ok(plan) => Ok(Ok(plan)),
         Err(PlanError::Library(error)) if error.is_permanent() => Ok(Err(error)),
         Err(error) => Err(error),
     });
     let plan = match plan.as_deref() {
         Ok(Ok(plan)) => plan,
-        Ok(Err(error)) | Err(PlanError::Library(error)) => return Ok(Outcome::Declined(error.decline_reason(handle, call)?)),
+        Ok(Err(error)) | Err(PlanError::Library(error)) => return Ok(Outcome::Declined(error.to_decline_reason(handle, call)?)),
         Err(PlanError::Call(error)) => return Err(error.clone()),
     };
     let workspace = match device::allocate(call, plan.workspace as usize) {
@@ -528,29 +512,19 @@ pub fn run_operation(call: &Call, operation: Operation, arrays: &[&StoredArray],
         Err(Error::OutOfMemory { requested, .. }) => cuprum_core::decline!("not enough memory for a workspace of {requested} bytes"),
         Err(e) => return Err(e),
     };
-    let (output, written) = new_output(call, &key.operation)?;
+    let (output, written) = allocate_aligned_output(call, &key.operation)?;
     let at = OperandAddresses { inputs, output: written, workspace: workspace.pointer() };
     // SAFETY: all elements of each tensor are inside its buffer. Buffers are freed in stream order, and the launch is queued before any of
     // them is dropped.
     match unsafe { handle.launch_plan(kind, plan, factors, &at) } {
-        Ok(()) => device::done_with_buffers(call, [output]),
-        Err(error) => Ok(Outcome::Declined(error.decline_reason(handle, call)?)),
+        Ok(()) => device::outcome_from_buffers(call, [output]),
+        Err(error) => Ok(Outcome::Declined(error.to_decline_reason(handle, call)?)),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn factors_in_every_type() {
-        let bytes = |value, scalar| ScalingFactor::new(value, scalar).0;
-        assert_eq!(bytes(-1.0, DataType::F32)[..8], [0, 0, 0x80, 0xbf, 0, 0, 0, 0]);
-        assert_eq!(bytes(1.0, DataType::C64)[..8], [0, 0, 0x80, 0x3f, 0, 0, 0, 0]);
-        assert_eq!(bytes(1.0, DataType::C128)[..8], 1.0f64.to_ne_bytes());
-        assert_eq!(bytes(1.0, DataType::F16)[..2], [0, 0x3c]);
-        assert_eq!(bytes(1.0, DataType::Bf16)[..2], [0x80, 0x3f]);
-    }
 
     #[test]
     fn alignments_are_powers_of_two_up_to_256() {

@@ -16,6 +16,7 @@ mod map;
 mod operation;
 mod plan_cache;
 mod reduce;
+mod scaling_factor;
 #[allow(missing_docs, unsafe_code)] // cuTENSOR's C interface, with the library's names
 pub mod sys;
 #[cfg(test)]
@@ -54,7 +55,7 @@ const KERNELS: &[Kernel] = &[
 ];
 
 fn probe() -> Availability {
-    match library::shared() {
+    match library::get_or_load() {
         Ok(library) => {
             let (major, minor, patch) = library.version;
             Availability::Ready(format!("{major}.{minor}.{patch}, {}", library.path.display()))
@@ -79,7 +80,7 @@ mod tests {
     fn cutensor_is_registered_after_cub() {
         register().unwrap();
         register().unwrap();
-        assert!(cuprum_core::registry::all().iter().any(|a| std::ptr::eq(*a, &CUTENSOR)));
+        assert!(cuprum_core::registry::all_accelerators().iter().any(|a| std::ptr::eq(*a, &CUTENSOR)));
         assert_eq!((CUTENSOR.rank, CUTENSOR.base.is_none()), (20, true));
     }
 }

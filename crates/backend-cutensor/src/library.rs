@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use cuprum_backend_cuda::driver;
-use cuprum_backend_cuda::libraries::{self, LibrarySpec, Loaded, Missing};
+use cuprum_backend_cuda::libraries::{self, LibrarySpec, LoadedLibrary, MissingLibrary};
 
 use crate::sys::{self, ComputeDescriptors, Functions};
 
@@ -21,40 +21,40 @@ pub struct Library {
     pub built_for: (usize, usize),
     /// Path of the library file.
     pub path: PathBuf,
-    _cutensor: Loaded,
-    _cublas_lt: Option<Loaded>,
+    _cutensor: LoadedLibrary,
+    _cublas_lt: Option<LoadedLibrary>,
 }
 
 /// Returns the library, loaded at the first call. The CUDA driver must work, because its version limits the CUDA major version of the
 /// library.
-pub fn shared() -> Result<&'static Library, Missing> {
-    static SHARED: OnceLock<Result<Library, Missing>> = OnceLock::new();
+pub fn get_or_load() -> Result<&'static Library, MissingLibrary> {
+    static LOADED_LIBRARY: OnceLock<Result<Library, MissingLibrary>> = OnceLock::new();
     let load = || match driver::probe() {
         Ok(driver) => load(driver.version.0),
         Err(reason) => {
             let (reason, help) = reason.split_once("; ").unwrap_or((&reason, ""));
-            Err(Missing { name: "cuTENSOR".into(), reason: reason.into(), help: help.into() })
+            Err(MissingLibrary { name: "cuTENSOR".into(), reason: reason.into(), help: help.into() })
         }
     };
-    SHARED.get_or_init(load).as_ref().map_err(Missing::clone)
+    LOADED_LIBRARY.get_or_init(load).as_ref().map_err(MissingLibrary::clone)
 }
 
 /// Loads the library for a driver that supports CUDA up to major version `driver_major`.
 ///
 /// # Errors
 /// Returns an error if cuTENSOR or cuBLASLt is missing or has an unsupported version.
-pub fn load(driver_major: u32) -> Result<Library, Missing> {
+pub fn load(driver_major: u32) -> Result<Library, MissingLibrary> {
     let spec = LibrarySpec::cutensor();
     let help = format!("pip install cutensor-cu{driver_major}, or set CUPRUM_CUTENSOR_PATH to the folder of libcutensor.so.2");
-    let missing = |reason: String| Missing { name: spec.name.into(), reason, help: help.clone() };
-    let (cublas_lt, cutensor) = load_cublas_lt_and_cutensor(&spec, driver_major).map_err(|e| Missing {
+    let missing = |reason: String| MissingLibrary { name: spec.name.into(), reason, help: help.clone() };
+    let (cublas_lt, cutensor) = load_cublas_lt_and_cutensor(&spec, driver_major).map_err(|e| MissingLibrary {
         // If the dynamic linker has failed to load cuBLASLt rather than cuTENSOR, the advice is about cuBLASLt.
         help: if e.reason.contains("libcublasLt") { LibrarySpec::cublas_lt(driver_major).help.into() } else { help.clone() },
         ..e
     })?;
     let path = cutensor.path.clone();
-    let functions = Functions::bind(&cutensor).map_err(|e| Missing { help: help.clone(), ..e })?;
-    let (version, built_for) = (sys::library_version(&functions), sys::built_for_cuda(&functions));
+    let functions = Functions::bind(&cutensor).map_err(|e| MissingLibrary { help: help.clone(), ..e })?;
+    let (version, built_for) = (sys::library_version(&functions), sys::cuda_version_of_build(&functions));
     check_versions(&path, version, built_for, driver_major).map_err(missing)?;
     let computes = ComputeDescriptors::bind(&cutensor);
     Ok(Library { functions, computes, version, built_for, path, _cutensor: cutensor, _cublas_lt: cublas_lt })
@@ -64,7 +64,7 @@ pub fn load(driver_major: u32) -> Result<Library, Missing> {
 ///
 /// Both libraries must have the same CUDA major version, but cuTENSOR's file name does not contain this version. Major versions are
 /// therefore tried in turn, the newest first.
-fn load_cublas_lt_and_cutensor(spec: &LibrarySpec, driver_major: u32) -> Result<(Option<Loaded>, Loaded), Missing> {
+fn load_cublas_lt_and_cutensor(spec: &LibrarySpec, driver_major: u32) -> Result<(Option<LoadedLibrary>, LoadedLibrary), MissingLibrary> {
     libraries::locate(spec)?;
     let mut first_failure = None;
     for major in (12..=driver_major.max(12)).rev() {
@@ -76,7 +76,7 @@ fn load_cublas_lt_and_cutensor(spec: &LibrarySpec, driver_major: u32) -> Result<
             Err(e) => first_failure.get_or_insert(e),
         };
     }
-    Err(first_failure.unwrap_or_else(|| Missing { name: spec.name.into(), reason: "not loaded".into(), help: spec.help.into() }))
+    Err(first_failure.unwrap_or_else(|| MissingLibrary { name: spec.name.into(), reason: "not loaded".into(), help: spec.help.into() }))
 }
 
 fn check_versions(path: &Path, version: (usize, usize, usize), built_for: (usize, usize), driver_major: u32) -> Result<(), String> {

@@ -10,11 +10,11 @@ use cuprum_core::call;
 use cuprum_core::call::Work;
 use cuprum_core::ops::elementwise::{ABS, ADD, MAXIMUM, MINIMUM, MULTIPLY, NEGATIVE, SUBTRACT};
 use cuprum_core::plan::elementwise::LoopPlan;
-use cuprum_core::{Call, DType, Op, Outcome, Program, Reason, Result, Scalar, StepKind};
+use cuprum_core::{Call, DType, DeclineReason, Op, Outcome, Program, Result, Scalar, StepKind};
 use smallvec::SmallVec;
 
 use crate::handle;
-use crate::operation::{OperandDescription, Operation, OperationKind, check_positive_strides, common_type};
+use crate::operation::{OperandDescription, Operation, OperationKind, check_positive_strides, common_data_type};
 use crate::sys::Operator;
 
 /// Runs an elementwise expression of two or three arrays.
@@ -44,18 +44,18 @@ struct TermExpression {
     terms: SmallVec<[Term; 3]>,
 }
 
-fn operation_for_call(call: &Call) -> Result<TermExpression, Reason> {
+fn operation_for_call(call: &Call) -> Result<TermExpression, DeclineReason> {
     let (Work::Map(call::Map { program, plan }), [output]) = (&call.work, call.outputs) else {
-        return Err(Reason::new("more than one result"));
+        return Err(DeclineReason::new("more than one result"));
     };
     if plan.dims.len() < 2 {
-        return Err(Reason::new("no input is transposed relative to the output; the base accelerator is as fast"));
+        return Err(DeclineReason::new("no input is transposed relative to the output; the base accelerator is as fast"));
     }
     let expression = ExpressionTree { program, dtype: output.dtype };
     let (operators, mut terms) = expression.parse_program()?;
-    let data = common_type(call)?;
+    let data = common_data_type(call)?;
     if operators.contains(&Operator::Mul) && output.dtype.is_complex() {
-        return Err(Reason::new("complex product: scaling the operands would turn infinities into NaN"));
+        return Err(DeclineReason::new("complex product: scaling the operands would turn infinities into NaN"));
     }
     check_positive_strides(call.inputs)?;
     let has_output_strides = |t: &Term| plan.strides[t.input] == plan.strides[call.inputs.len()];
@@ -65,7 +65,7 @@ fn operation_for_call(call: &Call) -> Result<TermExpression, Reason> {
         std::mem::swap(first, last);
     }
     if !terms.last().is_some_and(has_output_strides) {
-        return Err(Reason::new(match terms.len() {
+        return Err(DeclineReason::new(match terms.len() {
             2 => "neither input has the strides of the output",
             _ => "the last operand does not have the strides of the output",
         }));
@@ -73,13 +73,13 @@ fn operation_for_call(call: &Call) -> Result<TermExpression, Reason> {
     let out = describe_operand(plan, call.inputs.len());
     let inputs: SmallVec<[OperandDescription; 2]> = terms[..terms.len() - 1].iter().map(|t| describe_operand(plan, t.input)).collect();
     if !inputs.iter().any(|input| input.is_transposed_to(&out)) {
-        return Err(Reason::new("no input is transposed relative to the output; the base accelerator is as fast"));
+        return Err(DeclineReason::new("no input is transposed relative to the output; the base accelerator is as fast"));
     }
     let unary = |n: usize| terms[n].unary;
     let kind = match operators[..] {
         [op] => OperationKind::Binary { op, unary: [unary(0), unary(1)] },
         [inner, outer] => OperationKind::Trinary { inner, outer, unary: [unary(0), unary(1), unary(2)] },
-        _ => return Err(Reason::new("no operation")),
+        _ => return Err(DeclineReason::new("no operation")),
     };
     let operation = Operation { kind, data, inputs, output: out };
     Ok(TermExpression { operation: operation.with_real_pairs().check_operands()?, terms })
@@ -97,9 +97,9 @@ struct ExpressionTree<'a> {
 impl ExpressionTree<'_> {
     /// Returns a reason to decline if the expression has 16-bit floats. cuTENSOR computes them in float32, without a rounding after each
     /// operation.
-    fn check_rounding(&self) -> Result<(), Reason> {
+    fn check_not_16_bit_floats(&self) -> Result<(), DeclineReason> {
         match self.dtype {
-            DType::F16 | DType::BF16 => Err(Reason::new("16-bit floats are rounded after each operation")),
+            DType::F16 | DType::BF16 => Err(DeclineReason::new("16-bit floats are rounded after each operation")),
             _ => Ok(()),
         }
     }
@@ -107,16 +107,16 @@ impl ExpressionTree<'_> {
     /// Converts `scalar` to a factor of the operands' dtype, or returns a reason to decline.
     ///
     /// The factor 0 declines, because cuTENSOR does not read an operand with that factor, and NaN times 0 is NaN.
-    fn scaling_factor(&self, scalar: Scalar) -> Result<f64, Reason> {
-        self.check_rounding()?;
+    fn scalar_to_factor(&self, scalar: Scalar) -> Result<f64, DeclineReason> {
+        self.check_not_16_bit_floats()?;
         let value = match self.dtype {
             DType::F32 => scalar.as_f64() as f32 as f64,
             DType::F64 => scalar.as_f64(),
-            _ => return Err(Reason::with_text(|| format!("a scaled operand of {}", self.dtype))),
+            _ => return Err(DeclineReason::with_text(|| format!("a scaled operand of {}", self.dtype))),
         };
         match value.is_finite() && value != 0.0 {
             true => Ok(value),
-            false => Err(Reason::with_text(|| format!("an operand is scaled by {value}"))),
+            false => Err(DeclineReason::with_text(|| format!("an operand is scaled by {value}"))),
         }
     }
 
@@ -125,27 +125,27 @@ impl ExpressionTree<'_> {
     }
 
     /// Splits the program into operators and terms.
-    fn parse_program(&self) -> Result<OperatorsAndTerms, Reason> {
+    fn parse_program(&self) -> Result<OperatorsAndTerms, DeclineReason> {
         let Some((kind, args)) = self.program.outputs.first().and_then(|&n| self.step_kind_and_args(n)) else {
-            return Err(Reason::new("no result"));
+            return Err(DeclineReason::new("no result"));
         };
         let (op, left, right) = match (kind, args) {
             (StepKind::Apply(op), &[left, right]) => (op, left, right),
-            (StepKind::Cast, _) => return Err(Reason::new("a cast of the result")),
-            (StepKind::Apply(op), _) => return Err(Reason::with_text(|| format!("{}: not an operation of two arrays", op.name()))),
-            _ => return Err(Reason::new("not an operation of two arrays")),
+            (StepKind::Cast, _) => return Err(DeclineReason::new("a cast of the result")),
+            (StepKind::Apply(op), _) => return Err(DeclineReason::with_text(|| format!("{}: not an operation of two arrays", op.name()))),
+            _ => return Err(DeclineReason::new("not an operation of two arrays")),
         };
         let operator = cutensor_operator(op)?;
         let is_pair = |n: u16| matches!(self.step_kind_and_args(n), Some((StepKind::Apply(op), &[l, r])) if !self.is_multiplication_by_scalar(op, l, r));
         let (mut operators, mut terms): OperatorsAndTerms = Default::default();
         match (is_pair(left), is_pair(right)) {
             (false, false) => terms.extend([self.parse_term(left)?, self.parse_term(right)?]),
-            (true, true) => return Err(Reason::new("four operands")),
+            (true, true) => return Err(DeclineReason::new("four operands")),
             (true, false) => {
                 self.parse_binary_step(left, operator, &mut operators, &mut terms)?;
                 terms.push(self.parse_term(right)?);
             }
-            (false, true) if op == SUBTRACT => return Err(Reason::new("the subtracted operand is a sum or product")),
+            (false, true) if op == SUBTRACT => return Err(DeclineReason::new("the subtracted operand is a sum or product")),
             (false, true) => {
                 self.parse_binary_step(right, operator, &mut operators, &mut terms)?;
                 terms.push(self.parse_term(left)?);
@@ -160,7 +160,7 @@ impl ExpressionTree<'_> {
         check_sum_is_unscaled(operator, &terms)?;
         let inputs = |n: usize| terms[..n].iter().map(|t| t.input);
         if terms.iter().enumerate().any(|(n, t)| inputs(n).any(|other| other == t.input)) {
-            return Err(Reason::new("an array occurs more than once"));
+            return Err(DeclineReason::new("an array occurs more than once"));
         }
         Ok((operators, terms))
     }
@@ -173,12 +173,12 @@ impl ExpressionTree<'_> {
         outer: Operator,
         operators: &mut SmallVec<[Operator; 2]>,
         terms: &mut SmallVec<[Term; 3]>,
-    ) -> Result<(), Reason> {
-        let Some((StepKind::Apply(op), &[left, right])) = self.step_kind_and_args(n) else { return Err(Reason::new("not a pair")) };
-        self.check_rounding()?;
+    ) -> Result<(), DeclineReason> {
+        let Some((StepKind::Apply(op), &[left, right])) = self.step_kind_and_args(n) else { return Err(DeclineReason::new("not a pair")) };
+        self.check_not_16_bit_floats()?;
         let inner = cutensor_operator(op)?;
         if (inner, outer) == (Operator::Mul, Operator::Add) {
-            return Err(Reason::new("a product in a sum would be rounded once instead of twice"));
+            return Err(DeclineReason::new("a product in a sum would be rounded once instead of twice"));
         }
         let (first, mut second) = (self.parse_term(left)?, self.parse_term(right)?);
         if op == SUBTRACT {
@@ -197,52 +197,58 @@ impl ExpressionTree<'_> {
     }
 
     /// Parses step `n` of the program as one array with its sign, absolute value or factor.
-    fn parse_term(&self, n: u16) -> Result<Term, Reason> {
+    fn parse_term(&self, n: u16) -> Result<Term, DeclineReason> {
         match self.step_kind_and_args(n) {
             Some((StepKind::Input(input), _)) => Ok(Term { input: input as usize, unary: Operator::Identity, factor: 1.0 }),
             Some((StepKind::Apply(op), &[x])) if op == NEGATIVE => self.parse_term(x).map(|t| Term { factor: -t.factor, ..t }),
             Some((StepKind::Apply(op), &[x])) if op == ABS => match self.parse_term(x)? {
                 t if t.factor.abs() == 1.0 => Ok(Term { unary: Operator::Abs, factor: 1.0, ..t }),
-                _ => Err(Reason::new("the absolute value of a product")),
+                _ => Err(DeclineReason::new("the absolute value of a product")),
             },
             Some((StepKind::Apply(op), &[left, right])) if self.is_multiplication_by_scalar(op, left, right) => {
                 let (scalar, x) =
                     if matches!(self.step_kind_and_args(left), Some((StepKind::Param(_), _))) { (left, right) } else { (right, left) };
-                let Some((StepKind::Param(p), _)) = self.step_kind_and_args(scalar) else { return Err(Reason::new("a scalar operand")) };
-                let value = self.program.params.get(p as usize).ok_or(Reason::new("a scalar operand"))?;
-                match (self.scaling_factor(*value)?, self.parse_term(x)?) {
+                let Some((StepKind::Param(p), _)) = self.step_kind_and_args(scalar) else {
+                    return Err(DeclineReason::new("a scalar operand"));
+                };
+                let value = self.program.params.get(p as usize).ok_or(DeclineReason::new("a scalar operand"))?;
+                match (self.scalar_to_factor(*value)?, self.parse_term(x)?) {
                     (value, t) if t.factor.abs() == 1.0 => Ok(Term { factor: t.factor * value, ..t }),
-                    _ => Err(Reason::new("an operand is scaled twice")),
+                    _ => Err(DeclineReason::new("an operand is scaled twice")),
                 }
             }
-            Some((StepKind::Apply(op), _)) => Err(Reason::with_text(|| format!("{} of an operand", op.name()))),
-            Some((StepKind::Param(_), _)) => Err(Reason::new("a scalar operand")),
-            _ => Err(Reason::new("a cast of an operand")),
+            Some((StepKind::Apply(op), _)) => Err(DeclineReason::with_text(|| format!("{} of an operand", op.name()))),
+            Some((StepKind::Param(_), _)) => Err(DeclineReason::new("a scalar operand")),
+            _ => Err(DeclineReason::new("a cast of an operand")),
         }
     }
 }
 
 /// Returns a reason to decline if `operator` is a sum and one of `terms` is scaled by a factor.
-fn check_sum_is_unscaled(operator: Operator, terms: &[Term]) -> Result<(), Reason> {
+fn check_sum_is_unscaled(operator: Operator, terms: &[Term]) -> Result<(), DeclineReason> {
     match operator == Operator::Add && terms.iter().any(|t| t.factor.abs() != 1.0) {
-        true => Err(Reason::new("a scaled operand of a sum would be rounded once instead of twice")),
+        true => Err(DeclineReason::new("a scaled operand of a sum would be rounded once instead of twice")),
         false => Ok(()),
     }
 }
 
 /// Returns the cuTENSOR operator of an operation.
-fn cutensor_operator(op: Op) -> Result<Operator, Reason> {
+fn cutensor_operator(op: Op) -> Result<Operator, DeclineReason> {
     match op {
         _ if op == ADD || op == SUBTRACT => Ok(Operator::Add),
         _ if op == MULTIPLY => Ok(Operator::Mul),
-        _ if op == MINIMUM || op == MAXIMUM => Err(Reason::with_text(|| format!("{}: cuTENSOR's does not propagate NaN", op.name()))),
-        _ => Err(Reason::with_text(|| format!("{}: cuTENSOR has no such operator", op.name()))),
+        _ if op == MINIMUM || op == MAXIMUM => {
+            Err(DeclineReason::with_text(|| format!("{}: cuTENSOR's does not propagate NaN", op.name())))
+        }
+        _ => Err(DeclineReason::with_text(|| format!("{}: cuTENSOR has no such operator", op.name()))),
     }
 }
 
 /// Returns the description of operand `n` of the loop `plan`, with the loop's axes as modes.
 pub fn describe_operand(plan: &LoopPlan, n: usize) -> OperandDescription {
-    OperandDescription::new(plan.dims.iter().zip(&plan.strides[n]).enumerate().map(|(axis, (&extent, &stride))| (axis, extent, stride)))
+    OperandDescription::from_axes(
+        plan.dims.iter().zip(&plan.strides[n]).enumerate().map(|(axis, (&extent, &stride))| (axis, extent, stride)),
+    )
 }
 
 #[cfg(test)]
@@ -313,8 +319,8 @@ mod tests {
         let b = describe_map(&binary(ADD, DType::F32, [0, 1]), &pair(DType::F32)).unwrap();
         assert_eq!(factors(&b), [(1, 1.0), (0, 1.0)]);
         assert_eq!(b.operation.kind, OperationKind::Binary { op: Operator::Add, unary: [Operator::Identity; 2] });
-        assert_eq!(b.operation.inputs[0], OperandDescription::new([(0, 4, 1), (1, 5, 4)]));
-        assert_eq!(b.operation.output, OperandDescription::new([(0, 4, 5), (1, 5, 1)]));
+        assert_eq!(b.operation.inputs[0], OperandDescription::from_axes([(0, 4, 1), (1, 5, 4)]));
+        assert_eq!(b.operation.output, OperandDescription::from_axes([(0, 4, 5), (1, 5, 1)]));
     }
 
     #[test]

@@ -2,11 +2,11 @@
 //! identified by a number, and operands that have the same mode are indexed together along it.
 //!
 //! cuTENSOR's rules (`cutensor.h`): extents and strides are positive, an operand has each mode at most once, and elements of an operand do
-//! not overlap. This accelerator declines a [`Call`] that breaks these rules, with a [`Reason`].
+//! not overlap. This accelerator declines a [`Call`] that breaks these rules, with a [`DeclineReason`].
 
 use std::hash::{Hash, Hasher};
 
-use cuprum_core::{Array, Call, DType, Layout, MatmulPrecision, Reason, StoredArray};
+use cuprum_core::{Array, Call, DType, DeclineReason, Layout, MatmulPrecision, StoredArray};
 use rustc_hash::FxHasher;
 use smallvec::SmallVec;
 
@@ -29,7 +29,7 @@ pub struct OperandDescription {
 impl OperandDescription {
     /// Returns the description of an operand with the (mode, extent, stride) triples `axes`. Modes of extent 1 or stride 0 are left out,
     /// because cuTENSOR broadcasts an elementwise operand along modes that the operand lacks.
-    pub fn new(axes: impl IntoIterator<Item = (usize, usize, isize)>) -> OperandDescription {
+    pub fn from_axes(axes: impl IntoIterator<Item = (usize, usize, isize)>) -> OperandDescription {
         let mut tensor = OperandDescription::default();
         for (mode, extent, stride) in axes.into_iter().filter(|(_, n, s)| *n != 1 && *s != 0) {
             tensor.push_mode(mode as i32, extent as i64, stride as i64);
@@ -138,13 +138,13 @@ impl Operation {
     }
 
     /// Returns the operation, or a reason to decline if an operand breaks cuTENSOR's rules.
-    pub fn check_operands(self) -> Result<Operation, Reason> {
+    pub fn check_operands(self) -> Result<Operation, DeclineReason> {
         let tensors = || self.inputs.iter().chain([&self.output]);
         if tensors().any(|t| t.modes.len() > MAX_MODES) {
-            return Err(Reason::new("more than 64 modes"));
+            return Err(DeclineReason::new("more than 64 modes"));
         }
         if let Some(n) = self.inputs.iter().position(OperandDescription::has_overlapping_elements) {
-            return Err(Reason::with_text(|| format!("elements of input {n} overlap in memory")));
+            return Err(DeclineReason::with_text(|| format!("elements of input {n} overlap in memory")));
         }
         Ok(self)
     }
@@ -177,7 +177,7 @@ impl Operation {
 }
 
 /// Returns cuTENSOR's type for a dtype.
-pub fn data_type(dtype: DType) -> Result<DataType, Reason> {
+pub fn cutensor_data_type(dtype: DType) -> Result<DataType, DeclineReason> {
     Ok(match dtype {
         DType::F16 => DataType::F16,
         DType::BF16 => DataType::Bf16,
@@ -185,30 +185,30 @@ pub fn data_type(dtype: DType) -> Result<DataType, Reason> {
         DType::F64 => DataType::F64,
         DType::C64 => DataType::C64,
         DType::C128 => DataType::C128,
-        DType::Bool => return Err(Reason::new("bool: cuTENSOR has no boolean type")),
-        _ => return Err(Reason::with_text(|| format!("{dtype}: cuTENSOR has no integer types"))),
+        DType::Bool => return Err(DeclineReason::new("bool: cuTENSOR has no boolean type")),
+        _ => return Err(DeclineReason::with_text(|| format!("{dtype}: cuTENSOR has no integer types"))),
     })
 }
 
 /// Returns the common type of all inputs and outputs of a call.
-pub fn common_type(call: &Call) -> Result<DataType, Reason> {
+pub fn common_data_type(call: &Call) -> Result<DataType, DeclineReason> {
     let dtypes = call.inputs.iter().map(|a| a.dtype()).chain(call.outputs.iter().map(|o| o.dtype));
     let mut common = None;
     for dtype in dtypes {
-        let data = data_type(dtype)?;
+        let data = cutensor_data_type(dtype)?;
         if common.is_some_and(|c| c != data) {
-            return Err(Reason::new("inputs and output differ in dtype"));
+            return Err(DeclineReason::new("inputs and output differ in dtype"));
         }
         common = Some(data);
     }
-    common.ok_or(Reason::new("no operands"))
+    common.ok_or(DeclineReason::new("no operands"))
 }
 
 /// Returns a reason to decline if one of `inputs` has a negative stride.
-pub fn check_positive_strides(inputs: &[StoredArray]) -> Result<(), Reason> {
+pub fn check_positive_strides(inputs: &[StoredArray]) -> Result<(), DeclineReason> {
     for (n, layout) in inputs.iter().map(|a| a.layout()).enumerate() {
         if let Some(axis) = find_axis_by_stride(layout, |s| s < 0) {
-            return Err(Reason::with_text(|| format!("negative stride along axis {axis} of input {n}")));
+            return Err(DeclineReason::with_text(|| format!("negative stride along axis {axis} of input {n}")));
         }
     }
     Ok(())
@@ -231,44 +231,58 @@ mod tests {
 
     #[test]
     fn extents_of_1_and_broadcast_modes_are_left_out() {
-        let t = OperandDescription::new([(0, 3, 20), (1, 1, 7), (2, 4, 0), (3, 5, 1)]);
+        let t = OperandDescription::from_axes([(0, 3, 20), (1, 1, 7), (2, 4, 0), (3, 5, 1)]);
         assert_eq!((&t.modes[..], &t.extents[..], &t.strides[..]), (&[0, 3][..], &[3, 5][..], &[20, 1][..]));
         assert_eq!(t.innermost_mode(), Some(3));
-        let out = OperandDescription::new([(0, 3, 5), (3, 5, 1)]);
+        let out = OperandDescription::from_axes([(0, 3, 5), (3, 5, 1)]);
         assert!(!t.is_transposed_to(&out));
-        assert!(OperandDescription::new([(0, 3, 1), (3, 5, 3)]).is_transposed_to(&out));
-        assert!(!OperandDescription::new([(0, 3, 1)]).is_transposed_to(&out), "broadcast along the innermost axis");
-        assert!(!OperandDescription::new([(0, 3, 20), (3, 5, 2)]).is_transposed_to(&out), "strided");
-        assert_eq!(OperandDescription::new([(0, 1, 1)]), OperandDescription::default());
+        assert!(OperandDescription::from_axes([(0, 3, 1), (3, 5, 3)]).is_transposed_to(&out));
+        assert!(!OperandDescription::from_axes([(0, 3, 1)]).is_transposed_to(&out), "broadcast along the innermost axis");
+        assert!(!OperandDescription::from_axes([(0, 3, 20), (3, 5, 2)]).is_transposed_to(&out), "strided");
+        assert_eq!(OperandDescription::from_axes([(0, 1, 1)]), OperandDescription::default());
     }
 
     #[test]
     fn complex_elements_become_real_pairs() {
-        let op = permute(OperandDescription::new([(0, 3, 1), (1, 4, 3)]), OperandDescription::new([(0, 3, 4), (1, 4, 1)]), DataType::C64)
-            .with_real_pairs();
+        let op = permute(
+            OperandDescription::from_axes([(0, 3, 1), (1, 4, 3)]),
+            OperandDescription::from_axes([(0, 3, 4), (1, 4, 1)]),
+            DataType::C64,
+        )
+        .with_real_pairs();
         assert_eq!(op.data, DataType::F32);
-        assert_eq!(op.inputs[0], OperandDescription::new([(0, 3, 2), (1, 4, 6), (2, 2, 1)]));
-        assert_eq!(op.output, OperandDescription::new([(0, 3, 8), (1, 4, 2), (2, 2, 1)]));
+        assert_eq!(op.inputs[0], OperandDescription::from_axes([(0, 3, 2), (1, 4, 6), (2, 2, 1)]));
+        assert_eq!(op.output, OperandDescription::from_axes([(0, 3, 8), (1, 4, 2), (2, 2, 1)]));
         let real = permute(OperandDescription::default(), OperandDescription::default(), DataType::F32);
         assert_eq!(real.clone().with_real_pairs(), real);
     }
 
     #[test]
     fn overlaps_are_found() {
-        let windows =
-            permute(OperandDescription::new([(0, 5, 1), (1, 3, 1)]), OperandDescription::new([(0, 5, 3), (1, 3, 1)]), DataType::F32);
+        let windows = permute(
+            OperandDescription::from_axes([(0, 5, 1), (1, 3, 1)]),
+            OperandDescription::from_axes([(0, 5, 3), (1, 3, 1)]),
+            DataType::F32,
+        );
         let (refused, _) = explain(|| windows.check_operands());
         assert_eq!(refused.err().map(|r| r.text().to_owned()).as_deref(), Some("elements of input 0 overlap in memory"));
-        let gaps =
-            permute(OperandDescription::new([(0, 5, 100), (1, 3, 7)]), OperandDescription::new([(0, 5, 3), (1, 3, 1)]), DataType::F32);
+        let gaps = permute(
+            OperandDescription::from_axes([(0, 5, 100), (1, 3, 7)]),
+            OperandDescription::from_axes([(0, 5, 3), (1, 3, 1)]),
+            DataType::F32,
+        );
         assert!(gaps.check_operands().is_ok());
-        let many = OperandDescription::new((0..65).map(|m| (m, 2, 1isize << m.min(60))));
+        let many = OperandDescription::from_axes((0..65).map(|m| (m, 2, 1isize << m.min(60))));
         assert!(permute(many.clone(), many, DataType::F32).check_operands().is_err());
     }
 
     #[test]
     fn fingerprints_depend_on_every_field() {
-        let base = permute(OperandDescription::new([(0, 3, 1), (1, 4, 3)]), OperandDescription::new([(0, 3, 4), (1, 4, 1)]), DataType::F32);
+        let base = permute(
+            OperandDescription::from_axes([(0, 3, 1), (1, 4, 3)]),
+            OperandDescription::from_axes([(0, 3, 4), (1, 4, 1)]),
+            DataType::F32,
+        );
         let mut others = vec![base.clone(); 4];
         others[0].data = DataType::F64;
         others[1].kind = OperationKind::Reduce(Operator::Add);
@@ -283,8 +297,11 @@ mod tests {
     fn large_contractions_have_2_to_the_24_products() {
         let product = |m: usize, k: usize, n: usize| {
             let (n, stride) = (n, n as isize);
-            let inputs = [OperandDescription::new([(0, m, k as isize), (1, k, 1)]), OperandDescription::new([(1, k, stride), (2, n, 1)])];
-            let output = OperandDescription::new([(0, m, stride), (2, n, 1)]);
+            let inputs = [
+                OperandDescription::from_axes([(0, m, k as isize), (1, k, 1)]),
+                OperandDescription::from_axes([(1, k, stride), (2, n, 1)]),
+            ];
+            let output = OperandDescription::from_axes([(0, m, stride), (2, n, 1)]);
             Operation {
                 kind: OperationKind::Contract(MatmulPrecision::Float32),
                 data: DataType::F32,
@@ -294,13 +311,14 @@ mod tests {
         };
         assert!(product(256, 256, 256).is_large_contraction());
         assert!(!product(256, 255, 256).is_large_contraction());
-        let permuted = permute(OperandDescription::new([(0, 1 << 24, 1)]), OperandDescription::new([(0, 1 << 24, 1)]), DataType::F32);
+        let permuted =
+            permute(OperandDescription::from_axes([(0, 1 << 24, 1)]), OperandDescription::from_axes([(0, 1 << 24, 1)]), DataType::F32);
         assert!(!permuted.is_large_contraction());
     }
 
     #[test]
     fn integers_decline() {
-        let (refused, _) = explain(|| data_type(DType::I64));
+        let (refused, _) = explain(|| cutensor_data_type(DType::I64));
         assert_eq!(refused.err().map(|r| r.text().to_owned()).as_deref(), Some("int64: cuTENSOR has no integer types"));
     }
 }

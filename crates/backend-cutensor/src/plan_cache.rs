@@ -11,7 +11,7 @@ use smallvec::SmallVec;
 use crate::operation::Operation;
 
 /// Maximum number of cached plans per device.
-const CAPACITY: usize = 512;
+const MAX_CACHED_PLANS: usize = 512;
 
 /// Key of a cached plan: everything that the plan depends on besides the device.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -41,7 +41,7 @@ pub struct PlanCache<P> {
 
 impl<P> Default for PlanCache<P> {
     fn default() -> Self {
-        Self::with_capacity(CAPACITY)
+        Self::with_capacity(MAX_CACHED_PLANS)
     }
 }
 
@@ -61,7 +61,7 @@ impl<P> PlanCache<P> {
         }
         let made = Arc::new(make()?);
         let mut entries = self.entries.write().unwrap_or_else(PoisonError::into_inner);
-        if let Some(at) = find_plan(&entries, fingerprint, key) {
+        if let Some(at) = find_plan_index(&entries, fingerprint, key) {
             return Ok(entries[at].plan.clone());
         }
         if entries.len() >= self.capacity
@@ -76,7 +76,7 @@ impl<P> PlanCache<P> {
 
     fn get(&self, fingerprint: u64, key: &PlanKey) -> Option<Arc<P>> {
         let entries = self.entries.read().unwrap_or_else(PoisonError::into_inner);
-        let entry = &entries[find_plan(&entries, fingerprint, key)?];
+        let entry = &entries[find_plan_index(&entries, fingerprint, key)?];
         entry.last_used.store(self.next_tick(), Ordering::Relaxed);
         Some(entry.plan.clone())
     }
@@ -87,7 +87,7 @@ impl<P> PlanCache<P> {
 }
 
 /// Returns the index in `entries` of the plan for `key`, or `None` if there is none. Plans with equal fingerprints are adjacent.
-fn find_plan<P>(entries: &[CachedPlan<P>], fingerprint: u64, key: &PlanKey) -> Option<usize> {
+fn find_plan_index<P>(entries: &[CachedPlan<P>], fingerprint: u64, key: &PlanKey) -> Option<usize> {
     let start = entries.partition_point(|e| e.fingerprint < fingerprint);
     let same = entries[start..].iter().take_while(|e| e.fingerprint == fingerprint);
     same.enumerate().find(|(_, e)| e.key == *key).map(|(i, _)| start + i)
@@ -100,7 +100,7 @@ mod tests {
     use crate::sys::DataType;
 
     fn key(n: usize) -> PlanKey {
-        let tensor = OperandDescription::new([(0, n, 1)]);
+        let tensor = OperandDescription::from_axes([(0, n, 1)]);
         let operation =
             Operation { kind: OperationKind::Permute, data: DataType::F32, inputs: [tensor.clone()].into_iter().collect(), output: tensor };
         PlanKey { operation, alignments: SmallVec::from_slice(&[256, 256]) }

@@ -5,10 +5,12 @@ use cuprum_core::call::Work;
 use cuprum_core::op::ReductionDef;
 use cuprum_core::ops::elementwise::{ADD, MULTIPLY};
 use cuprum_core::registry::decline_unless_order_is_set;
-use cuprum_core::{Array, Call, Layout, Op, Outcome, Reason, Result};
+use cuprum_core::{Array, Call, DeclineReason, Layout, Op, Outcome, Result};
 
 use crate::handle;
-use crate::operation::{OperandDescription, Operation, OperationKind, check_positive_strides, common_type, data_type, find_axis_by_stride};
+use crate::operation::{
+    OperandDescription, Operation, OperationKind, check_positive_strides, common_data_type, cutensor_data_type, find_axis_by_stride,
+};
 use crate::sys::Operator;
 
 /// Reason why cuTENSOR declines calls unless the user has set the accelerator order (`docs/notes/accelerator-order.md`).
@@ -23,41 +25,41 @@ pub fn run_call(call: &Call) -> Result<Outcome> {
 }
 
 /// Returns the cuTENSOR operator of a reduction.
-fn cutensor_operator(op: Op, reduction: &ReductionDef) -> Result<Operator, Reason> {
+fn cutensor_operator(op: Op, reduction: &ReductionDef) -> Result<Operator, DeclineReason> {
     match reduction.elementwise_combination() {
         Some(by) if by == ADD => Ok(Operator::Add),
         Some(by) if by == MULTIPLY => Ok(Operator::Mul),
         _ if reduction.selects && !reduction.returns_index => {
-            Err(Reason::with_text(|| format!("{}: cuTENSOR's does not propagate NaN", op.name())))
+            Err(DeclineReason::with_text(|| format!("{}: cuTENSOR's does not propagate NaN", op.name())))
         }
-        _ => Err(Reason::with_text(|| format!("{}: cuTENSOR has only sum and product", op.name()))),
+        _ => Err(DeclineReason::with_text(|| format!("{}: cuTENSOR has only sum and product", op.name()))),
     }
 }
 
-fn operation_for_call(call: &Call) -> Result<Operation, Reason> {
+fn operation_for_call(call: &Call) -> Result<Operation, DeclineReason> {
     let (Work::Reduce(call::Reduce { program, reduction, plan, acc, .. }), [input], [output]) = (&call.work, call.inputs, call.outputs)
     else {
-        return Err(Reason::new("not a reduction of one array"));
+        return Err(DeclineReason::new("not a reduction of one array"));
     };
-    data_type(input.dtype())?;
+    cutensor_data_type(input.dtype())?;
     let operator = cutensor_operator(call.op, reduction)?;
-    let data = common_type(call)?;
+    let data = common_data_type(call)?;
     if !program.is_identity() {
-        return Err(Reason::new("the reduction has a fused program or a cast"));
+        return Err(DeclineReason::new("the reduction has a fused program or a cast"));
     }
     if *acc != output.dtype {
-        return Err(Reason::with_text(|| format!("{} is summed in {acc}", output.dtype)));
+        return Err(DeclineReason::with_text(|| format!("{} is summed in {acc}", output.dtype)));
     }
     if operator == Operator::Mul && output.dtype.is_complex() {
-        return Err(Reason::new("complex product: scaling its result would turn infinities into NaN"));
+        return Err(DeclineReason::new("complex product: scaling its result would turn infinities into NaN"));
     }
     check_positive_strides(call.inputs)?;
     if let Some(axis) = find_axis_by_stride(input.layout(), |s| s == 0) {
-        return Err(Reason::with_text(|| format!("zero stride along axis {axis}")));
+        return Err(DeclineReason::with_text(|| format!("zero stride along axis {axis}")));
     }
     let axes = plan.kept.iter().zip(&plan.kept_strides[0]).chain(plan.reduced.iter().zip(&plan.reduced_strides[0]));
     let inputs = [describe_operand(axes)].into_iter().collect();
-    let layout = Layout::contiguous(&plan.kept).map_err(|_| Reason::new("the result is too large"))?;
+    let layout = Layout::contiguous(&plan.kept).map_err(|_| DeclineReason::new("the result is too large"))?;
     let output = describe_operand(plan.kept.iter().zip(layout.strides()));
     Operation { kind: OperationKind::Reduce(operator), data, inputs, output }.with_real_pairs().check_operands()
 }
@@ -65,7 +67,7 @@ fn operation_for_call(call: &Call) -> Result<Operation, Reason> {
 /// Returns the description of an operand with the (extent, stride) pairs `axes`, whose modes are numbered from 0. Callers pass the kept
 /// axes first, so that they have equal modes in input and output.
 fn describe_operand<'a>(axes: impl Iterator<Item = (&'a usize, &'a isize)>) -> OperandDescription {
-    OperandDescription::new(axes.enumerate().map(|(mode, (&extent, &stride))| (mode, extent, stride)))
+    OperandDescription::from_axes(axes.enumerate().map(|(mode, (&extent, &stride))| (mode, extent, stride)))
 }
 
 #[cfg(test)]
@@ -94,20 +96,20 @@ mod tests {
     fn any_axes_of_any_layout() {
         let op = plain(SUM, DType::F32, contiguous(&[4, 5, 6]), &[0, 2]).unwrap();
         assert_eq!(op.kind, OperationKind::Reduce(Operator::Add));
-        assert_eq!(op.inputs[0], OperandDescription::new([(0, 5, 6), (1, 4, 30), (2, 6, 1)]));
-        assert_eq!(op.output, OperandDescription::new([(0, 5, 1)]));
+        assert_eq!(op.inputs[0], OperandDescription::from_axes([(0, 5, 6), (1, 4, 30), (2, 6, 1)]));
+        assert_eq!(op.output, OperandDescription::from_axes([(0, 5, 1)]));
         let op = plain(PROD, DType::F64, contiguous(&[4, 5, 6]).transpose(), &[0, 1, 2]).unwrap();
         assert_eq!((op.inputs[0].extents[..].to_vec(), op.output), (vec![120], OperandDescription::default()));
         let op = plain(SUM, DType::F64, contiguous(&[4, 5, 6]), &[1]).unwrap();
-        assert_eq!(op.output, OperandDescription::new([(0, 4, 6), (1, 6, 1)]));
+        assert_eq!(op.output, OperandDescription::from_axes([(0, 4, 6), (1, 6, 1)]));
     }
 
     #[test]
     fn complex_sums_use_real_pairs() {
         let op = plain(SUM, DType::C64, contiguous(&[4, 5]), &[0]).unwrap();
         assert_eq!(op.data, DataType::F32);
-        assert_eq!(op.inputs[0], OperandDescription::new([(0, 5, 2), (1, 4, 10), (2, 2, 1)]));
-        assert_eq!(op.output, OperandDescription::new([(0, 5, 2), (2, 2, 1)]));
+        assert_eq!(op.inputs[0], OperandDescription::from_axes([(0, 5, 2), (1, 4, 10), (2, 2, 1)]));
+        assert_eq!(op.output, OperandDescription::from_axes([(0, 5, 2), (2, 2, 1)]));
     }
 
     #[test]

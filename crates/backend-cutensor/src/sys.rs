@@ -6,7 +6,7 @@
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::fmt;
 
-use cuprum_backend_cuda::libraries::{Loaded, Missing};
+use cuprum_backend_cuda::libraries::{LoadedLibrary, MissingLibrary};
 
 /// `cutensorStatus_t`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -73,7 +73,7 @@ pub enum DataType {
 
 impl DataType {
     /// Returns the size of one element in bytes.
-    pub const fn size(self) -> usize {
+    pub const fn size_in_bytes(self) -> usize {
         match self {
             DataType::F16 | DataType::Bf16 => 2,
             DataType::F32 => 4,
@@ -124,20 +124,20 @@ pub struct AlgorithmAndRank {
 
 impl AlgorithmAndRank {
     /// The variant that lets the library's heuristics choose the kernel.
-    pub const DEFAULT: AlgorithmAndRank = AlgorithmAndRank::new(Algorithm::Default, 0);
+    pub const DEFAULT: AlgorithmAndRank = AlgorithmAndRank::with_rank(Algorithm::Default, 0);
 
     /// The variants that are measured. Each is the fastest for some contractions (`docs/notes/cutensor-algorithms.md`).
     pub const CANDIDATES: [AlgorithmAndRank; 7] = [
-        AlgorithmAndRank::new(Algorithm::Gett, 0),
-        AlgorithmAndRank::new(Algorithm::Gett, 1),
-        AlgorithmAndRank::new(Algorithm::Gett, 4),
-        AlgorithmAndRank::new(Algorithm::Tgett, 0),
-        AlgorithmAndRank::new(Algorithm::Ttgt, 0),
-        AlgorithmAndRank::new(Algorithm::Ttgt, 1),
-        AlgorithmAndRank::new(Algorithm::Ttgt, 4),
+        AlgorithmAndRank::with_rank(Algorithm::Gett, 0),
+        AlgorithmAndRank::with_rank(Algorithm::Gett, 1),
+        AlgorithmAndRank::with_rank(Algorithm::Gett, 4),
+        AlgorithmAndRank::with_rank(Algorithm::Tgett, 0),
+        AlgorithmAndRank::with_rank(Algorithm::Ttgt, 0),
+        AlgorithmAndRank::with_rank(Algorithm::Ttgt, 1),
+        AlgorithmAndRank::with_rank(Algorithm::Ttgt, 4),
     ];
 
-    const fn new(algorithm: Algorithm, rank: i32) -> AlgorithmAndRank {
+    const fn with_rank(algorithm: Algorithm, rank: i32) -> AlgorithmAndRank {
         AlgorithmAndRank { algorithm, rank }
     }
 
@@ -194,7 +194,7 @@ macro_rules! functions {
             ///
             /// # Errors
             /// Returns an error if the library lacks a function.
-            pub fn bind(library: &Loaded) -> Result<Functions, Missing> {
+            pub fn bind(library: &LoadedLibrary) -> Result<Functions, MissingLibrary> {
                 Ok(Functions {
                     // SAFETY: each field's type is the function's signature in cutensor.h. The library is never closed.
                     $($field: unsafe { library.symbol($symbol) }?,)*
@@ -284,7 +284,7 @@ unsafe impl Sync for ComputeDescriptors {}
 
 impl ComputeDescriptors {
     /// Reads the descriptors that the library exports.
-    pub fn bind(library: &Loaded) -> ComputeDescriptors {
+    pub fn bind(library: &LoadedLibrary) -> ComputeDescriptors {
         let read = |name: &str| {
             // SAFETY: the symbol is a variable of type `ComputeDescriptor`.
             let variable = unsafe { library.symbol::<*const ComputeDescriptor>(name) }.ok()?;
@@ -319,7 +319,7 @@ pub fn library_version(functions: &Functions) -> (usize, usize, usize) {
 }
 
 /// Returns the CUDA version that the library was built for: major, minor.
-pub fn built_for_cuda(functions: &Functions) -> (usize, usize) {
+pub fn cuda_version_of_build(functions: &Functions) -> (usize, usize) {
     // SAFETY: the function has no arguments and no side effects.
     let v = unsafe { (functions.get_cudart_version)() };
     (v / 1000, v % 1000 / 10)
@@ -337,7 +337,7 @@ mod tests {
         assert_eq!(DataType::from_raw(3), None);
         assert_eq!(
             (AlgorithmAndRank::from_name("ttgt2"), AlgorithmAndRank::from_name("x")),
-            (Some(AlgorithmAndRank::new(Algorithm::Ttgt, 1)), None)
+            (Some(AlgorithmAndRank::with_rank(Algorithm::Ttgt, 1)), None)
         );
         assert!(AlgorithmAndRank::CANDIDATES.iter().all(|v| AlgorithmAndRank::from_name(&v.to_string()) == Some(*v)));
     }

@@ -10,7 +10,7 @@ use crate::output;
 
 /// Options of the command `cuprum bench`.
 #[derive(Clone, Debug)]
-pub struct Options<'a> {
+pub struct BenchOptions<'a> {
     /// The expression, in NumPy's notation.
     pub expression: &'a str,
     /// Number of timed and untimed runs, and the time limit.
@@ -24,7 +24,7 @@ pub struct Options<'a> {
 /// # Errors
 ///
 /// Returns the errors of the expression, and a failure if the report cannot be written.
-pub fn run(options: &Options, session: &mut Session) -> Result<(), Failure> {
+pub fn run(options: &BenchOptions, session: &mut Session) -> Result<(), Failure> {
     let script = parse(options.expression).map_err(EvalError::from)?;
     // The expression runs once before timing, so that an error is reported with its position in the expression.
     let sample = session.run_script(&script)?.ok_or_else(|| Failure::bad_input("the expression has no value"))?;
@@ -35,16 +35,16 @@ pub fn run(options: &Options, session: &mut Session) -> Result<(), Failure> {
     // The current device may be a mesh on which the expression computes, also if its result is on another device.
     let devices = if device == current { vec![device] } else { vec![device, current] };
     let (_, times) =
-        benchmark_on(&devices, options.effort, || Ok(session.run_script(&script).map_err(array_error)?.unwrap_or(Value::None)))?;
+        benchmark_on(&devices, options.effort, || Ok(session.run_script(&script).map_err(to_library_error)?.unwrap_or(Value::None)))?;
     if options.json {
-        output::print_line(report(options.expression, device, &times))?;
+        output::print_line(json_report(options.expression, device, &times))?;
     } else {
         output::print_line(format_args!("{}\n{times}", options.expression))?;
     }
     Ok(())
 }
 
-fn report(expression: &str, device: Device, times: &Benchmark) -> serde_json::Value {
+fn json_report(expression: &str, device: Device, times: &Benchmark) -> serde_json::Value {
     let statistics = |s: TimeStatistics| json!({"mean": s.mean, "std": s.std, "min": s.min, "median": s.median, "max": s.max});
     json!({"expression": expression, "device": device.to_string(), "served_by": times.served_by(), "repeats": times.host.len(),
         "host_us": statistics(times.host_times()), "device_us": statistics(times.device_times()), "bytes": times.bytes(),
@@ -52,7 +52,7 @@ fn report(expression: &str, device: Device, times: &Benchmark) -> serde_json::Va
 }
 
 /// Returns the array library's error that caused `e`, or `e` itself as `Error::Value`.
-fn array_error(e: EvalError) -> cuprum::Error {
+fn to_library_error(e: EvalError) -> cuprum::Error {
     let cause = std::error::Error::source(&e).and_then(|cause| cause.downcast_ref::<cuprum::Error>());
     cause.cloned().unwrap_or_else(|| cuprum::Error::value("bench", e.to_string()))
 }

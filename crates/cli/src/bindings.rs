@@ -32,11 +32,11 @@ pub(crate) fn is_standard_stream(path: &str) -> bool {
 /// # Errors
 ///
 /// Returns a failure for a file that cannot be read, an invalid binding, or an error of an expression.
-pub fn bind(words: &[String], session: &mut Session) -> Result<(), Failure> {
+pub fn bind_variables(words: &[String], session: &mut Session) -> Result<(), Failure> {
     for word in words {
         match split_binding(word) {
             Some((name, right)) => {
-                let value = binding_value(name, right, session).map_err(|e| e.with_origin(name))?;
+                let value = evaluate_binding(name, right, session).map_err(|e| e.with_origin(name))?;
                 session.set(name, value);
             }
             None if is_archive(word) || is_standard_stream(word) => {
@@ -61,11 +61,11 @@ pub fn bind(words: &[String], session: &mut Session) -> Result<(), Failure> {
 }
 
 /// Returns the size of all files that `words` bind, in bytes. Returns `None` if a size is unknown, as for standard input.
-pub(crate) fn size_of_files(words: &[String]) -> Option<u64> {
+pub(crate) fn total_file_size(words: &[String]) -> Option<u64> {
     let mut total = 0;
     for word in words {
         let path = split_binding(word).map_or(word.as_str(), |(_, right)| right);
-        let path = split_member(path).map_or(path, |(path, _)| path);
+        let path = split_archive_member(path).map_or(path, |(path, _)| path);
         if is_standard_stream(path) {
             return None;
         }
@@ -95,7 +95,7 @@ pub(crate) fn is_archive(path: &str) -> bool {
 }
 
 /// Splits `file.npz:member` and `-:member` into file and member, which may contain `:`. Returns `None` for any other text.
-fn split_member(right: &str) -> Option<(&str, &str)> {
+fn split_archive_member(right: &str) -> Option<(&str, &str)> {
     let mut splits = right.match_indices(':').map(|(at, _)| (&right[..at], &right[at + 1..]));
     splits.find(|(path, _)| is_archive(path) || is_standard_stream(path))
 }
@@ -113,8 +113,8 @@ fn read_standard_input(path: &str) -> Result<Vec<(String, NdArray)>, Failure> {
     })
 }
 
-fn binding_value(name: &str, right: &str, session: &mut Session) -> Result<Value, Failure> {
-    if let Some((path, wanted)) = split_member(right) {
+fn evaluate_binding(name: &str, right: &str, session: &mut Session) -> Result<Value, Failure> {
+    if let Some((path, wanted)) = split_archive_member(right) {
         return read_member(path, wanted, true);
     }
     if is_standard_stream(right) || is_archive(right) {
@@ -128,7 +128,7 @@ fn binding_value(name: &str, right: &str, session: &mut Session) -> Result<Value
         // expressions.
         _ if Path::new(right).exists() => Ok(io::read(right)?.into()),
         Err(_) if right.contains(['/', '\\']) && !right.contains(['(', ' ']) => Err(Failure::bad_input(format!("{right}: no such file"))),
-        _ => match session.run(right).map_err(|e| missing_file_or_error(right, e))? {
+        _ => match session.run(right).map_err(|e| to_missing_file_failure(right, e))? {
             Some(value) => {
                 value.evaluate()?;
                 Ok(value)
@@ -143,7 +143,7 @@ fn has_extension(path: &str, extension: &str) -> bool {
 }
 
 /// Converts the error of the expression `right`. An unknown name with a file extension, such as `b.csv`, is reported as a missing file.
-fn missing_file_or_error(right: &str, e: EvalError) -> Failure {
+fn to_missing_file_failure(right: &str, e: EvalError) -> Failure {
     let named = right.chars().all(|c| c.is_alphanumeric() || "._-".contains(c));
     let extension = Path::new(right).extension().is_some_and(|e| (2..=4).contains(&e.len()));
     if e.kind() == EvalErrorKind::Name && named && extension {
@@ -162,7 +162,7 @@ enum Archive {
 }
 
 impl Archive {
-    fn open(path: &str) -> Result<Archive, Failure> {
+    fn open_archive(path: &str) -> Result<Archive, Failure> {
         Ok(match io::Format::of_path(path) {
             _ if is_standard_stream(path) => Archive::Stream(read_standard_input(path)?),
             Some(io::Format::Safetensors) => Archive::Safetensors(io::Safetensors::open(path)?),
@@ -170,7 +170,7 @@ impl Archive {
         })
     }
 
-    fn names(&self) -> Vec<String> {
+    fn array_names(&self) -> Vec<String> {
         match self {
             Archive::Npz(file) => file.names().map(str::to_string).collect(),
             Archive::Safetensors(file) => file.names().map(str::to_string).collect(),
@@ -178,7 +178,7 @@ impl Archive {
         }
     }
 
-    fn read(&self, name: &str) -> Result<NdArray, Failure> {
+    fn read_array(&self, name: &str) -> Result<NdArray, Failure> {
         match self {
             Archive::Npz(file) => Ok(file.read(name)?),
             Archive::Safetensors(file) => Ok(file.read(name)?),
@@ -193,13 +193,13 @@ impl Archive {
 /// Reads the array named `wanted` from a file of named arrays. If the file has only one array and `exact` is not set, returns this array
 /// whatever its name.
 fn read_member(path: &str, wanted: &str, exact: bool) -> Result<Value, Failure> {
-    let archive = Archive::open(path)?;
-    let names = archive.names();
+    let archive = Archive::open_archive(path)?;
+    let names = archive.array_names();
     if names.iter().any(|name| name == wanted) {
-        return Ok(archive.read(wanted)?.into());
+        return Ok(archive.read_array(wanted)?.into());
     }
     if let ([only], false) = (names.as_slice(), exact) {
-        return Ok(archive.read(only)?.into());
+        return Ok(archive.read_array(only)?.into());
     }
     if names.is_empty() {
         return Err(Failure::bad_input(format!("{path}: the file has no array")));
@@ -237,19 +237,19 @@ mod tests {
 
     #[test]
     fn members_are_split_after_the_extension() {
-        assert_eq!(split_member("u.npz:a:b"), Some(("u.npz", "a:b")));
-        assert_eq!(split_member("d:u.npz:a"), Some(("d:u.npz", "a")));
-        assert_eq!(split_member("-.npz:a"), Some(("-.npz", "a")));
-        assert_eq!(split_member("x[1:2]"), None);
+        assert_eq!(split_archive_member("u.npz:a:b"), Some(("u.npz", "a:b")));
+        assert_eq!(split_archive_member("d:u.npz:a"), Some(("d:u.npz", "a")));
+        assert_eq!(split_archive_member("-.npz:a"), Some(("-.npz", "a")));
+        assert_eq!(split_archive_member("x[1:2]"), None);
     }
 
     #[test]
     fn bindings_evaluate_expressions() {
         let mut session = Session::new();
-        bind(&["n=3".into(), "m=n + 1".into(), "s=(n, m)".into()], &mut session).unwrap();
+        bind_variables(&["n=3".into(), "m=n + 1".into(), "s=(n, m)".into()], &mut session).unwrap();
         assert_eq!(cuprum::expressions::repr(session.get("s").unwrap()).unwrap(), "(3, 4)");
         for bad in ["x=nope(", "y", "y=", "y=no_such.npy", "no_such.npz", "y.npy", "y=../no/such/file"] {
-            assert!(bind(&[bad.to_string()], &mut session).is_err(), "{bad}");
+            assert!(bind_variables(&[bad.to_string()], &mut session).is_err(), "{bad}");
         }
     }
 }

@@ -51,18 +51,18 @@ impl DeviceOptions {
     pub fn apply(&self) -> Result<(), Failure> {
         settings::check()?;
         if let Some(order) = &self.accelerators {
-            set_accelerators(order.as_str()).map_err(|e| option_failure("--accelerators", e))?;
+            set_accelerators(order.as_str()).map_err(|e| to_option_failure("--accelerators", e))?;
         }
         if let Some(device) = &self.device {
-            Device::parse(device).and_then(Device::set_default).map_err(|e| option_failure("--device", e))?;
+            Device::parse(device).and_then(Device::set_default).map_err(|e| to_option_failure("--device", e))?;
         }
         if let Some(choice) = self.mesh {
             let mesh = match choice {
                 // `Mesh::loopback` checks the number of ranks before the list of devices is made.
-                MeshChoice::Ranks(ranks) => Mesh::loopback(ranks).and_then(|_| Mesh::devices(&vec![Device::current()?; ranks])),
+                MeshChoice::Ranks(ranks) => Mesh::loopback(ranks).and_then(|_| Mesh::over_devices(&vec![Device::current()?; ranks])),
                 MeshChoice::Processes => Mesh::from_env(),
             };
-            mesh.and_then(|mesh| Device::set_default(mesh.device())).map_err(|e| option_failure("--mesh", e))?;
+            mesh.and_then(|mesh| Device::set_default(mesh.device())).map_err(|e| to_option_failure("--mesh", e))?;
         }
         Ok(())
     }
@@ -70,7 +70,7 @@ impl DeviceOptions {
 
 /// Converts `e` to a failure. For an invalid setting, device or value, the message begins with the option `name` instead of the name of a
 /// function. If an environment variable is the setting, its name follows.
-pub fn option_failure(name: &str, e: cuprum::Error) -> Failure {
+pub fn to_option_failure(name: &str, e: cuprum::Error) -> Failure {
     match e {
         cuprum::Error::Setting { variable, message } if variable.starts_with(char::is_uppercase) => {
             Failure::bad_input(format!("{name}: {variable}: {message}"))

@@ -10,13 +10,13 @@ use cuprum::expressions::{self, Session, ast::Script, ast::StmtKind, functions};
 use cuprum::profiler::Evaluate;
 use cuprum::{Device, NdArray, Stream, Value, explain, io};
 
-use crate::bindings::{bind, is_archive, is_standard_stream, size_of_files};
+use crate::bindings::{bind_variables, is_archive, is_standard_stream, total_file_size};
 use crate::device_options::DeviceOptions;
 use crate::failure::Failure;
 use crate::progress::Progress;
 use crate::{interrupt, output};
 
-const EXAMPLES: &str = "\
+const HELP_EXAMPLES: &str = "\
 Examples:
   cuprum eval 'sqrt(sum(a**2, axis=-1))' a=a.npy -o norms.npy
   cuprum eval 'a @ b.T' all.npz --device cuda --explain --time
@@ -29,14 +29,14 @@ Put an expression that begins with a minus after `--`:  cuprum eval x=x.npy -- '
 
 /// Evaluate a NumPy expression over named arrays.
 #[derive(clap::Args, Debug)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = HELP_EXAMPLES)]
 pub struct Arguments {
     /// The expression (unless --file gives it), and variables: name=file.npy, name=file.npz:member, file.npz, name=-, name=-.csv,
     /// name=EXPRESSION
     #[arg(value_name = "EXPR | NAME=VALUE")]
     words: Vec<String>,
     // clap reads the argument `-.npz` as the option `-.` with the value `npz`.
-    #[arg(short = '.', hide = true, value_name = "FORMAT", value_parser = parse_standard_input)]
+    #[arg(short = '.', hide = true, value_name = "FORMAT", value_parser = parse_standard_input_format)]
     standard_input: Option<String>,
     /// Read a script from a file; - is standard input
     #[arg(short, long, value_name = "SCRIPT")]
@@ -59,7 +59,7 @@ pub struct Arguments {
 }
 
 /// Returns the binding `-.FORMAT` of standard input.
-fn parse_standard_input(format: &str) -> Result<String, String> {
+fn parse_standard_input_format(format: &str) -> Result<String, String> {
     let path = format!("-.{format}");
     if is_standard_stream(&path) {
         Ok(path)
@@ -77,8 +77,8 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     if arguments.functions {
         return list_functions();
     }
-    let output = arguments.output.as_deref().map(Output::new).transpose()?;
-    let (source, words) = script_and_bindings(arguments)?;
+    let output = arguments.output.as_deref().map(OutputTarget::from_path).transpose()?;
+    let (source, words) = read_script_and_bindings(arguments)?;
     let script = expressions::parse(&source).map_err(expressions::EvalError::from)?;
     if script.statements.is_empty() && arguments.file.is_none() {
         return Err(Failure::bad_input("the expression is empty"));
@@ -88,7 +88,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let mut session = Session::new();
     let printed = Arc::new(Mutex::new(Ok(())));
     let of_session = printed.clone();
-    let to_error = matches!(output, Some(Output::Standard(_)));
+    let to_error = matches!(output, Some(OutputTarget::Standard(_)));
     session.on_print(move |line| {
         if to_error {
             return output::print_error_line(line);
@@ -100,8 +100,8 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     });
     let before = Instant::now();
     {
-        let _progress = Progress::start("reading", size_of_files(&words));
-        bind(&words, &mut session)?;
+        let _progress = Progress::start("reading", total_file_size(&words));
+        bind_variables(&words, &mut session)?;
     }
     let device = Device::current()?;
     driver(device)?.synchronize()?;
@@ -114,8 +114,8 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
 
     let before = Instant::now();
     match &output {
-        Some(output) => output.write(&result)?,
-        None => print(&result)?,
+        Some(output) => output.write_result(&result)?,
+        None => print_result(&result)?,
     }
     let written = before.elapsed();
     // Reports are printed after the output file is written, so that a closed pipe on standard error cannot interrupt writing.
@@ -136,7 +136,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
 }
 
 /// Returns the source of the script, and the command-line arguments that are bindings.
-fn script_and_bindings(arguments: &Arguments) -> Result<(String, Vec<String>), Failure> {
+fn read_script_and_bindings(arguments: &Arguments) -> Result<(String, Vec<String>), Failure> {
     let mut words: Vec<String> = arguments.standard_input.iter().chain(&arguments.words).cloned().collect();
     let Some(path) = &arguments.file else {
         // The expression is the first argument that is not a binding. The other arguments are bindings.
@@ -163,10 +163,10 @@ fn script_and_bindings(arguments: &Arguments) -> Result<(String, Vec<String>), F
 
 /// Reads the text of a script, which has a maximum size because a device such as `/dev/zero` has no end.
 fn read_script(source: impl Read) -> std::io::Result<String> {
-    const MAX_BYTES: u64 = 16 << 20;
+    const MAX_SCRIPT_BYTES: u64 = 16 << 20;
     let mut text = String::new();
-    match source.take(MAX_BYTES + 1).read_to_string(&mut text)? as u64 {
-        0..=MAX_BYTES => Ok(text),
+    match source.take(MAX_SCRIPT_BYTES + 1).read_to_string(&mut text)? as u64 {
+        0..=MAX_SCRIPT_BYTES => Ok(text),
         _ => Err(std::io::Error::other("a script is at most 16 MiB long")),
     }
 }
@@ -177,51 +177,51 @@ fn is_binding(word: &str) -> bool {
 
 /// Result of a script: the value of the last statement, or the assigned variables. All computations are queued on the device, but may not
 /// have finished.
-enum Outcome {
+enum ScriptResult {
     Value(Value),
     Names(Vec<(String, Value)>),
 }
 
-fn run_script(script: &Script, session: &mut Session, output: &Option<Output>) -> Result<Outcome, Failure> {
+fn run_script(script: &Script, session: &mut Session, output: &Option<OutputTarget>) -> Result<ScriptResult, Failure> {
     let last = session.run_script(script)?;
     let assigned = || session.assigned().iter().filter_map(|name| Some((name.clone(), session.get(name)?.clone())));
     let outcome = match (output, last) {
         (Some(output), last) if output.takes_named_arrays() && session.assigned().is_empty() => {
             // `arr_0` is the name that NumPy's `savez` gives to an unnamed array.
-            Outcome::Names(last.map(|value| ("arr_0".to_string(), value)).into_iter().collect())
+            ScriptResult::Names(last.map(|value| ("arr_0".to_string(), value)).into_iter().collect())
         }
-        (Some(output), _) if output.takes_named_arrays() => Outcome::Names(assigned().collect()),
-        (_, Some(value)) => Outcome::Value(value),
+        (Some(output), _) if output.takes_named_arrays() => ScriptResult::Names(assigned().collect()),
+        (_, Some(value)) => ScriptResult::Value(value),
         // If the last statement has no value, a file of one array receives the variable that the statement assigned.
-        (Some(_), None) => match last_assigned(script).and_then(|name| session.get(name)) {
-            Some(value) => Outcome::Value(value.clone()),
+        (Some(_), None) => match last_assigned_name(script).and_then(|name| session.get(name)) {
+            Some(value) => ScriptResult::Value(value.clone()),
             None => return Err(Failure::bad_input("nothing to write: the script has no value")),
         },
-        (None, None) => Outcome::Names(assigned().collect()),
+        (None, None) => ScriptResult::Names(assigned().collect()),
     };
     match &outcome {
-        Outcome::Value(value) => value.evaluate()?,
-        Outcome::Names(values) => {
+        ScriptResult::Value(value) => value.evaluate()?,
+        ScriptResult::Names(values) => {
             values.iter().try_for_each(|(name, value)| value.evaluate().map_err(|e| Failure::from(e).with_origin(name)))?
         }
     }
     Ok(outcome)
 }
 
-fn last_assigned(script: &Script) -> Option<&str> {
+fn last_assigned_name(script: &Script) -> Option<&str> {
     match &script.statements.last()?.kind {
         StmtKind::Expr(_) => None,
         _ => script.assigned_names().last().copied(),
     }
 }
 
-struct Times {
+struct RunTimes {
     host_ms: f64,
     device_ms: f64,
 }
 
 /// Runs `work` once between two device events. Returns its result, its times, and the records of its calls.
-fn run_timed<T>(device: Device, work: impl FnOnce() -> T) -> Result<(T, Times, Vec<cuprum::CallRecord>), Failure> {
+fn run_timed<T>(device: Device, work: impl FnOnce() -> T) -> Result<(T, RunTimes, Vec<cuprum::CallRecord>), Failure> {
     let driver = driver(device)?;
     let start_event = driver.record_event(Stream::current(device))?;
     let start = Instant::now();
@@ -231,18 +231,18 @@ fn run_timed<T>(device: Device, work: impl FnOnce() -> T) -> Result<(T, Times, V
     let device_ms = end_event.millis_since(start_event.as_ref())?;
     // Synchronization reports asynchronous errors, such as an index out of bounds, before output is written.
     driver.synchronize()?;
-    Ok((result, Times { host_ms, device_ms }, records))
+    Ok((result, RunTimes { host_ms, device_ms }, records))
 }
 
 /// The destination of the result, a file or standard output, with its format.
-enum Output {
+enum OutputTarget {
     File(PathBuf, io::Format),
     Standard(io::Format),
 }
 
-impl Output {
+impl OutputTarget {
     /// Creates the output for `path`, and checks it before the script runs. `-` and `-.csv` are standard output.
-    fn new(path: &Path) -> Result<Output, Failure> {
+    fn from_path(path: &Path) -> Result<OutputTarget, Failure> {
         if let Some(folder) = path.parent().filter(|f| !f.as_os_str().is_empty() && !f.is_dir()) {
             return Err(Failure::bad_input(format!("{}: there is no folder {}", path.display(), folder.display())));
         }
@@ -258,21 +258,23 @@ impl Output {
             if !is_text && std::io::stdout().is_terminal() {
                 return Err(Failure::bad_input("standard output is a terminal; redirect it to a file or a pipe"));
             }
-            return Ok(Output::Standard(format));
+            return Ok(OutputTarget::Standard(format));
         }
-        Ok(Output::File(path.into(), format))
+        Ok(OutputTarget::File(path.into(), format))
     }
 
     fn takes_named_arrays(&self) -> bool {
-        let (Output::File(_, format) | Output::Standard(format)) = self;
+        let (OutputTarget::File(_, format) | OutputTarget::Standard(format)) = self;
         format.has_names()
     }
 
-    fn write(&self, outcome: &Outcome) -> Result<(), Failure> {
+    fn write_result(&self, outcome: &ScriptResult) -> Result<(), Failure> {
         let mut notes = Vec::new();
         let arrays = match outcome {
-            Outcome::Value(value) => vec![("arr_0", value.array("save").map_err(|e| Failure::from(e).with_origin(self.display_name()))?)],
-            Outcome::Names(values) => convert_to_arrays(values, &mut notes)?,
+            ScriptResult::Value(value) => {
+                vec![("arr_0", value.array("save").map_err(|e| Failure::from(e).with_origin(self.display_name()))?)]
+            }
+            ScriptResult::Names(values) => convert_to_arrays(values, &mut notes)?,
         };
         if !arrays.is_empty() {
             self.write_arrays(&arrays)?;
@@ -289,11 +291,11 @@ impl Output {
         let named: Vec<(&str, &NdArray)> = arrays.iter().map(|(name, array)| (*name, array)).collect();
         let _progress = Progress::start("writing", Some(named.iter().map(|(_, array)| array.nbytes() as u64).sum()));
         match self {
-            Output::File(path, _) => {
+            OutputTarget::File(path, _) => {
                 interrupt::remove_partial_files_on_signals();
                 Ok(io::write_named(path, &named)?)
             }
-            Output::Standard(format) => {
+            OutputTarget::Standard(format) => {
                 let mut stream = std::io::BufWriter::new(std::io::stdout().lock());
                 io::write_stream(&mut stream, *format, &named).map_err(|e| match e {
                     cuprum::Error::Io { message, kind: Some(_), .. } => Failure::failed_run(format!("standard output: {message}")),
@@ -307,8 +309,8 @@ impl Output {
 
     fn display_name(&self) -> String {
         match self {
-            Output::File(path, _) => path.display().to_string(),
-            Output::Standard(_) => "standard output".to_string(),
+            OutputTarget::File(path, _) => path.display().to_string(),
+            OutputTarget::Standard(_) => "standard output".to_string(),
         }
     }
 }
@@ -328,12 +330,12 @@ fn convert_to_arrays<'a>(values: &'a [(String, Value)], notes: &mut Vec<String>)
 }
 
 /// Prints a value as Python's `print` does, or `name = repr` for every assigned variable.
-fn print(outcome: &Outcome) -> Result<(), Failure> {
+fn print_result(outcome: &ScriptResult) -> Result<(), Failure> {
     let mut text = String::new();
     match outcome {
-        Outcome::Value(Value::None) => return Ok(()),
-        Outcome::Value(value) => text = expressions::display(value)? + "\n",
-        Outcome::Names(values) => {
+        ScriptResult::Value(Value::None) => return Ok(()),
+        ScriptResult::Value(value) => text = expressions::display(value)? + "\n",
+        ScriptResult::Names(values) => {
             for (name, value) in values {
                 text += &format!("{name} = {}\n", expressions::repr(value)?);
             }

@@ -42,7 +42,7 @@ impl Failure {
     }
 
     /// Writes the message to standard error and returns the exit code.
-    pub fn report(&self) -> ExitCode {
+    pub fn print_and_get_exit_code(&self) -> ExitCode {
         if let Some(message) = &self.message {
             output::print_error_line(format_args!("error: {message}"));
         }

@@ -31,9 +31,9 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let problem = settings::check().err();
     let (report, format): (Value, fn(&Value) -> String) = match (arguments.tuning, arguments.ops) {
-        (true, _) => (tune::measurements()?, tune::format_measurements),
-        (_, true) => (ops::report()?, ops::format_report),
-        _ => (report()?, format_report),
+        (true, _) => (tune::measurements_as_json()?, tune::format_measurements),
+        (_, true) => (ops::coverage_report()?, ops::format_report),
+        _ => (device_report()?, format_report),
     };
     let text = if arguments.json { format!("{report:#}\n") } else { format(&report) };
     output::print_text(&text)?;
@@ -41,11 +41,11 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
 }
 
 /// Returns the report of `cuprum info` as JSON, from which the text report is made.
-fn report() -> Result<Value, Failure> {
+fn device_report() -> Result<Value, Failure> {
     let devices: Vec<Value> = Device::all().into_iter().map(describe_device).collect();
     // If the accelerator order in the settings is invalid, the report lists the accelerators without their positions.
     let placed = registry::accelerator_status().unwrap_or_default();
-    let accelerators: Vec<Value> = registry::all()
+    let accelerators: Vec<Value> = registry::all_accelerators()
         .into_iter()
         .map(|a| {
             let place = placed.iter().find(|s| s.accelerator.name == a.name).and_then(|s| s.position);

@@ -8,7 +8,7 @@ pub fn remove_partial_files_on_signals() {
         use signal_hook::consts::{SIGINT, SIGTERM};
         static INSTALL_HANDLER: std::sync::Once = std::sync::Once::new();
         INSTALL_HANDLER.call_once(|| {
-            let handled = [SIGINT, SIGTERM].into_iter().filter(|&signal| !is_ignored(signal));
+            let handled = [SIGINT, SIGTERM].into_iter().filter(|&signal| !is_signal_ignored(signal));
             // If the handler cannot be installed, the signals keep their default action.
             let Ok(mut signals) = signal_hook::iterator::Signals::new(handled) else { return };
             let wait = move || {
@@ -25,7 +25,7 @@ pub fn remove_partial_files_on_signals() {
 /// Returns whether the process ignores `signal`, as scripts make their background jobs ignore SIGINT. Always returns false on systems other
 /// than Linux, which do not report this.
 #[cfg(unix)]
-fn is_ignored(signal: i32) -> bool {
+fn is_signal_ignored(signal: i32) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| u64::from_str_radix(line.strip_prefix("SigIgn:")?.trim(), 16).ok());
     mask.is_some_and(|mask| mask >> (signal - 1) & 1 == 1)

@@ -12,7 +12,7 @@ use cuprum_cli::{bench, bindings, eval, info, output, report, sigpipe, tour, tun
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::prelude::*;
 
-const EXAMPLES: &str = "\
+const HELP_EXAMPLES: &str = "\
 Examples:
   cuprum info                                            lists devices, accelerators and settings
   cuprum tour                                            runs workloads on every device, checks and times them
@@ -24,7 +24,7 @@ Exit codes: 0 success; 1 a run failed, its output could not be written, or a res
 
 /// N-dimensional arrays with NumPy's semantics, on the best accelerator of the machine.
 #[derive(Parser, Debug)]
-#[command(name = "cuprum", version, after_help = EXAMPLES)]
+#[command(name = "cuprum", version, after_help = HELP_EXAMPLES)]
 struct CommandLine {
     #[command(subcommand)]
     command: Command,
@@ -33,17 +33,17 @@ struct CommandLine {
 #[derive(Subcommand, Debug)]
 enum Command {
     Info(info::Arguments),
-    Tour(Tour),
+    Tour(TourArguments),
     Eval(eval::Arguments),
-    Bench(Bench),
+    Bench(BenchArguments),
     Tune(tune::Arguments),
-    WarmUp(WarmUp),
+    WarmUp(WarmUpArguments),
 }
 
 /// Compile the kernels of common calls into the cache folder, so that later programs start without compiling them.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Example:\n  CUPRUM_CACHE_DIR=/image/cache cuprum warm-up --device cuda")]
-struct WarmUp {
+struct WarmUpArguments {
     /// auto, cpu, cuda or cuda:N [default: CUPRUM_DEVICE, else auto]
     #[arg(long, value_name = "DEVICE")]
     device: Option<String>,
@@ -51,7 +51,7 @@ struct WarmUp {
 
 /// Run a set of workloads on each device under each accelerator order, check the results, and show the times.
 #[derive(clap::Args, Debug)]
-struct Tour {
+struct TourArguments {
     /// Use small arrays and few repeats
     #[arg(long)]
     quick: bool,
@@ -65,7 +65,7 @@ struct Tour {
 #[command(
     after_help = "Example:\n  cuprum bench 'sqrt(sum(a**2, axis=-1))' a='random((256, 1024))' --device cuda --accelerators cub\n  cuprum bench --report page --from ours.log numpy.log --limit GB_s=45"
 )]
-struct Bench {
+struct BenchArguments {
     /// The expression, in NumPy's notation
     #[arg(value_name = "EXPR", required_unless_present = "report")]
     expression: Option<String>,
@@ -105,14 +105,14 @@ fn main() -> ExitCode {
         // clap's errors include help and version (exit code 0), and invalid command lines (exit code 2).
         Err(e) => {
             return match e.print() {
-                Err(failed) if !e.use_stderr() => Failure::from(failed).report(),
+                Err(failed) if !e.use_stderr() => Failure::from(failed).print_and_get_exit_code(),
                 _ => ExitCode::from(e.exit_code() as u8),
             };
         }
     };
     let code = match start_logging().and_then(|()| run(&command_line.command)) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => failure.report(),
+        Err(failure) => failure.print_and_get_exit_code(),
     };
     trace::flush();
     code
@@ -123,10 +123,10 @@ fn run(command: &Command) -> Result<(), Failure> {
         Command::Info(arguments) => info::run(arguments),
         Command::Eval(arguments) => eval::run(arguments),
         Command::Tune(arguments) => tune::run(arguments),
-        Command::WarmUp(WarmUp { device }) => {
+        Command::WarmUp(WarmUpArguments { device }) => {
             cuprum::core::settings::check()?;
             let device = match device {
-                Some(name) => Device::parse(name).map_err(|e| device_options::option_failure("--device", e))?,
+                Some(name) => Device::parse(name).map_err(|e| device_options::to_option_failure("--device", e))?,
                 None => Device::current()?,
             };
             let done = warm_up(device)?;
@@ -134,24 +134,24 @@ fn run(command: &Command) -> Result<(), Failure> {
             let text = format!("{device}: {} common calls, {} programs compiled in {seconds:.1} s", done.calls, done.compiled);
             Ok(output::print_line(text)?)
         }
-        Command::Tour(Tour { quick, json }) => {
+        Command::Tour(TourArguments { quick, json }) => {
             cuprum::core::settings::check()?;
-            if tour::run(&tour::Options { quick: *quick, json: *json })? { Ok(()) } else { Err(Failure::wrong_result()) }
+            if tour::run(&tour::TourOptions { quick: *quick, json: *json })? { Ok(()) } else { Err(Failure::wrong_result()) }
         }
         Command::Bench(arguments) => {
-            if let Some(folder) = arguments.report.folder() {
+            if let Some(folder) = arguments.report.report_folder() {
                 return report::run(&arguments.report, folder);
             }
             arguments.target.apply()?;
             let mut session = Session::new();
-            bindings::bind(&arguments.bindings, &mut session)?;
+            bindings::bind_variables(&arguments.bindings, &mut session)?;
             let effort = BenchmarkLimits {
                 warmup: arguments.warmup as usize,
                 repeat: arguments.repeat as usize,
                 max_seconds: arguments.max_seconds,
             };
             bench::run(
-                &bench::Options { expression: arguments.expression.as_deref().unwrap_or_default(), effort, json: arguments.json },
+                &bench::BenchOptions { expression: arguments.expression.as_deref().unwrap_or_default(), effort, json: arguments.json },
                 &mut session,
             )
         }

@@ -1,6 +1,6 @@
 //! `cuprum info --ops`: the dtypes that the accelerator `cub` accepts for each operation, and why it declines others.
 
-use cuprum::backend_cub::{self, Coverage};
+use cuprum::backend_cub::{self, CoverageRow};
 use serde_json::{Value, json};
 
 use crate::failure::Failure;
@@ -11,15 +11,15 @@ use crate::output::empty_table;
 /// # Errors
 ///
 /// Returns an error if the coverage cannot be determined.
-pub fn report() -> Result<Value, Failure> {
-    let mut all = backend_cub::coverage()?;
+pub fn coverage_report() -> Result<Value, Failure> {
+    let mut all = backend_cub::coverage_table()?;
     // The sort is stable, so that dtypes keep their order within an operation.
     all.sort_by_key(|c| (c.op.index(), c.op.name(), c.case));
     let rows = all.chunk_by(|a, b| (a.op, a.case) == (b.op, b.case)).map(coverage_row);
     Ok(json!({"accelerator": backend_cub::CUB.name, "operations": rows.collect::<Vec<_>>()}))
 }
 
-fn coverage_row(coverage: &[Coverage]) -> Value {
+fn coverage_row(coverage: &[CoverageRow]) -> Value {
     let dtypes =
         |why: Option<&str>| -> Vec<&str> { coverage.iter().filter(|c| c.declined.as_deref() == why).map(|c| c.dtype.name()).collect() };
     let mut reasons: Vec<&str> = Vec::new();

@@ -7,7 +7,7 @@ mod sweeps;
 use std::path::{Path, PathBuf};
 
 use cuprum::io;
-use measurements::{Limit, Measurements};
+use measurements::{Measurements, SpeedLimit};
 use serde_json::Value;
 
 use crate::failure::Failure;
@@ -29,13 +29,13 @@ pub struct Arguments {
     #[arg(long, value_name = "TEXT", requires = "report")]
     note: Option<String>,
     /// Limit of the machine: GB_s or GFLOP_s = a number, or a workload whose rate is the limit
-    #[arg(long, value_name = "UNIT=LIMIT", requires = "report", value_parser = Limit::parse)]
-    limit: Vec<Limit>,
+    #[arg(long, value_name = "UNIT=LIMIT", requires = "report", value_parser = SpeedLimit::parse_limit)]
+    limit: Vec<SpeedLimit>,
 }
 
 impl Arguments {
     /// Returns the folder to which `cuprum bench --report` writes the page, or `None` without this option.
-    pub fn folder(&self) -> Option<&Path> {
+    pub fn report_folder(&self) -> Option<&Path> {
         self.report.as_deref()
     }
 }
@@ -49,7 +49,7 @@ pub fn run(arguments: &Arguments, folder: &Path) -> Result<(), Failure> {
     let mut measurements = Measurements::default();
     for path in &arguments.from {
         let text = io::read_file(path)?;
-        measurements.read(&path.to_string_lossy(), &String::from_utf8_lossy(&text));
+        measurements.read_json_lines(&path.to_string_lossy(), &String::from_utf8_lossy(&text));
     }
     if measurements.workload_count() == 0 {
         let names: Vec<String> = arguments.from.iter().map(|p| p.display().to_string()).collect();
@@ -71,7 +71,7 @@ pub fn run(arguments: &Arguments, folder: &Path) -> Result<(), Failure> {
     std::fs::create_dir_all(folder).map_err(|e| Failure::bad_input(format!("--report: {}: {e}", folder.display())))?;
     let (lines, index) = (folder.join("lines.jsonl"), folder.join("index.html"));
     let had_lines = lines.exists();
-    let written = write_text(&lines, measurements.lines()).and_then(|()| write_text(&index, &html));
+    let written = write_text_file(&lines, measurements.json_lines()).and_then(|()| write_text_file(&index, &html));
     if let Err(e) = written {
         if !had_lines {
             let _ = std::fs::remove_file(&lines);
@@ -81,9 +81,9 @@ pub fn run(arguments: &Arguments, folder: &Path) -> Result<(), Failure> {
         }
         return Err(e.into());
     }
-    Ok(output::print_line(format_args!("{}: {}", index.display(), measurements.describe()))?)
+    Ok(output::print_line(format_args!("{}: {}", index.display(), measurements.summarize_counts()))?)
 }
 
-fn write_text(path: &Path, text: &str) -> cuprum::Result<()> {
+fn write_text_file(path: &Path, text: &str) -> cuprum::Result<()> {
     io::write_file(path, |file| file.write_all(text.as_bytes()).map_err(|e| cuprum::Error::system(path, e)))
 }

@@ -14,16 +14,16 @@ use cuprum::profiler::{BenchmarkLimits, benchmark_on};
 use cuprum::{Device, NdArray, Result, with_accelerators, with_device};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
-use summary::{Facts, MissingAccelerator};
-use text::{WIDTH, count_with_noun, wrap};
+use summary::{MissingAccelerator, RunContext};
+use text::{LINE_WIDTH, count_with_noun, wrap_text};
 
 use crate::failure::Failure;
 use crate::output;
-use crate::workloads::{ErrorUnit, Size, WORKLOADS, Workload};
+use crate::workloads::{ErrorUnit, WORKLOADS, Workload, WorkloadSize};
 
 /// Options of the command `cuprum tour`.
 #[derive(Clone, Copy, Debug)]
-pub struct Options {
+pub struct TourOptions {
     /// Use small arrays and few repeats.
     pub quick: bool,
     /// Print JSON lines instead of a table.
@@ -52,7 +52,7 @@ struct TourResult {
 /// alone, and each ordered pair.
 fn accelerator_orders(device: Device) -> Vec<String> {
     let kind = device.kind().name();
-    let ready: Vec<&str> = registry::all()
+    let ready: Vec<&str> = registry::all_accelerators()
         .into_iter()
         .filter(|a| a.device == kind && a.base.is_none() && matches!(registry::availability(a), Availability::Ready(_)))
         .map(|a| a.name)
@@ -70,14 +70,14 @@ fn accelerator_orders(device: Device) -> Vec<String> {
 /// # Errors
 ///
 /// Returns a failure if the inputs or references cannot be computed, or output cannot be written.
-pub fn run(options: &Options) -> Result<bool, Failure> {
+pub fn run(options: &TourOptions) -> Result<bool, Failure> {
     // The largest workload needs about 4 GB of host memory. Machines with less memory run the small arrays.
     let memory = cuprum::core::settings::physical_memory();
     let little_memory = memory > 0 && memory < 12 << 30;
-    let size = if options.quick || little_memory { Size::Quick } else { Size::Full };
+    let size = if options.quick || little_memory { WorkloadSize::Quick } else { WorkloadSize::Full };
     let configurations: Vec<(Device, String)> =
         Device::all().into_iter().flat_map(|d| accelerator_orders(d).into_iter().map(move |order| (d, order))).collect();
-    let bar = progress_bar((WORKLOADS.len() * configurations.len()) as u64, options.json);
+    let bar = new_progress_bar((WORKLOADS.len() * configurations.len()) as u64, options.json);
     let mut rows = Vec::new();
     for (number, work) in (1..).zip(WORKLOADS) {
         bar.set_message(work.name);
@@ -85,7 +85,7 @@ pub fn run(options: &Options) -> Result<bool, Failure> {
         let reference = work.host_reference(&inputs).map_err(Failure::failed_run)?;
         if !options.json {
             let heading = format!("[{number}/{}] {}: {}", WORKLOADS.len(), work.name, work.what);
-            bar.suspend(|| output::print_line(format_args!("\n{}", wrap(&heading, 2))))?;
+            bar.suspend(|| output::print_line(format_args!("\n{}", wrap_text(&heading, 2))))?;
         }
         let mut on_device: Option<(Device, Result<Vec<NdArray>>)> = None;
         for (device, order) in &configurations {
@@ -111,20 +111,20 @@ pub fn run(options: &Options) -> Result<bool, Failure> {
         for (accelerator, summary) in &missing {
             let between = if accelerator.help.is_empty() { "" } else { "; " };
             let MissingAccelerator { name, why, help } = accelerator;
-            output::print_line(wrap(&format!("not available: {name} ({summary}): {why}{between}{help}"), 2))?;
+            output::print_line(wrap_text(&format!("not available: {name} ({summary}): {why}{between}{help}"), 2))?;
         }
         let wrong = rows.iter().filter(|r| !r.agrees).count();
         output::print_line(format_args!("{}, {wrong} of them wrong or failed\n", count_with_noun(rows.len(), "result")))?;
         let missing = missing.into_iter().map(|(accelerator, _)| accelerator).collect();
-        for sentence in summary::sentences(&rows, &Facts { missing, quick: options.quick, little_memory }) {
-            output::print_line(wrap(&sentence, 2))?;
+        for sentence in summary::summary_sentences(&rows, &RunContext { missing, quick: options.quick, little_memory }) {
+            output::print_line(wrap_text(&sentence, 2))?;
         }
     }
     Ok(agree)
 }
 
 /// Returns a progress bar on standard error. It is hidden if standard error is no terminal, or if the output is JSON.
-fn progress_bar(total: u64, json: bool) -> ProgressBar {
+fn new_progress_bar(total: u64, json: bool) -> ProgressBar {
     if json || !io::stderr().is_terminal() {
         return ProgressBar::hidden();
     }
@@ -132,9 +132,16 @@ fn progress_bar(total: u64, json: bool) -> ProgressBar {
     ProgressBar::new(total).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
 }
 
-fn measure_row(work: &Workload, device: Device, order: &str, inputs: &[NdArray], reference: &NdArray, size: Size) -> Result<TourResult> {
+fn measure_row(
+    work: &Workload,
+    device: Device,
+    order: &str,
+    inputs: &[NdArray],
+    reference: &NdArray,
+    size: WorkloadSize,
+) -> Result<TourResult> {
     let effort = match (device == Device::CPU, size) {
-        (_, Size::Quick) => BenchmarkLimits { warmup: 1, repeat: 3, max_seconds: 0.2 },
+        (_, WorkloadSize::Quick) => BenchmarkLimits { warmup: 1, repeat: 3, max_seconds: 0.2 },
         (true, _) => BenchmarkLimits { warmup: 1, repeat: 10, max_seconds: 0.7 },
         (false, _) => BenchmarkLimits { warmup: 3, repeat: 20, max_seconds: 2.0 },
     };
@@ -151,13 +158,13 @@ fn measure_row(work: &Workload, device: Device, order: &str, inputs: &[NdArray],
         bytes: timing.bytes() as f64,
         flops: work.flops,
         error: Some(error),
-        unit: unit_name(work),
+        unit: error_unit_name(work),
         agrees: error <= work.tolerance,
         message: None,
     })
 }
 
-fn unit_name(work: &Workload) -> &'static str {
+fn error_unit_name(work: &Workload) -> &'static str {
     match work.unit {
         ErrorUnit::Ulp => "ulp",
         ErrorUnit::Relative => "relative",
@@ -175,7 +182,7 @@ fn failed_row(work: &Workload, device: Device, order: &str, e: &cuprum::Error) -
         bytes: 0.0,
         flops: work.flops,
         error: None,
-        unit: unit_name(work),
+        unit: error_unit_name(work),
         agrees: false,
         message: Some(e.to_string()),
     }
@@ -198,7 +205,7 @@ fn format_time(us: f64) -> String {
     }
 }
 
-fn format_order(row: &TourResult) -> String {
+fn format_accelerator_order(row: &TourResult) -> String {
     if row.accelerators.is_empty() { "(base)".into() } else { row.accelerators.clone() }
 }
 
@@ -206,11 +213,11 @@ fn print_row(row: &TourResult, json: bool) -> io::Result<()> {
     if json {
         return output::print_line(serde_json::to_string(row).unwrap_or_default());
     }
-    let configuration = format!("{} {}", row.device, format_order(row));
+    let configuration = format!("{} {}", row.device, format_accelerator_order(row));
     // Only messages are wrapped: a row of aligned columns must stay on one line.
     match &row.message {
-        Some(message) => output::print_line(wrap(&format!("  {configuration} FAILED: {message}"), 4)),
-        None => output::print_line(truncate(&format!(
+        Some(message) => output::print_line(wrap_text(&format!("  {configuration} FAILED: {message}"), 4)),
+        None => output::print_line(truncate_line(&format!(
             "  {configuration:<22} host {:>9}  device {:>9}  by {:<10} error {}{}",
             format_time(row.host_us),
             format_time(row.device_us),
@@ -221,9 +228,9 @@ fn print_row(row: &TourResult, json: bool) -> io::Result<()> {
     }
 }
 
-/// Returns the first [`WIDTH`] characters of `line`.
-fn truncate(line: &str) -> String {
-    line.chars().take(WIDTH).collect()
+/// Returns the first [`LINE_WIDTH`] characters of `line`.
+fn truncate_line(line: &str) -> String {
+    line.chars().take(LINE_WIDTH).collect()
 }
 
 /// Prints tables of device times and of the accelerators that ran the calls: a row per workload, a column per device and order. Columns
@@ -231,23 +238,23 @@ fn truncate(line: &str) -> String {
 fn print_tables(rows: &[TourResult]) -> io::Result<()> {
     let mut configurations: Vec<(String, String)> = Vec::new();
     for r in rows {
-        let configuration = (r.device.clone(), format_order(r));
+        let configuration = (r.device.clone(), format_accelerator_order(r));
         if !configurations.contains(&configuration) {
             configurations.push(configuration);
         }
     }
     let mut rest = configurations.as_slice();
     while !rest.is_empty() {
-        let fits = |n: &usize| table(rows, &rest[..*n]).lines().all(|line| line.chars().count() <= WIDTH);
+        let fits = |n: &usize| device_time_table(rows, &rest[..*n]).lines().all(|line| line.chars().count() <= LINE_WIDTH);
         let count = (1..=rest.len()).take_while(fits).last().unwrap_or(1);
-        output::print_line(format_args!("\n{}", table(rows, &rest[..count])))?;
+        output::print_line(format_args!("\n{}", device_time_table(rows, &rest[..count])))?;
         rest = &rest[count..];
     }
     output::print_line("(median device time; below it the accelerator that served)")
 }
 
 /// Returns the table for the columns `configurations`, pairs of a device and an accelerator order.
-fn table(rows: &[TourResult], configurations: &[(String, String)]) -> String {
+fn device_time_table(rows: &[TourResult], configurations: &[(String, String)]) -> String {
     let mut table = Table::new();
     table.load_preset(presets::UTF8_HORIZONTAL_ONLY);
     table.set_header(
@@ -258,7 +265,7 @@ fn table(rows: &[TourResult], configurations: &[(String, String)]) -> String {
     for work in WORKLOADS {
         let workload_rows: Vec<&TourResult> = rows.iter().filter(|r| r.work == work.name).collect();
         let cell = |(device, order): &(String, String)| {
-            let row = workload_rows.iter().find(|r| r.device == *device && format_order(r) == *order);
+            let row = workload_rows.iter().find(|r| r.device == *device && format_accelerator_order(r) == *order);
             row.map_or(String::new(), |r| match (&r.message, r.agrees) {
                 (Some(_), _) => "failed".into(),
                 (None, true) => format!("{}\n{}", format_time(r.device_us), r.served_by),
@@ -284,7 +291,7 @@ fn unavailable_accelerators() -> Vec<(MissingAccelerator, &'static str)> {
         Availability::Missing { why, help } => Some((MissingAccelerator { name: a.name.into(), why, help }, a.summary)),
         Availability::Ready(_) => None,
     };
-    registry::all().into_iter().filter_map(describe).collect()
+    registry::all_accelerators().into_iter().filter_map(describe).collect()
 }
 
 #[cfg(test)]
@@ -306,8 +313,8 @@ mod tests {
             }
         }
         let columns: Vec<(String, String)> = orders.iter().map(|o| ("cuda:0".to_string(), o.to_string())).collect();
-        let narrow = table(&rows, &columns[..3]);
-        assert!(narrow.lines().all(|l| l.chars().count() <= WIDTH), "{narrow}");
+        let narrow = device_time_table(&rows, &columns[..3]);
+        assert!(narrow.lines().all(|l| l.chars().count() <= LINE_WIDTH), "{narrow}");
         assert!(narrow.contains("123.46 ms"), "{narrow}");
     }
 }

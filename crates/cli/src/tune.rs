@@ -6,8 +6,8 @@ use cuprum::tuning::{self, DeviceResults, MAX_CANDIDATES, MAX_LOSING_RUNS};
 use cuprum::{Device, set_accelerators, settings};
 use serde_json::{Value, json};
 
-use crate::bindings::bind;
-use crate::device_options::option_failure;
+use crate::bindings::bind_variables;
+use crate::device_options::to_option_failure;
 use crate::failure::Failure;
 use crate::output::{self, empty_table};
 
@@ -79,7 +79,7 @@ const SUITE_DTYPES: [&str; 2] = ["float32", "float64"];
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     settings::check()?;
     if let Some(device) = &arguments.device {
-        Device::parse(device).and_then(Device::set_default).map_err(|e| option_failure("--device", e))?;
+        Device::parse(device).and_then(Device::set_default).map_err(|e| to_option_failure("--device", e))?;
     }
     if arguments.forget {
         tuning::forget()?;
@@ -94,13 +94,13 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     set_accelerators("auto")?;
     if let Some(expression) = &arguments.expression {
         let mut session = Session::new();
-        bind(&arguments.bindings, &mut session)?;
+        bind_variables(&arguments.bindings, &mut session)?;
         measure_expression(expression, &mut session)?;
     }
     if arguments.suite {
         measure_suite()?;
     }
-    Ok(output::print_text(&format_measurements(&measurements()?))?)
+    Ok(output::print_text(&format_measurements(&measurements_as_json()?))?)
 }
 
 fn measure_suite() -> Result<(), Failure> {
@@ -109,7 +109,7 @@ fn measure_suite() -> Result<(), Failure> {
             output::print_error_line(format_args!("{rows} rows of {dtype}"));
             let mut session = Session::new();
             let random = |seed: usize| format!("random(({rows}, {rows}), dtype='{dtype}', seed={seed})");
-            bind(&[format!("a={}", random(1)), format!("b={}", random(2))], &mut session)?;
+            bind_variables(&[format!("a={}", random(1)), format!("b={}", random(2))], &mut session)?;
             for expression in SUITE_EXPRESSIONS {
                 measure_expression(expression, &mut session).map_err(|e| e.with_origin(expression))?;
             }
@@ -134,7 +134,7 @@ fn measure_expression(expression: &str, session: &mut Session) -> Result<(), Fai
 /// # Errors
 ///
 /// Returns an error if the tuning files cannot be read.
-pub fn measurements() -> Result<Value, Failure> {
+pub fn measurements_as_json() -> Result<Value, Failure> {
     let entry = |e: tuning::TuningResult| {
         let times: serde_json::Map<String, Value> = e.times.into_iter().map(|(name, us)| (name, us.into())).collect();
         json!({"winner": e.winner, "us": times, "what": e.description})
@@ -147,7 +147,7 @@ pub fn measurements() -> Result<Value, Failure> {
     Ok(tuning::all_results()?.into_iter().map(listing).collect())
 }
 
-/// Formats `listings`, the JSON that [`measurements`] returns, as text with a table for each device.
+/// Formats `listings`, the JSON that [`measurements_as_json`] returns, as text with a table for each device.
 pub fn format_measurements(listings: &Value) -> String {
     let mut out = String::new();
     for listing in listings.as_array().into_iter().flatten() {

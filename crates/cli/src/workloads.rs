@@ -21,7 +21,7 @@ pub struct Workload {
     /// The computation in NumPy's notation.
     pub what: &'static str,
     /// Creates the inputs on the CPU, so that every device uses the same numbers.
-    pub inputs: fn(Size) -> Result<Vec<NdArray>>,
+    pub inputs: fn(WorkloadSize) -> Result<Vec<NdArray>>,
     /// Computes the result from the inputs.
     pub run: fn(&[NdArray]) -> Result<NdArray>,
     /// Unit of the result's error.
@@ -34,16 +34,16 @@ pub struct Workload {
 
 /// Size of a workload's large arrays.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Size {
+pub enum WorkloadSize {
     /// The size that the workload's name states.
     Full,
     /// At most a million elements.
     Quick,
 }
 
-impl Size {
-    fn of(self, full: usize) -> usize {
-        if self == Size::Full { full } else { full.min(1_000_000) }
+impl WorkloadSize {
+    fn limit_length(self, full: usize) -> usize {
+        if self == WorkloadSize::Full { full } else { full.min(1_000_000) }
     }
 }
 
@@ -59,12 +59,12 @@ fn compute_sin(x: &[NdArray]) -> Result<NdArray> {
     x[0].sin()
 }
 
-fn sin_inputs(size: Size, full: usize, dtype: DType) -> Result<Vec<NdArray>> {
-    Ok(vec![uniform_random(1, &[size.of(full)], dtype)?])
+fn sin_inputs(size: WorkloadSize, full: usize, dtype: DType) -> Result<Vec<NdArray>> {
+    Ok(vec![uniform_random(1, &[size.limit_length(full)], dtype)?])
 }
 
 /// Returns the inputs of the workloads `matmul` and `dot`, which compute the same product.
-fn product_inputs(dtype: DType) -> Result<Vec<NdArray>> {
+fn matrix_inputs(dtype: DType) -> Result<Vec<NdArray>> {
     Ok(vec![uniform_random(2, &[1000, 1000], dtype)?, uniform_random(3, &[1000, 1000], dtype)?])
 }
 
@@ -133,7 +133,7 @@ pub static WORKLOADS: &[Workload] = &[
     Workload {
         name: "matmul_f64_1000",
         what: "np.matmul(a, b), 1000 x 1000 float64",
-        inputs: |_| product_inputs(DType::F64),
+        inputs: |_| matrix_inputs(DType::F64),
         run: multiply_by_matmul,
         unit: ErrorUnit::Relative,
         tolerance: 1e-14,
@@ -142,7 +142,7 @@ pub static WORKLOADS: &[Workload] = &[
     Workload {
         name: "matmul_f32_1000",
         what: "np.matmul(a, b), 1000 x 1000 float32",
-        inputs: |_| product_inputs(DType::F32),
+        inputs: |_| matrix_inputs(DType::F32),
         run: multiply_by_matmul,
         unit: ErrorUnit::Relative,
         tolerance: 3e-6,
@@ -151,7 +151,7 @@ pub static WORKLOADS: &[Workload] = &[
     Workload {
         name: "dot_f64_1000",
         what: "np.dot(a, b), 1000 x 1000 float64",
-        inputs: |_| product_inputs(DType::F64),
+        inputs: |_| matrix_inputs(DType::F64),
         run: multiply_by_dot,
         unit: ErrorUnit::Relative,
         tolerance: 1e-14,
@@ -160,7 +160,7 @@ pub static WORKLOADS: &[Workload] = &[
     Workload {
         name: "dot_f32_1000",
         what: "np.dot(a, b), 1000 x 1000 float32",
-        inputs: |_| product_inputs(DType::F32),
+        inputs: |_| matrix_inputs(DType::F32),
         run: multiply_by_dot,
         unit: ErrorUnit::Relative,
         tolerance: 3e-6,
@@ -178,7 +178,12 @@ pub static WORKLOADS: &[Workload] = &[
     Workload {
         name: "add_f64_10M",
         what: "a + b of 10^7 float64",
-        inputs: |s| Ok(vec![uniform_random(7, &[s.of(10_000_000)], DType::F64)?, uniform_random(8, &[s.of(10_000_000)], DType::F64)?]),
+        inputs: |s| {
+            Ok(vec![
+                uniform_random(7, &[s.limit_length(10_000_000)], DType::F64)?,
+                uniform_random(8, &[s.limit_length(10_000_000)], DType::F64)?,
+            ])
+        },
         run: |x| Ok(&x[0] + &x[1]),
         unit: ErrorUnit::Ulp,
         tolerance: 0.0,
@@ -196,7 +201,7 @@ pub static WORKLOADS: &[Workload] = &[
     Workload {
         name: "sqrt_i64_10M",
         what: "np.sqrt(x) of 10^7 int64",
-        inputs: |s| Ok(vec![Generator::new(9).integers(0, 1_000_000, s.of(10_000_000), DType::I64)?]),
+        inputs: |s| Ok(vec![Generator::new(9).integers(0, 1_000_000, s.limit_length(10_000_000), DType::I64)?]),
         run: |x| x[0].sqrt(),
         unit: ErrorUnit::Ulp,
         tolerance: 0.0,
@@ -223,7 +228,7 @@ pub static WORKLOADS: &[Workload] = &[
     Workload {
         name: "spmv_f32_10000",
         what: "CSR matrix-vector product, 10000 x 10000, 5 % set, float32",
-        inputs: |s| csr_inputs(if s == Size::Full { 10_000 } else { 2_000 }),
+        inputs: |s| csr_inputs(if s == WorkloadSize::Full { 10_000 } else { 2_000 }),
         run: csr_product,
         unit: ErrorUnit::Relative,
         tolerance: 1e-6,
@@ -237,7 +242,7 @@ impl Workload {
     /// # Errors
     ///
     /// Returns an error if the inputs cannot be created, such as out of memory.
-    pub fn host_inputs(&self, size: Size) -> Result<Vec<NdArray>> {
+    pub fn host_inputs(&self, size: WorkloadSize) -> Result<Vec<NdArray>> {
         with_device(Device::CPU, || {
             let inputs = (self.inputs)(size)?;
             inputs.iter().try_for_each(|a| a.eval().map(|_| ()))?;

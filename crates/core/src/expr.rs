@@ -1,24 +1,26 @@
 //! Deferred evaluation of elementwise operations.
 //!
 //! Operations build an expression. The expression runs as one call of the kernel family `Map` when its value is needed, or becomes the
-//! fused input of a reduction or scan. Reductions over the last axes with `keepdims` may be deferred too (`expr/rows.rs`). Deferral does
-//! not change values, except for the last bits of sums along rows: a fused kernel may add the elements of a row in another order.
+//! fused input of a reduction or scan. Reductions over the last axes with `keepdims` may be deferred too (`expr/deferred_reductions.rs`).
+//! Deferral does not change values, except for the last bits of sums along rows: a fused kernel may add the elements of a row in another
+//! order.
 
-mod builder;
+mod deferred_reductions;
+mod elementwise_builder;
 mod evaluate;
-mod flatten;
 mod fusion;
-mod handle;
 mod host_data;
 mod item_conversion;
+mod nd_array;
 mod node;
 mod operation_appending;
-mod rows;
+mod program_builder;
+mod row_loop;
 
-pub(crate) use builder::{build_with_dtypes, check_operands, check_weak_ints, common_shape, elementwise_consuming_args};
-pub use builder::{elementwise, elementwise_group};
+pub(crate) use elementwise_builder::{build_with_dtypes, check_operands, check_weak_ints, common_shape, elementwise_consuming_args};
+pub use elementwise_builder::{elementwise, elementwise_group};
 pub use evaluate::run_as_composite;
 pub use fusion::{fusion_enabled, with_fusion};
 pub use host_data::IntoElements;
-pub(crate) use node::{Fold, FoldImplementation, Operands};
+pub(crate) use node::{DeferredReduction, Operands, RowReductionImplementation};
 pub use node::{NdArray, Operand};

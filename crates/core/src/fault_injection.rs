@@ -1,15 +1,15 @@
 //! Failures on request, for tests.
 //!
-//! Code that may fail for reasons outside the program calls [`fails`] or [`io_failure`] at a [`Point`] first. Without the feature
-//! `fault-injection`, no operation fails on request. With the feature, [`with_failure`] makes one operation of a kind fail, so that a test
-//! can fail each operation of a program in turn.
+//! Code that may fail for reasons outside the program calls [`should_fail`] or [`inject_io_failure`] at a [`FailurePoint`] first. Without
+//! the feature `fault-injection`, no operation fails on request. With the feature, [`with_failure`] makes one operation of a kind fail, so
+//! that a test can fail each operation of a program in turn.
 //!
 //! ```
 //! # extern crate cuprum_core as cuprum;
 //! # #[cfg(feature = "fault-injection")] {
 //! use cuprum::NdArray;
-//! use cuprum::fault_injection::{Point, with_failure};
-//! let (array, failed) = with_failure(Point::HostMemory, 0, || NdArray::from_slice(&[1.0, 2.0]));
+//! use cuprum::fault_injection::{FailurePoint, with_failure};
+//! let (array, failed) = with_failure(FailurePoint::HostMemory, 0, || NdArray::from_slice(&[1.0, 2.0]));
 //! assert!(failed && array.is_err());
 //! # }
 //! ```
@@ -18,12 +18,12 @@
 mod failure_control;
 
 #[cfg(feature = "fault-injection")]
-pub use failure_control::{CountingScope, count_operations, with_failure, with_failure_in, with_failures, with_process_abort};
+pub use failure_control::{CountingScope, count_operations, with_failure, with_failure_in_scope, with_failures, with_process_abort};
 
 /// A kind of operation that a test can make fail.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(usize)]
-pub enum Point {
+pub enum FailurePoint {
     /// An allocation of host memory, or the check of the memory limit before another allocator allocates host memory.
     HostMemory = 1,
     /// Opening or creating a file.
@@ -52,33 +52,33 @@ pub enum Point {
     Library,
 }
 
-impl Point {
+impl FailurePoint {
     /// All kinds of operations.
-    pub const ALL: [Point; 13] = [
-        Point::HostMemory,
-        Point::FileOpen,
-        Point::FileRead,
-        Point::FileWrite,
-        Point::Rename,
-        Point::Thread,
-        Point::Compile,
-        Point::DeviceMemory,
-        Point::ModuleLoad,
-        Point::Launch,
-        Point::DeviceCopy,
-        Point::Driver,
-        Point::Library,
+    pub const ALL: [FailurePoint; 13] = [
+        FailurePoint::HostMemory,
+        FailurePoint::FileOpen,
+        FailurePoint::FileRead,
+        FailurePoint::FileWrite,
+        FailurePoint::Rename,
+        FailurePoint::Thread,
+        FailurePoint::Compile,
+        FailurePoint::DeviceMemory,
+        FailurePoint::ModuleLoad,
+        FailurePoint::Launch,
+        FailurePoint::DeviceCopy,
+        FailurePoint::Driver,
+        FailurePoint::Library,
     ];
 }
 
 /// Whether operations can fail on request: the feature `fault-injection`.
-pub const ENABLED: bool = cfg!(feature = "fault-injection");
+pub const FAULT_INJECTION_ENABLED: bool = cfg!(feature = "fault-injection");
 
 /// Returns whether the operation of kind `point` that begins now must fail. Always `false` without the feature `fault-injection`.
 #[inline(always)]
-pub fn fails(point: Point) -> bool {
+pub fn should_fail(point: FailurePoint) -> bool {
     #[cfg(feature = "fault-injection")]
-    return failure_control::fails(point);
+    return failure_control::should_fail(point);
     #[cfg(not(feature = "fault-injection"))]
     {
         let _ = point;
@@ -89,16 +89,17 @@ pub fn fails(point: Point) -> bool {
 /// Returns an error of the operating system if the operation of kind `point` that begins now must fail.
 ///
 /// # Errors
-/// If [`fails`] returns `true`: "no space left on device" for writes, "permission denied" for opening and renaming, else another error.
+/// If [`should_fail`] returns `true`: "no space left on device" for writes, "permission denied" for opening and renaming, else another
+/// error.
 #[inline(always)]
-pub fn io_failure(point: Point) -> std::io::Result<()> {
+pub fn inject_io_failure(point: FailurePoint) -> std::io::Result<()> {
     use std::io::ErrorKind;
-    if !fails(point) {
+    if !should_fail(point) {
         return Ok(());
     }
     Err(match point {
-        Point::FileWrite => ErrorKind::StorageFull,
-        Point::FileOpen | Point::Rename => ErrorKind::PermissionDenied,
+        FailurePoint::FileWrite => ErrorKind::StorageFull,
+        FailurePoint::FileOpen | FailurePoint::Rename => ErrorKind::PermissionDenied,
         _ => ErrorKind::Other,
     }
     .into())

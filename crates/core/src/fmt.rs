@@ -9,9 +9,9 @@ use std::fmt;
 
 pub use self::digits::{exact_digits, shortest_digits};
 use crate::array::NdArray;
-use crate::buffer::check_memory_available;
 use crate::dtype::{DType, Kind};
 use crate::error::{Error, Result, shape_text};
+use crate::host_buffer::check_memory_available;
 use crate::index::Item;
 use crate::ops::function::IntoValue;
 use crate::ops::value::{Args, Value};
@@ -250,7 +250,7 @@ impl NdArray {
 
 /// Returns the elements in brackets, with continuation lines indented to the end of `prefix`.
 fn elements_text(array: &NdArray, options: &PrintOptions, separator: &str, prefix: &str) -> Result<String> {
-    if array.size() == 0 { Ok("[]".to_string()) } else { Ok(Printer::new(array, options, separator, prefix)?.format_array()) }
+    if array.size() == 0 { Ok("[]".to_string()) } else { Ok(Printer::for_array(array, options, separator, prefix)?.format_array()) }
 }
 
 fn array2string_from_args(args: &Args) -> Result<Value> {
@@ -344,7 +344,7 @@ struct Printer<'a> {
 }
 
 impl<'a> Printer<'a> {
-    fn new(array: &NdArray, options: &'a PrintOptions, separator: &'a str, prefix: &str) -> Result<Printer<'a>> {
+    fn for_array(array: &NdArray, options: &'a PrintOptions, separator: &'a str, prefix: &str) -> Result<Printer<'a>> {
         let edge = options.edgeitems.clamp(1, isize::MAX as usize / 2);
         let summary = array.size() > options.threshold;
         let summarized: Vec<bool> = array.shape().iter().map(|&n| summary && n > 2 * edge).collect();
@@ -436,13 +436,16 @@ fn format_elements(values: &[Scalar], dtype: DType, options: &PrintOptions) -> V
     match dtype.kind() {
         Kind::Float => {
             let floats: Vec<f64> = values.iter().map(|s| s.as_f64()).collect();
-            let format = FloatFormat::new(&floats, dtype, options, false);
+            let format = FloatFormat::fit_to_values(&floats, dtype, options, false);
             floats.iter().map(|&v| format.format_number(v)).collect()
         }
         Kind::Complex => {
             let re: Vec<f64> = values.iter().map(|s| s.as_complex().re).collect();
             let im: Vec<f64> = values.iter().map(|s| s.as_complex().im).collect();
-            let (fr, fi) = (FloatFormat::new(&re, dtype.real(), options, false), FloatFormat::new(&im, dtype.real(), options, true));
+            let (fr, fi) = (
+                FloatFormat::fit_to_values(&re, dtype.real(), options, false),
+                FloatFormat::fit_to_values(&im, dtype.real(), options, true),
+            );
             let join = |(&r, &i): (&f64, &f64)| {
                 let imag = fi.format_number(i);
                 let end = imag.trim_end().len();
@@ -470,7 +473,7 @@ struct FloatFormat {
 }
 
 impl FloatFormat {
-    fn new(values: &[f64], dtype: DType, options: &PrintOptions, plus: bool) -> FloatFormat {
+    fn fit_to_values(values: &[f64], dtype: DType, options: &PrintOptions, plus: bool) -> FloatFormat {
         let finite: Vec<f64> = values.iter().copied().filter(|v| v.is_finite()).collect();
         let sizes = finite.iter().map(|v| v.abs()).filter(|v| *v != 0.0);
         let (max, min) = (sizes.clone().fold(0.0, f64::max), sizes.fold(f64::INFINITY, f64::min));
@@ -527,7 +530,7 @@ impl FloatFormat {
         let text = if self.has_exponent {
             // All mantissas have the same length, so a shorter text is extended with exact digits.
             let (digits, e) = exact_digits(v, self.precision);
-            join_exponent(v, &digits, e, self.exponent_digits)
+            format_mantissa_and_exponent(v, &digits, e, self.exponent_digits)
         } else {
             format_positional(v, self.dtype, self.precision)
         };
@@ -568,11 +571,11 @@ fn format_scientific(v: f64, dtype: DType, precision: usize, exponent_digits: us
         (digits, e) = exact_digits(v, precision);
     }
     let kept = digits[1..].trim_end_matches('0').len();
-    join_exponent(v, &digits[..=kept], e, exponent_digits)
+    format_mantissa_and_exponent(v, &digits[..=kept], e, exponent_digits)
 }
 
 /// Joins the sign of `v`, the mantissa `digits` and the decimal exponent `e` to a text such as `-1.5e+08`.
-fn join_exponent(v: f64, digits: &str, e: i32, exponent_digits: usize) -> String {
+fn format_mantissa_and_exponent(v: f64, digits: &str, e: i32, exponent_digits: usize) -> String {
     let sign = if v.is_sign_negative() { "-" } else { "" };
     let width = exponent_digits.max(2);
     format!("{sign}{}.{}e{}{:0width$}", &digits[..1], &digits[1..], if e < 0 { '-' } else { '+' }, e.unsigned_abs())

@@ -96,12 +96,12 @@ impl Graph {
     /// # Errors
     /// [`Error::Value`] during a capture; errors of the device.
     pub fn launch(&self) -> Result<()> {
-        self.launch_on(self.stream()?)
+        self.launch_on(self.launch_stream()?)
     }
 
     fn launch_on(&self, stream: Stream) -> Result<()> {
         let base = || registry::base_accelerator_of_kind(self.device.kind().name()).map(|base| base.name);
-        record_launch(stream, || CallRecord::of_graph(self.device, self.nodes(), base()), || self.inner.launch(stream))
+        record_launch(stream, || CallRecord::from_graph_launch(self.device, self.nodes(), base()), || self.inner.launch_graph(stream))
     }
 
     /// Copies `values` into `input`, an array that the graph reads, for later launches.
@@ -115,7 +115,7 @@ impl Graph {
     pub fn update(&self, input: &NdArray, values: &NdArray) -> Result<()> {
         let refused = |why: &str| Err(Error::shape("graph", why, &[input.shape(), values.shape()]));
         let target = input.stored()?;
-        if !self.inner.keeps_alive(target.buffer().as_ref()) {
+        if !self.inner.keeps_buffer_alive(target.buffer().as_ref()) {
             return refused("the graph does not read the array to update");
         }
         if target.buffer().is_foreign() {
@@ -128,7 +128,7 @@ impl Graph {
         if input.dtype() != values.dtype() {
             return Err(Error::dtype("graph", "an update needs values of the dtype of the array", &[input.dtype(), values.dtype()]));
         }
-        let stream = self.stream()?;
+        let stream = self.launch_stream()?;
         let mut values = values.to_device(self.device)?.contiguous()?;
         if Arc::ptr_eq(values.stored()?.buffer(), target.buffer()) {
             values = values.copy()?; // `values` and `input` may overlap in their common buffer
@@ -149,7 +149,7 @@ impl Graph {
         self.inner.node_count()
     }
 
-    fn stream(&self) -> Result<Stream> {
+    fn launch_stream(&self) -> Result<Stream> {
         let stream = Stream::current(self.device);
         if stream.is_capturing() {
             return Err(Error::value("graph", "a graph cannot be launched or updated while another is captured"));
@@ -196,10 +196,10 @@ mod tests {
     struct KeepingGraph;
 
     impl DeviceGraph for KeepingGraph {
-        fn launch(&self, _: Stream) -> Result<()> {
+        fn launch_graph(&self, _: Stream) -> Result<()> {
             Ok(())
         }
-        fn keeps_alive(&self, _: &dyn Buffer) -> bool {
+        fn keeps_buffer_alive(&self, _: &dyn Buffer) -> bool {
             true
         }
         fn node_count(&self) -> usize {

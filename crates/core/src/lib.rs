@@ -36,7 +36,7 @@ pub mod testing;
 pub mod warm_up;
 
 use device::host_pool;
-pub use device::{buffer, stream};
+pub use device::{host_buffer, stream};
 pub use dispatch::{registry, tuning};
 pub use op::{body, call, plan, program};
 pub use ops::function;
@@ -45,7 +45,7 @@ pub use types::{arguments, dtype, error, index, layout, rounding, scalar, scalar
 
 pub use arguments::{Axes, IntegerArgument, IntoReshape, IntoShape};
 pub use array::{Array, IntoElements, NdArray, StoredArray};
-pub use call::{Binning, Call, Distribution, Fill, Linalg, Outcome, OutputSpec, Outputs, Random, Reason, Sort, Work};
+pub use call::{Binning, Call, DeclineReason, Distribution, Fill, Linalg, Outcome, OutputSpec, Outputs, Random, Sort, Work};
 pub use cuprum_macros::numpy;
 pub use device::{Device, DeviceKind, MemoryStats, with_device};
 pub use dispatch::{CallRecord, KernelLaunch, explain};
@@ -67,9 +67,8 @@ pub use ops::einsum::{EinsumPath, einsum, einsum_path};
 pub use ops::elementwise::*;
 pub use ops::histogram::{Bins, bincount, histogram, histogram_bin_edges};
 pub use ops::index::{IndexItem, IntoIndex};
-pub use ops::indexing::take;
 pub use ops::linspace::linspace;
-pub use ops::manipulation::{assemble, concat, copy, stack};
+pub use ops::manipulation::{assemble_from_parts, concat, copy, stack};
 pub use ops::random;
 pub use ops::reduce::{
     AxisOption, AxisOptions, all, any, argmax, argmin, axis, count_nonzero, max, mean, min, nanmax, nanmin, prod, std, sum, var,
@@ -82,6 +81,7 @@ pub use ops::select::{argwhere, compress, extract, flatnonzero, nonzero};
 pub use ops::sort::{
     Unique, argpartition, argsort, partition, sort, topk, unique, unique_all, unique_counts, unique_inverse, unique_values,
 };
+pub use ops::take::take;
 pub use ops::value::{Args, Value};
 pub use ops::views::{
     broadcast_to, diagonal, expand_dims, flip, moveaxis, ndim, ravel, reshape, shape, size, squeeze, swapaxes, transpose,

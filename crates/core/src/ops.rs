@@ -3,6 +3,7 @@
 //!
 //! The functions check their arguments, plan calls and dispatch them. Kernels are in the backends.
 
+mod args;
 pub mod assignment;
 pub mod bin_rules;
 mod bit_views;
@@ -17,7 +18,6 @@ pub mod fft;
 pub mod function;
 pub mod histogram;
 pub mod index;
-pub mod indexing;
 mod iteration;
 pub mod linalg;
 pub mod linspace;
@@ -36,10 +36,11 @@ pub mod select;
 mod sequence_items;
 pub mod sort;
 pub mod sparse;
+pub mod take;
 pub mod user_defined;
 pub mod value;
 pub mod views;
 
-pub(crate) use dispatch_call::{common_device, dispatch_call, dispatch_single_output, flat_fused_input, ops};
+pub(crate) use dispatch_call::{common_device, dispatch_call, dispatch_single_output, fuse_flattened_input, ops};
 pub use iteration::AxisIter;
 pub use op_table::OP_TABLE;

@@ -141,7 +141,7 @@ pub fn parse_switch(variable: &'static str, text: &str) -> Result<bool> {
 ///
 /// # Errors
 /// [`Error::Setting`] for any other text, or for a percentage if `total` is 0.
-pub fn parse_limit(variable: &'static str, text: &str, total: usize) -> Result<Option<usize>> {
+pub fn parse_memory_limit(variable: &'static str, text: &str, total: usize) -> Result<Option<usize>> {
     let bad =
         || Error::Setting { variable, message: format!("'{text}' is not a memory limit; use bytes, 512M, 8G, or a share such as 80%") };
     let upper = text.trim().to_ascii_uppercase();
@@ -178,8 +178,8 @@ pub fn parse_names(text: &str) -> Vec<String> {
 /// # Errors
 /// [`Error::Setting`] for an unknown value.
 pub fn host_fallback() -> Result<HostFallback> {
-    static PARSED: OnceLock<Result<HostFallback>> = OnceLock::new();
-    PARSED
+    static PARSED_VALUE: OnceLock<Result<HostFallback>> = OnceLock::new();
+    PARSED_VALUE
         .get_or_init(|| {
             let variable = "CUPRUM_HOST_FALLBACK";
             match env(variable).unwrap_or_default().to_ascii_lowercase().as_str() {
@@ -194,14 +194,14 @@ pub fn host_fallback() -> Result<HostFallback> {
 
 /// Returns the value of `CUPRUM_COMPILE`, if it is set.
 pub(crate) fn compile_mode_variable() -> Result<Option<CompileMode>> {
-    static PARSED: OnceLock<Result<Option<CompileMode>>> = OnceLock::new();
+    static PARSED_VALUE: OnceLock<Result<Option<CompileMode>>> = OnceLock::new();
     let parse = || match env("CUPRUM_COMPILE").unwrap_or_default().to_ascii_lowercase().as_str() {
         "" => Ok(None),
         "wait" => Ok(Some(CompileMode::Wait)),
         "background" => Ok(Some(CompileMode::Background)),
         other => Err(Error::Setting { variable: "CUPRUM_COMPILE", message: format!("'{other}' is not known; use wait or background") }),
     };
-    PARSED.get_or_init(parse).clone()
+    PARSED_VALUE.get_or_init(parse).clone()
 }
 
 /// Returns the value of `CUPRUM_SIMD`; `None` if it is not set.
@@ -237,9 +237,9 @@ pub fn num_threads() -> Result<Option<usize>> {
     }
 }
 
-/// The limit of host memory in bytes; `usize::MAX` for none, [`CPU_LIMIT_UNREAD`] before the variable is read.
-static CPU_LIMIT: AtomicUsize = AtomicUsize::new(CPU_LIMIT_UNREAD);
-const CPU_LIMIT_UNREAD: usize = usize::MAX - 1;
+/// The limit of host memory in bytes; `usize::MAX` for none, [`CPU_MEMORY_LIMIT_UNREAD`] before the variable is read.
+static CPU_MEMORY_LIMIT: AtomicUsize = AtomicUsize::new(CPU_MEMORY_LIMIT_UNREAD);
+const CPU_MEMORY_LIMIT_UNREAD: usize = usize::MAX - 1;
 
 /// Returns the limit of host memory in bytes: the value of [`Device::set_memory_limit`](crate::Device::set_memory_limit), else of
 /// `CUPRUM_CPU_MEMORY_LIMIT`.
@@ -256,39 +256,39 @@ pub fn cpu_memory_limit() -> Option<usize> {
 /// they use anything else.
 #[inline]
 pub(crate) fn checked_cpu_memory_limit() -> Result<Option<usize>> {
-    match CPU_LIMIT.load(Ordering::Relaxed) {
-        CPU_LIMIT_UNREAD => read_cpu_memory_limit_once(),
-        code => Ok(decode_cpu_limit(code)),
+    match CPU_MEMORY_LIMIT.load(Ordering::Relaxed) {
+        CPU_MEMORY_LIMIT_UNREAD => read_cpu_memory_limit_once(),
+        code => Ok(decode_cpu_memory_limit(code)),
     }
 }
 
 #[cold]
 fn read_cpu_memory_limit_once() -> Result<Option<usize>> {
-    check_at_first_use()?;
-    let code = encode_cpu_limit(parse_cpu_limit_variable()?);
+    check_once_without_devices()?;
+    let code = encode_cpu_memory_limit(parse_cpu_memory_limit_variable()?);
     // A limit that another thread has set in the meantime takes precedence.
-    let stored = CPU_LIMIT.compare_exchange(CPU_LIMIT_UNREAD, code, Ordering::Relaxed, Ordering::Relaxed);
-    Ok(decode_cpu_limit(stored.map_or_else(|earlier| earlier, |_| code)))
+    let stored = CPU_MEMORY_LIMIT.compare_exchange(CPU_MEMORY_LIMIT_UNREAD, code, Ordering::Relaxed, Ordering::Relaxed);
+    Ok(decode_cpu_memory_limit(stored.map_or_else(|earlier| earlier, |_| code)))
 }
 
 pub(crate) fn set_cpu_memory_limit(limit: Option<usize>) {
-    CPU_LIMIT.store(encode_cpu_limit(limit), Ordering::Relaxed);
+    CPU_MEMORY_LIMIT.store(encode_cpu_memory_limit(limit), Ordering::Relaxed);
 }
 
-/// Returns the value of [`CPU_LIMIT`] for `limit`.
-fn encode_cpu_limit(limit: Option<usize>) -> usize {
-    limit.map_or(usize::MAX, |l| l.min(CPU_LIMIT_UNREAD - 1))
+/// Returns the value of [`CPU_MEMORY_LIMIT`] for `limit`.
+fn encode_cpu_memory_limit(limit: Option<usize>) -> usize {
+    limit.map_or(usize::MAX, |l| l.min(CPU_MEMORY_LIMIT_UNREAD - 1))
 }
 
-/// Returns the limit that the value `code` of [`CPU_LIMIT`] stands for.
+/// Returns the limit that the value `code` of [`CPU_MEMORY_LIMIT`] stands for.
 #[inline]
-fn decode_cpu_limit(code: usize) -> Option<usize> {
+fn decode_cpu_memory_limit(code: usize) -> Option<usize> {
     (code != usize::MAX).then_some(code)
 }
 
-fn parse_cpu_limit_variable() -> Result<Option<usize>> {
+fn parse_cpu_memory_limit_variable() -> Result<Option<usize>> {
     let variable = "CUPRUM_CPU_MEMORY_LIMIT";
-    env(variable).map_or(Ok(None), |v| parse_limit(variable, &v, physical_memory()))
+    env(variable).map_or(Ok(None), |v| parse_memory_limit(variable, &v, physical_memory()))
 }
 
 /// Returns the size of physical memory in bytes; 0 if the system does not report it.
@@ -306,16 +306,16 @@ static PROCESS_FUSION: AtomicU8 = AtomicU8::new(0);
 
 /// Returns whether elementwise operations are fused in this process: the value of [`set_fusion`], else of `CUPRUM_FUSION`, else true.
 #[inline]
-pub(crate) fn fusion_default() -> bool {
+pub(crate) fn is_process_fusion_enabled() -> bool {
     match PROCESS_FUSION.load(Ordering::Relaxed) {
-        0 => read_fusion(),
+        0 => read_fusion_variable(),
         state => state == 2,
     }
 }
 
 /// Reads `CUPRUM_FUSION` and stores its value, unless another thread has called [`set_fusion`] meanwhile. Returns the stored value.
 #[cold]
-fn read_fusion() -> bool {
+fn read_fusion_variable() -> bool {
     let on = env("CUPRUM_FUSION").is_none_or(|v| parse_switch("CUPRUM_FUSION", &v).unwrap_or(true));
     PROCESS_FUSION.compare_exchange(0, 1 + on as u8, Ordering::Relaxed, Ordering::Relaxed).map_or_else(|earlier| earlier == 2, |_| on)
 }
@@ -329,8 +329,8 @@ pub fn set_fusion(on: bool) {
 pub(crate) struct SettingCheck {
     /// Name of the environment variable.
     pub variable: &'static str,
-    /// Whether the check needs devices or accelerators, which [`check_at_first_use`] must not open. An invalid value is then reported when
-    /// devices or accelerators are first used.
+    /// Whether the check needs devices or accelerators, which [`check_once_without_devices`] must not open. An invalid value is then reported
+    /// when devices or accelerators are first used.
     pub needs_devices: bool,
     /// Reads the variable, and returns an error if its value is invalid.
     pub run: fn() -> Result<()>,
@@ -344,8 +344,8 @@ inventory::collect!(SettingCheck);
 /// # Errors
 /// [`Error::Setting`] for the first invalid value.
 pub fn check() -> Result<()> {
-    check_at_first_use()?;
-    run_checks(true)
+    check_once_without_devices()?;
+    run_setting_checks(true)
 }
 
 /// Checks the variables whose values need no device, once per process. The first use of host memory and the opening of a device run this
@@ -353,9 +353,9 @@ pub fn check() -> Result<()> {
 ///
 /// # Errors
 /// [`Error::Setting`] for the first invalid value.
-pub(crate) fn check_at_first_use() -> Result<()> {
-    static CHECKED: OnceLock<Result<()>> = OnceLock::new();
-    CHECKED.get_or_init(check_variable_values).clone()
+pub(crate) fn check_once_without_devices() -> Result<()> {
+    static CHECK_RESULT: OnceLock<Result<()>> = OnceLock::new();
+    CHECK_RESULT.get_or_init(check_variable_values).clone()
 }
 
 fn check_variable_values() -> Result<()> {
@@ -364,7 +364,7 @@ fn check_variable_values() -> Result<()> {
     compile_mode_variable()?;
     num_threads()?;
     simd_limit()?;
-    parse_cpu_limit_variable()?;
+    parse_cpu_memory_limit_variable()?;
     if let Some(v) = env("CUPRUM_FUSION") {
         parse_switch("CUPRUM_FUSION", &v)?;
     }
@@ -372,12 +372,12 @@ fn check_variable_values() -> Result<()> {
         parse_switch("CUPRUM_GPU_MEMORY_POOL", &v)?;
     }
     if let Some(v) = env("CUPRUM_GPU_MEMORY_LIMIT") {
-        parse_limit("CUPRUM_GPU_MEMORY_LIMIT", &v, 1 << 40)?;
+        parse_memory_limit("CUPRUM_GPU_MEMORY_LIMIT", &v, 1 << 40)?;
     }
     for variable in ["CUPRUM_CUDA_PATH", "CUPRUM_CCCL_PATH", "CUPRUM_CUTENSOR_PATH"] {
         check_folders_are_absolute(variable)?;
     }
-    run_checks(false)
+    run_setting_checks(false)
 }
 
 /// Returns an error if a list of folders has a relative folder, whose meaning would depend on the working directory.
@@ -392,7 +392,7 @@ fn check_folders_are_absolute(variable: &'static str) -> Result<()> {
 }
 
 /// Runs the submitted checks that need devices, or those that need none.
-fn run_checks(needs_devices: bool) -> Result<()> {
+fn run_setting_checks(needs_devices: bool) -> Result<()> {
     let mut checks: Vec<&SettingCheck> = inventory::iter::<SettingCheck>().filter(|check| check.needs_devices == needs_devices).collect();
     checks.sort_by_key(|check| check.variable);
     checks.into_iter().try_for_each(|check| (check.run)())
@@ -423,16 +423,16 @@ mod tests {
 
     #[test]
     fn parses_memory_limits() {
-        let parse = |text| parse_limit("X", text, 1000);
+        let parse = |text| parse_memory_limit("X", text, 1000);
         let good = [("1024", 1024), ("2GiB", 2 << 30), ("1.5 gb", 3 << 29), ("512M", 512 << 20), ("50%", 500), (" 12.5 % ", 125)];
         good.iter().for_each(|&(text, bytes)| assert_eq!(parse(text).unwrap(), Some(bytes), "{text}"));
         assert!(parse("").unwrap().is_none() && parse("none").unwrap().is_none());
         for bad in ["lots", "99999999999999999999T", "-1", "101%", "5 apples", "1e9x", "..", "%"] {
             assert!(parse(bad).is_err(), "{bad}");
         }
-        let unknown = parse_limit("X", "50%", 0).unwrap_err().to_string();
+        let unknown = parse_memory_limit("X", "50%", 0).unwrap_err().to_string();
         assert!(unknown.contains("'50%' is a share of a memory whose size this system does not report; use bytes"), "{unknown}");
-        assert!(parse_limit("X", "101%", 0).unwrap_err().to_string().contains("is not a memory limit"));
+        assert!(parse_memory_limit("X", "101%", 0).unwrap_err().to_string().contains("is not a memory limit"));
         assert_eq!(parse_names(" CUB, ,cuTENSOR"), ["cub", "cutensor"]);
     }
 }

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::array::NdArray;
-use crate::call::ModeGuard;
+use crate::call::KernelModeGuard;
 use crate::device::{Device, driver, with_device};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
@@ -104,7 +104,7 @@ pub fn warm_up(device: Device) -> Result<WarmUp> {
     let work = || -> Result<()> {
         let run = || {
             while let Some(&(work, dtype, side)) = calls.get(next.fetch_add(1, Ordering::Relaxed)) {
-                match run_sample(work, dtype, side) {
+                match run_sample_call(work, dtype, side) {
                     Ok(()) | Err(Error::Unsupported { .. }) => {}
                     Err(e) => return Err(e),
                 }
@@ -112,7 +112,7 @@ pub fn warm_up(device: Device) -> Result<WarmUp> {
             Ok(())
         };
         with_device(device, || {
-            let _blocking = ModeGuard::enable_foreground_compilation();
+            let _blocking = KernelModeGuard::enable_foreground_compilation();
             run()
         })
     };
@@ -132,7 +132,7 @@ pub fn warm_up(device: Device) -> Result<WarmUp> {
     Ok(WarmUp { calls: calls.len(), compiled, time: began.elapsed() })
 }
 
-fn run_sample(work: SampleCall, dtype: DType, side: usize) -> Result<()> {
+fn run_sample_call(work: SampleCall, dtype: DType, side: usize) -> Result<()> {
     let random = Generator::new(1);
     let [a, b] = [0, 1].map(|_| random.integers(1, 100, [side, side], DType::I64).and_then(|x| x.astype(dtype)?.eval().cloned()));
     work(&a?, &b?)?.eval().map(|_| ())

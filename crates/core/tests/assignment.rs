@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use cuprum_backend_cpu as _;
-use cuprum_core::buffer::HostBuffer;
 use cuprum_core::device::Buffer;
+use cuprum_core::host_buffer::HostBuffer;
 use cuprum_core::ops::elementwise::NEGATIVE;
 use cuprum_core::{
     Accelerator, Availability, Call, DType, Device, Error, Family, Kernel, NdArray, Outcome, Result, arange_as, broadcast_to, decline,
@@ -229,12 +229,12 @@ static WITHOUT_TARGETS: Accelerator = Accelerator {
 };
 
 fn answer_minus_seven(call: &Call) -> Result<Outcome> {
-    assert!(!call.has_targets(), "a kernel that declares no targets received one");
+    assert!(!call.has_output_targets(), "a kernel that declares no targets received one");
     let is_negation = call.program().is_some_and(|p| p.ops().eq([NEGATIVE])) && call.outputs[0].dtype == DType::F64;
     if !is_negation {
         decline!("only negates float64");
     }
-    call.done_with_buffers([Arc::new(HostBuffer::from_slice(&vec![-7.0f64; call.outputs[0].layout.size()])?) as Arc<dyn Buffer>])
+    call.outcome_from_buffers([Arc::new(HostBuffer::from_slice(&vec![-7.0f64; call.outputs[0].layout.size()])?) as Arc<dyn Buffer>])
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Operation chaining and launch caches change neither values nor `explain` nor the accelerators that serve a call.
 
-use cuprum_core::buffer::HostBuffer;
 use cuprum_core::call;
+use cuprum_core::host_buffer::HostBuffer;
 use cuprum_core::ops::elementwise::SQUARE;
 use cuprum_core::{
     Accelerator, Array, Availability, Call, DType, DTypeSet, Error, Family, Kernel, Layout, NdArray, Outcome, Result, StoredArray, Work,
@@ -144,7 +144,7 @@ static SEVENS: Accelerator = Accelerator {
     rank: 200,
     summary: "sevens",
     probe: || Availability::Ready(String::new()),
-    kernels: &[Kernel::new(Family::Map, sevens).ops(&[SQUARE])],
+    kernels: &[Kernel::new(Family::Map, sevens).only_ops(&[SQUARE])],
     base: None,
 };
 
@@ -154,7 +154,7 @@ fn sevens(call: &Call) -> Result<Outcome> {
         decline!("not uint16");
     }
     let values = vec![7u16; call.outputs[0].layout.size()];
-    call.done_with_buffers([std::sync::Arc::new(HostBuffer::from_slice(&values)?) as _])
+    call.outcome_from_buffers([std::sync::Arc::new(HostBuffer::from_slice(&values)?) as _])
 }
 
 #[test]
@@ -182,7 +182,7 @@ static LIAR: Accelerator = Accelerator {
     rank: 201,
     summary: "liar",
     probe: || Availability::Ready(String::new()),
-    kernels: &[Kernel::new(Family::Map, lie).ops(&[SQUARE]).dtypes(DTypeSet::of(&[DType::I8, DType::I16]))],
+    kernels: &[Kernel::new(Family::Map, lie).only_ops(&[SQUARE]).only_dtypes(DTypeSet::of(&[DType::I8, DType::I16]))],
     base: None,
 };
 
@@ -209,7 +209,7 @@ static SELF_TEST: Accelerator = Accelerator {
     rank: 202,
     summary: "self-test",
     probe: || Availability::Ready(format!("{}", iota(4).sum(()).unwrap().item().unwrap())),
-    kernels: &[Kernel::new(Family::Map, sevens).ops(&[SQUARE])],
+    kernels: &[Kernel::new(Family::Map, sevens).only_ops(&[SQUARE])],
     base: None,
 };
 

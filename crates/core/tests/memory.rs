@@ -1,7 +1,7 @@
 //! The pool of host memory: reuse, statistics and the limit. It is one test, since the counters are process-wide.
 
 use cuprum_backend_cpu as _;
-use cuprum_core::buffer::HostBuffer;
+use cuprum_core::host_buffer::HostBuffer;
 use cuprum_core::{DType, Device, Error, NdArray, ones, with_device};
 
 /// One MiB, or 8 KiB under Miri, which is about 1000 times slower.

@@ -6,10 +6,10 @@
 #![deny(unsafe_code)]
 #![allow(clippy::len_without_is_empty, reason = "kernels only compare lengths")]
 
-pub mod cache;
-pub mod native;
+pub mod cache_hints;
 pub mod simd;
 pub mod strided;
 pub mod threads;
 pub mod transpose;
+pub mod user_operations;
 pub mod views;

@@ -12,7 +12,7 @@ use cuprum_core::settings::{self, SimdLimit};
 
 /// Instruction sets that loops are compiled for, named after the x86-64 microarchitecture levels.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Level {
+pub enum SimdLevel {
     /// The minimum instruction set of the compilation target.
     Baseline,
     /// AVX2, FMA, F16C (x86-64-v3).
@@ -25,39 +25,39 @@ pub enum Level {
 
 /// Returns the highest SIMD level that the processor supports, `CUPRUM_SIMD` allows, and this build is compiled for.
 #[inline]
-pub fn level() -> Level {
+pub fn simd_level() -> SimdLevel {
     #[cfg(all(target_arch = "x86_64", debug_assertions))]
-    return processor_level().min(Level::V3);
+    return processor_level().min(SimdLevel::V3);
     #[cfg(not(all(target_arch = "x86_64", debug_assertions)))]
     processor_level()
 }
 
 /// Returns the highest SIMD level that the processor supports and `CUPRUM_SIMD` allows.
 #[inline]
-pub fn processor_level() -> Level {
+pub fn processor_level() -> SimdLevel {
     /// The SIMD level, cached for the process.
-    static LEVEL: OnceLock<Level> = OnceLock::new();
-    *LEVEL.get_or_init(|| detect().min(highest_allowed_level()))
+    static PROCESSOR_LEVEL: OnceLock<SimdLevel> = OnceLock::new();
+    *PROCESSOR_LEVEL.get_or_init(|| detect_processor_level().min(highest_allowed_level()))
 }
 
 /// Returns the highest SIMD level that `CUPRUM_SIMD` allows. An invalid value allows all levels; the creation of the first array reports it
 /// as an error.
 #[cfg(target_arch = "x86_64")]
-fn highest_allowed_level() -> Level {
+fn highest_allowed_level() -> SimdLevel {
     match settings::simd_limit() {
-        Ok(Some(SimdLimit::Baseline)) => Level::Baseline,
-        Ok(Some(SimdLimit::Avx2)) => Level::V3,
-        Ok(Some(SimdLimit::Avx512) | None) | Err(_) => Level::V4,
+        Ok(Some(SimdLimit::Baseline)) => SimdLevel::Baseline,
+        Ok(Some(SimdLimit::Avx2)) => SimdLevel::V3,
+        Ok(Some(SimdLimit::Avx512) | None) | Err(_) => SimdLevel::V4,
     }
 }
 
 #[cfg(not(target_arch = "x86_64"))]
-fn highest_allowed_level() -> Level {
-    Level::Baseline
+fn highest_allowed_level() -> SimdLevel {
+    SimdLevel::Baseline
 }
 
 #[cfg(target_arch = "x86_64")]
-fn detect() -> Level {
+fn detect_processor_level() -> SimdLevel {
     let v3 = is_x86_feature_detected!("avx2")
         && is_x86_feature_detected!("fma")
         && is_x86_feature_detected!("f16c")
@@ -70,31 +70,31 @@ fn detect() -> Level {
         && is_x86_feature_detected!("avx512dq")
         && is_x86_feature_detected!("avx512vl");
     match (v3, v4) {
-        (true, true) => Level::V4,
-        (true, false) => Level::V3,
-        _ => Level::Baseline,
+        (true, true) => SimdLevel::V4,
+        (true, false) => SimdLevel::V3,
+        _ => SimdLevel::Baseline,
     }
 }
 
 #[cfg(not(target_arch = "x86_64"))]
-fn detect() -> Level {
-    Level::Baseline
+fn detect_processor_level() -> SimdLevel {
+    SimdLevel::Baseline
 }
 
 /// Returns the name of the SIMD level in use, as `cuprum info` prints it.
 pub fn level_name() -> &'static str {
-    match level() {
+    match simd_level() {
         #[cfg(target_arch = "x86_64")]
-        Level::V4 => "AVX-512",
+        SimdLevel::V4 => "AVX-512",
         #[cfg(target_arch = "x86_64")]
-        Level::V3 => "AVX2",
-        Level::Baseline if cfg!(target_arch = "x86_64") => "SSE2",
-        Level::Baseline if cfg!(target_arch = "aarch64") => "NEON",
-        Level::Baseline => "baseline",
+        SimdLevel::V3 => "AVX2",
+        SimdLevel::Baseline if cfg!(target_arch = "x86_64") => "SSE2",
+        SimdLevel::Baseline if cfg!(target_arch = "aarch64") => "NEON",
+        SimdLevel::Baseline => "baseline",
     }
 }
 
-/// Properties, known at compile time, of the SIMD [`Level`] that a loop is compiled for.
+/// Properties, known at compile time, of the SIMD [`SimdLevel`] that a loop is compiled for.
 pub trait Isa: Copy {
     /// Whether `mul_add` is one instruction. If false, `mul_add` is a library call, which prevents vectorisation.
     const FMA: bool;
@@ -105,7 +105,7 @@ pub trait Isa: Copy {
     const IS_EXACT_PASS: bool = false;
 }
 
-/// Marker of [`Level::Baseline`]: the minimum instruction set of the compilation target.
+/// Marker of [`SimdLevel::Baseline`]: the minimum instruction set of the compilation target.
 #[derive(Clone, Copy)]
 pub struct BaselineIsa;
 
@@ -114,7 +114,7 @@ impl Isa for BaselineIsa {
     const ACCUMULATOR_REGISTER_BYTES: usize = 128;
 }
 
-/// Marker of [`Level::V3`]: AVX2 with sixteen registers of 32 bytes, and fused multiply-add.
+/// Marker of [`SimdLevel::V3`]: AVX2 with sixteen registers of 32 bytes, and fused multiply-add.
 #[cfg(target_arch = "x86_64")]
 #[derive(Clone, Copy)]
 pub struct V3Isa;
@@ -125,7 +125,7 @@ impl Isa for V3Isa {
     const ACCUMULATOR_REGISTER_BYTES: usize = 256;
 }
 
-/// Marker of [`Level::V4`]: AVX-512 with thirty-two registers of 64 bytes, and fused multiply-add.
+/// Marker of [`SimdLevel::V4`]: AVX-512 with thirty-two registers of 64 bytes, and fused multiply-add.
 #[cfg(all(target_arch = "x86_64", not(debug_assertions)))]
 #[derive(Clone, Copy)]
 pub struct V4Isa;
@@ -138,7 +138,7 @@ impl Isa for V4Isa {
 
 /// A loop that [`dispatch`] compiles at each SIMD level. `run`, `run_without_avx2` and every function that they call must be
 /// `#[inline(always)]`.
-pub trait Loop {
+pub trait SimdLoop {
     /// Type that `run` returns.
     type Output;
     /// Whether the loop is also compiled for AVX-512. If false, processors with AVX-512 run the copy for AVX2, which suffices for rarely
@@ -162,7 +162,7 @@ pub trait Loop {
 pub trait FillLoop {
     /// Element type of the slice that the loop fills.
     type Item;
-    /// Whether the loop is also compiled for AVX-512 (see [`Loop::HAS_AVX512_VERSION`]).
+    /// Whether the loop is also compiled for AVX-512 (see [`SimdLoop::HAS_AVX512_VERSION`]).
     const HAS_AVX512_VERSION: bool = true;
     /// Whether the loop has no vector instructions at any level, so that one copy suffices.
     const IS_SCALAR_ONLY: bool = false;
@@ -170,15 +170,15 @@ pub trait FillLoop {
     fn run<I: Isa>(self, out: &mut [Self::Item]);
 }
 
-/// Runs `body` at the highest available SIMD level, which [`level`] returns.
+/// Runs `body` at the highest available SIMD level, which [`simd_level`] returns.
 #[inline]
-pub fn dispatch<L: Loop>(body: L) -> L::Output {
-    match level() {
-        Level::Baseline => run_at_baseline(body),
-        // SAFETY: `level` has detected every CPU feature that the target functions `v4` and `v3` enable.
+pub fn dispatch<L: SimdLoop>(body: L) -> L::Output {
+    match simd_level() {
+        SimdLevel::Baseline => run_at_baseline(body),
+        // SAFETY: `simd_level` has detected every CPU feature that the target functions `v4` and `v3` enable.
         #[cfg(all(target_arch = "x86_64", not(debug_assertions)))]
-        Level::V4 => unsafe { if const { L::HAS_AVX512_VERSION } { v4(body) } else { v3(body) } },
-        // SAFETY: `level` has detected every CPU feature that the target function `v3` enables.
+        SimdLevel::V4 => unsafe { if const { L::HAS_AVX512_VERSION } { v4(body) } else { v3(body) } },
+        // SAFETY: `simd_level` has detected every CPU feature that the target function `v3` enables.
         #[cfg(target_arch = "x86_64")]
         _ => unsafe { v3(body) },
     }
@@ -186,58 +186,58 @@ pub fn dispatch<L: Loop>(body: L) -> L::Output {
 
 #[cfg(all(target_arch = "x86_64", not(debug_assertions)))]
 #[target_feature(enable = "avx512f,avx512bw,avx512cd,avx512dq,avx512vl,avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt")]
-fn v4<L: Loop>(body: L) -> L::Output {
+fn v4<L: SimdLoop>(body: L) -> L::Output {
     body.run()
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt")]
-fn v3<L: Loop>(body: L) -> L::Output {
+fn v3<L: SimdLoop>(body: L) -> L::Output {
     body.run()
 }
 
 /// Runs `body` at the baseline SIMD level. The function is not inlined, so that its callers share one copy of the loop.
 #[inline(never)]
-fn run_at_baseline<L: Loop>(body: L) -> L::Output {
+fn run_at_baseline<L: SimdLoop>(body: L) -> L::Output {
     if cfg!(target_arch = "x86_64") { body.run_without_avx2() } else { body.run() }
 }
 
-/// Fills `out` by `body` at the highest available SIMD level, which [`level`] returns.
+/// Fills `out` by `body` at the highest available SIMD level, which [`simd_level`] returns.
 #[inline]
-pub fn fill<F: FillLoop>(body: F, out: &mut [F::Item]) {
-    fill_at_level(level(), body, out)
+pub fn run_fill_loop<F: FillLoop>(body: F, out: &mut [F::Item]) {
+    run_fill_loop_at_level(simd_level(), body, out)
 }
 
-/// Fills `out` by `body` at the SIMD level `wanted`, or at [`level`] if `wanted` is higher.
+/// Fills `out` by `body` at the SIMD level `wanted`, or at [`simd_level`] if `wanted` is higher.
 #[inline]
-pub fn fill_at_level<F: FillLoop>(wanted: Level, body: F, out: &mut [F::Item]) {
+pub fn run_fill_loop_at_level<F: FillLoop>(wanted: SimdLevel, body: F, out: &mut [F::Item]) {
     if const { F::IS_SCALAR_ONLY } {
-        return fill_baseline(body, out);
+        return run_fill_loop_baseline(body, out);
     }
-    match wanted.min(level()) {
-        Level::Baseline => fill_baseline(body, out),
-        // SAFETY: the level is at most `level()`, which has detected every CPU feature that `fill_v4` enables.
+    match wanted.min(simd_level()) {
+        SimdLevel::Baseline => run_fill_loop_baseline(body, out),
+        // SAFETY: the level is at most `simd_level()`, which has detected every CPU feature that `run_fill_loop_v4` enables.
         #[cfg(all(target_arch = "x86_64", not(debug_assertions)))]
-        Level::V4 => unsafe { if const { F::HAS_AVX512_VERSION } { fill_v4(body, out) } else { fill_v3(body, out) } },
-        // SAFETY: the level is at most `level()`, which has detected every CPU feature that `fill_v3` enables.
+        SimdLevel::V4 => unsafe { if const { F::HAS_AVX512_VERSION } { run_fill_loop_v4(body, out) } else { run_fill_loop_v3(body, out) } },
+        // SAFETY: the level is at most `simd_level()`, which has detected every CPU feature that `run_fill_loop_v3` enables.
         #[cfg(target_arch = "x86_64")]
-        _ => unsafe { fill_v3(body, out) },
+        _ => unsafe { run_fill_loop_v3(body, out) },
     }
 }
 
 #[cfg(all(target_arch = "x86_64", not(debug_assertions)))]
 #[target_feature(enable = "avx512f,avx512bw,avx512cd,avx512dq,avx512vl,avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt")]
-fn fill_v4<F: FillLoop>(body: F, out: &mut [F::Item]) {
+fn run_fill_loop_v4<F: FillLoop>(body: F, out: &mut [F::Item]) {
     body.run::<V4Isa>(out)
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt")]
-fn fill_v3<F: FillLoop>(body: F, out: &mut [F::Item]) {
+fn run_fill_loop_v3<F: FillLoop>(body: F, out: &mut [F::Item]) {
     body.run::<V3Isa>(out)
 }
 
 #[inline(never)]
-fn fill_baseline<F: FillLoop>(body: F, out: &mut [F::Item]) {
+fn run_fill_loop_baseline<F: FillLoop>(body: F, out: &mut [F::Item]) {
     body.run::<BaselineIsa>(out)
 }

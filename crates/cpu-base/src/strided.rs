@@ -3,7 +3,7 @@
 
 use std::marker::PhantomData;
 
-use crate::transpose::{RowLayout, transpose, transpose_streamed};
+use crate::transpose::{RowLayout, transpose, transpose_non_temporal};
 
 /// Copies `out.len()` elements of `source` that are `stride` apart, starting at index `start`.
 pub fn copy_strided<T: Copy>(source: &[T], start: isize, stride: isize, out: &mut [T]) {
@@ -54,7 +54,7 @@ impl<T> ColumnsMut<'_, T> {
 }
 
 /// Splits a C-contiguous matrix with rows of `row_len` elements into blocks of `width` columns. The last block may be narrower.
-pub fn column_blocks<T>(matrix: &mut [T], row_len: usize, width: usize) -> Vec<ColumnsMut<'_, T>> {
+pub fn split_into_column_blocks<T>(matrix: &mut [T], row_len: usize, width: usize) -> Vec<ColumnsMut<'_, T>> {
     if matrix.is_empty() {
         return Vec::new();
     }
@@ -69,7 +69,7 @@ pub fn column_blocks<T>(matrix: &mut [T], row_len: usize, width: usize) -> Vec<C
 }
 
 /// Extents and strides of a two-dimensional strided copy from `source` to `target`.
-pub struct CopyGrid {
+pub struct StridedCopy2d {
     /// Number of rows.
     pub height: usize,
     /// Number of columns.
@@ -83,10 +83,10 @@ pub struct CopyGrid {
     pub streamed: bool,
 }
 
-impl CopyGrid {
+impl StridedCopy2d {
     /// Returns the lowest and highest index that a copy touches in an array that starts at index `start` and has the strides `steps`.
     /// Returns `None` if an index overflows.
-    fn index_range(&self, start: isize, steps: [isize; 2]) -> Option<(isize, isize)> {
+    fn touched_index_range(&self, start: isize, steps: [isize; 2]) -> Option<(isize, isize)> {
         let (mut low, mut high) = (start, start);
         for (step, count) in steps.into_iter().zip([self.height, self.width]) {
             let span = last_index(0, step, count)?;
@@ -99,25 +99,25 @@ impl CopyGrid {
 /// Copies the elements of `grid`, from index `from` of `source` to index `to` of `target`. Rows that are contiguous in `source` and in
 /// `target` are copied whole. If `source` and `target` are contiguous along different axes, the copy transposes blocks. Other layouts are
 /// copied in blocks whose cache lines stay in L1.
-pub fn copy_grid<T: Copy>(source: &[T], from: isize, target: &mut [T], to: isize, grid: &CopyGrid) {
+pub fn copy_strided_2d<T: Copy>(source: &[T], from: isize, target: &mut [T], to: isize, grid: &StridedCopy2d) {
     const BLOCK_SIDE: usize = 32;
     if grid.height == 0 || grid.width == 0 {
         return;
     }
     for (start, steps, len) in [(from, grid.source, source.len()), (to, grid.target, target.len())] {
-        let range = grid.index_range(start, steps);
+        let range = grid.touched_index_range(start, steps);
         assert!(range.is_some_and(|(low, high)| low >= 0 && (high as usize) < len), "{range:?} of {len}");
     }
     let (s, t) = (source.as_ptr().wrapping_offset(from), target.as_mut_ptr().wrapping_offset(to));
     if grid.source[1] == 1 && grid.target[1] == 1 {
         for row in 0..grid.height as isize {
-            // SAFETY: `index_range` has checked that every row is inside `source` and `target`, which do not overlap.
+            // SAFETY: `touched_index_range` has checked that every row is inside `source` and `target`, which do not overlap.
             unsafe { std::ptr::copy_nonoverlapping(s.offset(row * grid.source[0]), t.offset(row * grid.target[0]), grid.width) };
         }
         return;
     }
     let rows = |start: isize, stride| RowLayout { start: start as usize, stride };
-    let transpose_rows = if grid.streamed { transpose_streamed } else { transpose };
+    let transpose_rows = if grid.streamed { transpose_non_temporal } else { transpose };
     if grid.source[0] == 1
         && grid.target[1] == 1
         && transpose_rows(source, rows(from, grid.source[1]), target, rows(to, grid.target[0]), grid.height, grid.width)
@@ -128,7 +128,7 @@ pub fn copy_grid<T: Copy>(source: &[T], from: isize, target: &mut [T], to: isize
         for left in (0..grid.width).step_by(BLOCK_SIDE) {
             for row in top as isize..grid.height.min(top + BLOCK_SIDE) as isize {
                 for column in left as isize..grid.width.min(left + BLOCK_SIDE) as isize {
-                    // SAFETY: `index_range` has checked that every index is inside `source` and `target`, which do not overlap.
+                    // SAFETY: `touched_index_range` has checked that every index is inside `source` and `target`, which do not overlap.
                     unsafe {
                         *t.offset(row * grid.target[0] + column * grid.target[1]) =
                             *s.offset(row * grid.source[0] + column * grid.source[1])
@@ -152,7 +152,7 @@ mod tests {
     #[test]
     #[should_panic = "None of 1"]
     fn copy_grid_checks_strides_whose_products_overflow() {
-        let grid = CopyGrid { height: 3, width: 1, source: [isize::MIN, 1], target: [1, 1], streamed: false };
-        copy_grid(&[7u8], 0, &mut [0u8; 3], 0, &grid);
+        let grid = StridedCopy2d { height: 3, width: 1, source: [isize::MIN, 1], target: [1, 1], streamed: false };
+        copy_strided_2d(&[7u8], 0, &mut [0u8; 3], 0, &grid);
     }
 }

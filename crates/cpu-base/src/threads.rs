@@ -1,18 +1,18 @@
 //! The thread pool and parallel loops. Callers split work at indices that depend only on its size, so results do not depend on the
 //! number of threads.
 
-mod region;
+mod parallel_region;
 
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use cuprum_core::buffer::try_reserve;
-use cuprum_core::fault_injection::{Point, io_failure};
+use cuprum_core::fault_injection::{FailurePoint, inject_io_failure};
+use cuprum_core::host_buffer::try_reserve;
 use cuprum_core::{Error, Result, settings};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
-use self::region::run_region;
+use self::parallel_region::run_region;
 
 /// Minimum work for more than one thread, in elementary operations: the number of elements times the number of operations on each element.
 /// The value is about the cost of waking one thread. Miri uses a lower value, so that small inputs cover the parallel code.
@@ -25,23 +25,23 @@ const MIN_COST_FOR_ALL_THREADS: usize = 1 << 23;
 
 thread_local! {
     /// The thread pool set by the enclosing [`with_threads`] call of this thread.
-    static SCOPED_POOL: RefCell<Option<Arc<ThreadPool>>> = const { RefCell::new(None) };
+    static SCOPED_THREAD_POOL: RefCell<Option<Arc<ThreadPool>>> = const { RefCell::new(None) };
 }
 
 /// Returns the thread pool of the process, with `CUPRUM_NUM_THREADS` threads or one per core. `None` if threads cannot be started.
-fn process_pool() -> Option<Arc<ThreadPool>> {
-    static PROCESS_POOL: OnceLock<Option<Arc<ThreadPool>>> = OnceLock::new();
-    PROCESS_POOL
+fn global_thread_pool() -> Option<Arc<ThreadPool>> {
+    static GLOBAL_THREAD_POOL: OnceLock<Option<Arc<ThreadPool>>> = OnceLock::new();
+    GLOBAL_THREAD_POOL
         .get_or_init(|| {
             let n = settings::num_threads().ok().flatten().unwrap_or_else(logical_processors);
-            build_pool(n).ok()
+            build_thread_pool(n).ok()
         })
         .clone()
 }
 
-fn build_pool(threads: usize) -> Result<Arc<ThreadPool>> {
+fn build_thread_pool(threads: usize) -> Result<Arc<ThreadPool>> {
     let refused = |e: &dyn std::fmt::Display| Error::backend("cpu", "threads", format!("cannot start {threads} threads: {e}"));
-    io_failure(Point::Thread).map_err(|e| refused(&e))?;
+    inject_io_failure(FailurePoint::Thread).map_err(|e| refused(&e))?;
     ThreadPoolBuilder::new().num_threads(threads).thread_name(|i| format!("cuprum-cpu-{i}")).build().map(Arc::new).map_err(|e| refused(&e))
 }
 
@@ -50,14 +50,14 @@ pub fn logical_processors() -> usize {
     std::thread::available_parallelism().map_or(1, |n| n.get())
 }
 
-fn current_pool() -> Option<Arc<ThreadPool>> {
+fn current_thread_pool() -> Option<Arc<ThreadPool>> {
     // Uses `try_with`, because a destructor may call this function while the thread ends and the thread-local is inaccessible.
-    SCOPED_POOL.try_with(|s| s.borrow().clone()).ok().flatten().or_else(process_pool)
+    SCOPED_THREAD_POOL.try_with(|s| s.borrow().clone()).ok().flatten().or_else(global_thread_pool)
 }
 
 /// Returns the maximum number of threads that kernels called from this thread use.
 pub fn max_threads() -> usize {
-    current_pool().map_or(1, |p| p.current_num_threads())
+    current_thread_pool().map_or(1, |p| p.current_num_threads())
 }
 
 /// Runs `f` on this thread. Kernels that `f` calls run on `threads` threads, but at most [`settings::MAX_POOL_THREADS`]. Results do not
@@ -66,11 +66,11 @@ pub fn max_threads() -> usize {
 /// # Errors
 /// Returns an error if threads cannot be started, or if `threads` is 0.
 pub fn with_threads<R>(threads: usize, f: impl FnOnce() -> R) -> Result<R> {
-    static POOLS_BY_SIZE: Mutex<Option<HashMap<usize, Arc<ThreadPool>>>> = Mutex::new(None);
-    struct RestorePool(Option<Arc<ThreadPool>>);
-    impl Drop for RestorePool {
+    static THREAD_POOLS_BY_SIZE: Mutex<Option<HashMap<usize, Arc<ThreadPool>>>> = Mutex::new(None);
+    struct RestoreThreadPoolOnDrop(Option<Arc<ThreadPool>>);
+    impl Drop for RestoreThreadPoolOnDrop {
         fn drop(&mut self) {
-            let _ = SCOPED_POOL.try_with(|s| s.replace(self.0.take()));
+            let _ = SCOPED_THREAD_POOL.try_with(|s| s.replace(self.0.take()));
         }
     }
     if threads == 0 {
@@ -78,14 +78,14 @@ pub fn with_threads<R>(threads: usize, f: impl FnOnce() -> R) -> Result<R> {
     }
     let threads = threads.min(settings::MAX_POOL_THREADS);
     let pool = {
-        let mut pools = POOLS_BY_SIZE.lock().unwrap_or_else(|e| e.into_inner());
+        let mut pools = THREAD_POOLS_BY_SIZE.lock().unwrap_or_else(|e| e.into_inner());
         let pools = pools.get_or_insert_default();
         match pools.get(&threads) {
             Some(pool) => pool.clone(),
-            None => pools.entry(threads).or_insert(build_pool(threads)?).clone(),
+            None => pools.entry(threads).or_insert(build_thread_pool(threads)?).clone(),
         }
     };
-    let _restore = RestorePool(SCOPED_POOL.try_with(|s| s.borrow_mut().replace(pool)).ok().flatten());
+    let _restore = RestoreThreadPoolOnDrop(SCOPED_THREAD_POOL.try_with(|s| s.borrow_mut().replace(pool)).ok().flatten());
     Ok(f())
 }
 
@@ -111,38 +111,38 @@ pub fn for_each<I: Send, S>(
 ) {
     let threads = threads_for_cost(cost).min(items.len());
     if threads <= 1 {
-        return run_items_on_thread(Items::Owned(&mut items), &init, &body);
+        return run_items_on_thread(WorkItems::Owned(&mut items), &init, &body);
     }
     let items = Mutex::new(items);
-    run_on_threads(threads, &|| run_items_on_thread(Items::Shared(&items), &init, &body));
+    run_on_threads(threads, &|| run_items_on_thread(WorkItems::Shared(&items), &init, &body));
 }
 
 /// Calls `body` for each of `items` on the calling thread. Not inlined, so that the single-threaded and the parallel path share one
 /// compiled copy.
 #[inline(never)]
-fn run_items_on_thread<I: Iterator, S>(mut items: Items<I>, init: &impl Fn() -> S, body: &impl Fn(&mut S, I::Item)) {
+fn run_items_on_thread<I: Iterator, S>(mut items: WorkItems<I>, init: &impl Fn() -> S, body: &impl Fn(&mut S, I::Item)) {
     let mut state = init();
-    while let Some(item) = items.next() {
+    while let Some(item) = items.take_next_item() {
         body(&mut state, item);
     }
 }
 
 /// The iterator from which one thread takes its work items.
-enum Items<'a, I> {
+enum WorkItems<'a, I> {
     /// An iterator over all items, if only one thread runs.
     Owned(&'a mut I),
     /// An iterator that several threads share. Each thread takes the next item when it is idle.
     Shared(&'a Mutex<I>),
 }
 
-impl<I: Iterator> Items<'_, I> {
+impl<I: Iterator> WorkItems<'_, I> {
     /// Takes the next item, or returns `None` if there is none. The function is not inlined, so that all loops over one iterator type share
     /// it.
     #[inline(never)]
-    fn next(&mut self) -> Option<I::Item> {
+    fn take_next_item(&mut self) -> Option<I::Item> {
         match self {
-            Items::Owned(items) => items.next(),
-            Items::Shared(items) => items.lock().unwrap_or_else(PoisonError::into_inner).next(),
+            WorkItems::Owned(items) => items.next(),
+            WorkItems::Shared(items) => items.lock().unwrap_or_else(PoisonError::into_inner).next(),
         }
     }
 }
@@ -150,7 +150,7 @@ impl<I: Iterator> Items<'_, I> {
 /// Runs `work` on up to `threads` threads. The closure is a trait object, so that the code of the pool is compiled once and not for each of
 /// about a thousand loops.
 fn run_on_threads(threads: usize, work: &(dyn Fn() + Sync)) {
-    match current_pool() {
+    match current_thread_pool() {
         Some(pool) => run_region(&pool, threads, work),
         None => work(),
     }
@@ -193,7 +193,7 @@ fn collect_results<R>(slots: Vec<Option<R>>, results: &mut Vec<R>) {
 /// Runs `f` inside this thread's pool, for libraries that use rayon's current pool. `f` gets the number of threads that
 /// [`threads_for_cost`] returns for `cost`. If that number is 1, and always in Miri, `f` runs on the calling thread.
 pub fn run_in_pool<R: Send>(cost: usize, f: impl FnOnce(usize) -> R + Send) -> R {
-    match current_pool().filter(|p| !cfg!(miri) && threads_for_cost(cost) > 1 && p.current_num_threads() > 1) {
+    match current_thread_pool().filter(|p| !cfg!(miri) && threads_for_cost(cost) > 1 && p.current_num_threads() > 1) {
         None => f(1),
         Some(pool) => pool.install(|| f(threads_for_cost(cost))),
     }

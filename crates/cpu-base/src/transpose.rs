@@ -1,22 +1,22 @@
 //! Transposing copies in square blocks of whole cache lines. With AVX2 a block is transposed in registers.
 #![allow(unsafe_code)]
 
-use crate::cache::{CACHE_LINE_BYTES, NonTemporal, prefetch_line};
+use crate::cache_hints::{CACHE_LINE_BYTES, NonTemporalStores, prefetch_cache_line};
 
 /// Side of a square block, in elements. A row of 4-byte elements is one cache line.
 pub const BLOCK_SIDE: usize = 16;
 /// Number of target rows per group of blocks. A group reads neighbouring cache lines of a source row soon after each other, because the
 /// hardware fetches cache lines in pairs.
-const GROUP_ROWS: usize = 4 * BLOCK_SIDE;
+const TARGET_ROWS_PER_GROUP: usize = 4 * BLOCK_SIDE;
 /// Number of rows of the staging buffer of large copies. With [`STAGING_LINES_PER_ROW`] cache lines per row, and padding that keeps rows
 /// out of the same cache sets, the buffer takes 24 KiB for elements of 4 bytes.
 const STAGING_ROWS: usize = 8 * BLOCK_SIDE;
 /// Number of cache lines per row of the staging buffer. A row always has at least [`BLOCK_SIDE`] elements, even if these cache lines hold
 /// fewer.
 const STAGING_LINES_PER_ROW: usize = 2;
-/// Prefetch distance, in blocks of [`BLOCK_SIDE`] source rows. The loop prefetches in software, because the hardware prefetcher does not
-/// recognise a stride as long as a matrix row.
-const PREFETCH_BLOCKS: usize = 2;
+/// Prefetch distance, in blocks of [`BLOCK_SIDE`] source rows. The loop prefetches in software, because the hardware prefetcher does
+/// not recognise a stride as long as a matrix row.
+const PREFETCH_DISTANCE_IN_BLOCKS: usize = 2;
 
 /// A matrix in memory. The elements of each row are contiguous.
 #[derive(Clone, Copy)]
@@ -34,13 +34,13 @@ pub fn transpose<T: Copy>(source: &[T], from: RowLayout, target: &mut [T], to: R
     if height == 0 || width == 0 {
         return true;
     }
-    if !rows_fit(source.len(), from, width, height) || !rows_fit(target.len(), to, height, width) {
+    if !are_rows_inside_slice(source.len(), from, width, height) || !are_rows_inside_slice(target.len(), to, height, width) {
         return false;
     }
     let s = source.as_ptr().wrapping_add(from.start);
     let t = target.as_mut_ptr().wrapping_add(to.start);
-    let area = TransposeArea { height, width, group: GROUP_ROWS, columns_left: width };
-    // SAFETY: `rows_fit` has checked that all rows of source and target are inside their slices, which do not overlap.
+    let area = TransposeArea { height, width, group: TARGET_ROWS_PER_GROUP, columns_left: width };
+    // SAFETY: `are_rows_inside_slice` has checked that all rows of source and target are inside their slices, which do not overlap.
     unsafe { transpose_area(s, from.stride, t, to.stride, area) };
     true
 }
@@ -49,25 +49,32 @@ pub fn transpose<T: Copy>(source: &[T], from: RowLayout, target: &mut [T], to: R
 /// copied from there with non-temporal stores. Direct writes to rows that are a power of two apart would compete for the same cache sets.
 /// Small matrices and targets whose rows do not start at cache lines are copied by [`transpose`].
 #[must_use]
-pub fn transpose_streamed<T: Copy>(source: &[T], from: RowLayout, target: &mut [T], to: RowLayout, height: usize, width: usize) -> bool {
+pub fn transpose_non_temporal<T: Copy>(
+    source: &[T],
+    from: RowLayout,
+    target: &mut [T],
+    to: RowLayout,
+    height: usize,
+    width: usize,
+) -> bool {
     let start = target.as_mut_ptr().wrapping_add(to.start);
     let whole_lines =
         start.addr().is_multiple_of(CACHE_LINE_BYTES) && (to.stride.unsigned_abs() * size_of::<T>()).is_multiple_of(CACHE_LINE_BYTES);
     if !whole_lines || height < STAGING_ROWS || width < BLOCK_SIDE {
         return transpose(source, from, target, to, height, width);
     }
-    if !rows_fit(source.len(), from, width, height) || !rows_fit(target.len(), to, height, width) {
+    if !are_rows_inside_slice(source.len(), from, width, height) || !are_rows_inside_slice(target.len(), to, height, width) {
         return false;
     }
     let across = (STAGING_LINES_PER_ROW * CACHE_LINE_BYTES / size_of::<T>()).max(BLOCK_SIDE);
     let pitch = across + BLOCK_SIDE;
     let mut stage = vec![source[from.start]; STAGING_ROWS * pitch];
-    let stores = NonTemporal::default();
+    let stores = NonTemporalStores::default();
     let lefts = |group: usize| (0..width).step_by(across).map(move |left| (group, left));
     for (group, left) in (0..height).step_by(STAGING_ROWS).flat_map(lefts) {
         let (rows, columns) = (STAGING_ROWS.min(height - group), across.min(width - left));
         let area = TransposeArea { height: rows, width: columns, group: STAGING_ROWS, columns_left: width - left };
-        // SAFETY: `rows_fit` has checked that all rows of source and target are inside their slices. The staging buffer holds
+        // SAFETY: `are_rows_inside_slice` has checked that all rows of source and target are inside their slices. The staging buffer holds
         // the `rows` rows of `pitch` elements that are transposed into it.
         unsafe {
             let corner = source.as_ptr().offset((from.start + group) as isize + left as isize * from.stride);
@@ -113,7 +120,7 @@ unsafe fn transpose_area<T: Copy>(s: *const T, ss: isize, t: *mut T, ts: isize, 
 }
 
 /// Returns whether `rows` rows of `columns` elements, laid out as `m`, are inside a slice of length `len`.
-fn rows_fit(len: usize, m: RowLayout, rows: usize, columns: usize) -> bool {
+fn are_rows_inside_slice(len: usize, m: RowLayout, rows: usize, columns: usize) -> bool {
     let span = isize::try_from(rows).ok().and_then(|rows| (rows - 1).checked_mul(m.stride));
     let inside = |at: Option<isize>| at.is_some_and(|at| at >= 0 && (at as usize).checked_add(columns).is_some_and(|end| end <= len));
     let first = isize::try_from(m.start).ok();
@@ -122,7 +129,7 @@ fn rows_fit(len: usize, m: RowLayout, rows: usize, columns: usize) -> bool {
 
 #[cfg(target_arch = "x86_64")]
 fn has_avx2() -> bool {
-    crate::simd::level() >= crate::simd::Level::V3
+    crate::simd::simd_level() >= crate::simd::SimdLevel::V3
 }
 
 /// Calls `block` for each whole block of `area`, in groups of target rows and by columns within a group. Partial blocks are transposed
@@ -148,8 +155,10 @@ unsafe fn transpose_blocks<T: Copy>(
             // SAFETY: `left < width` is a source row and a target column; `top < height` is a target row and a source column.
             let (from, to) = unsafe { (s.offset(left as isize * ss).add(top), t.offset(top as isize * ts).add(left)) };
             if rows == BLOCK_SIDE && columns == BLOCK_SIDE {
-                if left + (PREFETCH_BLOCKS + 1) * BLOCK_SIDE <= columns_left {
-                    (0..BLOCK_SIDE).for_each(|row| prefetch_line(from.wrapping_offset((PREFETCH_BLOCKS * BLOCK_SIDE + row) as isize * ss)));
+                if left + (PREFETCH_DISTANCE_IN_BLOCKS + 1) * BLOCK_SIDE <= columns_left {
+                    (0..BLOCK_SIDE).for_each(|row| {
+                        prefetch_cache_line(from.wrapping_offset((PREFETCH_DISTANCE_IN_BLOCKS * BLOCK_SIDE + row) as isize * ss))
+                    });
                 }
                 block(from, ss, to, ts);
             } else {
@@ -300,7 +309,7 @@ mod tests {
                     target.fill(0.0);
                     let (from, to) = (RowLayout { start: 0, stride: height as isize }, RowLayout { start, stride: stride as isize });
                     let fits = start + (height - 1) * stride + width <= target.len();
-                    assert_eq!(transpose_streamed(&source, from, target, to, height, width), fits);
+                    assert_eq!(transpose_non_temporal(&source, from, target, to, height, width), fits);
                     let right = |i: usize, j: usize| target[start + i * stride + j] == source[j * height + i];
                     assert!(!fits || (0..height).all(|i| (0..width).all(|j| right(i, j))), "{height} x {width}, {stride}, {start}");
                 }

@@ -9,11 +9,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytemuck::Pod;
 use cuprum_core::array::Array;
-use cuprum_core::buffer::HostBuffer;
 use cuprum_core::device::Buffer;
+use cuprum_core::host_buffer::HostBuffer;
 use cuprum_core::{Call, DType, Element, Error, Result, Scalar, StoredArray};
 
-use crate::cache::{CACHE_LINE_BYTES, CacheLine, NonTemporal, Prefetch};
+use crate::cache_hints::{CACHE_LINE_BYTES, CacheLine, NonTemporalStores, PrefetchState};
 
 /// Returns the unsigned integer dtype of the same size for a signed integer dtype, and any other dtype unchanged. Wrapping sums,
 /// differences and products, bit operations and equality have the same bits for signed and unsigned integers.
@@ -29,7 +29,7 @@ pub const fn unsigned_dtype(dtype: DType) -> DType {
 
 /// Returns the unsigned integer dtype of the same size as an integer or float dtype. Bool and complex dtypes are returned unchanged. Loops
 /// that only move elements are compiled for these dtypes.
-pub const fn bits_dtype(dtype: DType) -> DType {
+pub const fn bit_pattern_dtype(dtype: DType) -> DType {
     match dtype {
         DType::F16 | DType::BF16 => DType::U16,
         DType::F32 => DType::U32,
@@ -38,18 +38,18 @@ pub const fn bits_dtype(dtype: DType) -> DType {
     }
 }
 
-/// Evaluates an expression in which `$T` is the element type of a dtype's [`bits_dtype`](crate::views::bits_dtype).
+/// Evaluates an expression in which `$T` is the element type of a dtype's [`bit_pattern_dtype`](crate::views::bit_pattern_dtype).
 #[macro_export]
 macro_rules! with_bits {
     ($dtype:expr, $T:ident => $body:expr) => {
-        match $crate::views::bits_dtype($dtype) {
+        match $crate::views::bit_pattern_dtype($dtype) {
             cuprum_core::DType::Bool => $crate::with_bits!(@ bool, $T => $body),
             cuprum_core::DType::U8 => $crate::with_bits!(@ u8, $T => $body),
             cuprum_core::DType::U16 => $crate::with_bits!(@ u16, $T => $body),
             cuprum_core::DType::U32 => $crate::with_bits!(@ u32, $T => $body),
             cuprum_core::DType::C64 => $crate::with_bits!(@ cuprum_core::Complex<f32>, $T => $body),
             cuprum_core::DType::C128 => $crate::with_bits!(@ cuprum_core::Complex<f64>, $T => $body),
-            // The dtypes that are not listed above have 8 bytes per element, which `typed` asserts.
+            // The dtypes that are not listed above have 8 bytes per element, which `typed_slice` asserts.
             _ => $crate::with_bits!(@ u64, $T => $body),
         }
     };
@@ -65,7 +65,7 @@ pub struct Elements<'a> {
     ptr: *const u8,
     len: usize,
     dtype: DType,
-    /// Whether the bytes of bool are known to be 0 or 1. If false, [`Elements::typed`] reads them first.
+    /// Whether the bytes of bool are known to be 0 or 1. If false, [`Elements::typed_slice`] reads them first.
     has_valid_bools: bool,
     life: PhantomData<&'a [u8]>,
 }
@@ -83,8 +83,8 @@ impl<'a> Elements<'a> {
     }
 
     /// Returns a view of the whole buffer of `array`, from the buffer's start (not from the array's offset).
-    pub fn buffer(array: &'a StoredArray) -> Result<Elements<'a>> {
-        let host = host_buffer(array.buffer())?;
+    pub fn from_whole_buffer(array: &'a StoredArray) -> Result<Elements<'a>> {
+        let host = as_host_buffer(array.buffer())?;
         let dtype = array.dtype();
         if dtype == DType::Bool && !host.has_valid_bools() {
             return Err(Error::backend("cpu", "buffer", "a bool array has bytes other than 0 and 1"));
@@ -95,8 +95,8 @@ impl<'a> Elements<'a> {
 
     /// Returns a view of the elements of the C-contiguous array `array`.
     #[inline]
-    pub fn contiguous(array: &'a StoredArray) -> Result<Elements<'a>> {
-        Ok(Elements::buffer(array)?.slice(array.layout().offset(), array.layout().size()))
+    pub fn from_contiguous_array(array: &'a StoredArray) -> Result<Elements<'a>> {
+        Ok(Elements::from_whole_buffer(array)?.slice(array.layout().offset(), array.layout().size()))
     }
 
     /// Returns the element type.
@@ -121,28 +121,28 @@ impl<'a> Elements<'a> {
 
     /// Returns the prefetching state for a loop over these elements, or `None` unless the processor benefits from prefetching.
     #[inline]
-    pub fn prefetch_state(self) -> Option<Prefetch> {
-        Prefetch::at(self.ptr)
+    pub fn prefetch_state(self) -> Option<PrefetchState> {
+        PrefetchState::at(self.ptr)
     }
 
     /// Returns the prefetching state for a loop over these elements. A second loop then reads the memory that follows the elements
-    /// ([`Prefetch::new_before_second_loop`]).
+    /// ([`PrefetchState::new_before_second_loop`]).
     #[inline]
-    pub fn prefetch_state_before_second_loop(self) -> Prefetch {
-        Prefetch::new_before_second_loop(self.ptr, self.len * self.dtype.itemsize())
+    pub fn prefetch_state_before_second_loop(self) -> PrefetchState {
+        PrefetchState::new_before_second_loop(self.ptr, self.len * self.dtype.itemsize())
     }
 
-    /// Returns the elements as a slice of `T`. Panics unless `T` is the type of the dtype or of its [`bits_dtype`], and if elements of
-    /// scratch memory or of an output are bool, but have not been written as bool.
-    pub fn typed<T: Element>(self) -> &'a [T] {
-        if T::DTYPE != self.dtype && T::DTYPE != bits_dtype(self.dtype) {
+    /// Returns the elements as a slice of `T`. Panics unless `T` is the type of the dtype or of its [`bit_pattern_dtype`], and if elements
+    /// of scratch memory or of an output are bool, but have not been written as bool.
+    pub fn typed_slice<T: Element>(self) -> &'a [T] {
+        if T::DTYPE != self.dtype && T::DTYPE != bit_pattern_dtype(self.dtype) {
             panic_wrong_dtype(self.dtype, T::DTYPE);
         }
         if T::DTYPE == DType::Bool {
             self.assert_valid_bools();
         }
-        // SAFETY: `ptr` comes from a slice, buffer or scratch block that holds `len` values of `dtype`, which is T's dtype or has the
-        // size and alignment of the integer T. All three live for 'a, and are not written meanwhile. `buffer` has checked that the
+        // SAFETY: `ptr` comes from a slice, buffer or scratch block that holds `len` values of `dtype`, which is T's dtype or has the size
+        // and alignment of the integer T. All three live for 'a, and are not written meanwhile. `from_whole_buffer` has checked that the
         // memory is aligned for the dtype, and `assert_valid_bools` that the bytes of bool are 0 or 1.
         unsafe { std::slice::from_raw_parts(self.ptr.cast(), self.len) }
     }
@@ -150,7 +150,7 @@ impl<'a> Elements<'a> {
     /// Panics if the dtype is bool and a byte is neither 0 nor 1.
     fn assert_valid_bools(self) {
         if self.dtype == DType::Bool && !self.has_valid_bools {
-            // SAFETY: `ptr` points to `len` initialised bytes, as in `typed`.
+            // SAFETY: `ptr` points to `len` initialised bytes, as in `typed_slice`.
             let bytes = unsafe { std::slice::from_raw_parts(self.ptr, self.len) };
             assert!(bytes.iter().fold(0, |bits, byte| bits | byte) <= 1, "elements read as bool have not been written as bool");
         }
@@ -280,10 +280,10 @@ impl<'a> ElementsMut<'a> {
         }
     }
 
-    /// Returns the elements as a mutable slice of `T`, with the same condition on `T` as [`Elements::typed`]. For bool, first clears all
-    /// bits of each byte but the lowest, because newly allocated memory holds arbitrary bytes.
-    pub fn typed<T: Element>(mut self) -> &'a mut [T] {
-        if T::DTYPE != self.dtype && T::DTYPE != bits_dtype(self.dtype) {
+    /// Returns the elements as a mutable slice of `T`, with the same condition on `T` as [`Elements::typed_slice`]. For bool, first clears
+    /// all bits of each byte but the lowest, because newly allocated memory holds arbitrary bytes.
+    pub fn typed_slice<T: Element>(mut self) -> &'a mut [T] {
+        if T::DTYPE != self.dtype && T::DTYPE != bit_pattern_dtype(self.dtype) {
             panic_wrong_dtype(self.dtype, T::DTYPE);
         }
         if T::DTYPE == DType::Bool {
@@ -292,8 +292,8 @@ impl<'a> ElementsMut<'a> {
             keep_lowest_bit_of_bytes(unsafe { std::slice::from_raw_parts_mut(self.ptr, self.len) });
             self.count_written_bools();
         }
-        // SAFETY: the conditions on `ptr` and `len` are those of `Elements::typed`, and access is exclusive. Output and scratch memory is
-        // initialised. Any bytes are valid for every type but bool, for which `keep_lowest_bit_of_bytes` makes them valid.
+        // SAFETY: the conditions on `ptr` and `len` are those of `Elements::typed_slice`, and access is exclusive. Output and scratch
+        // memory is initialised. Any bytes are valid for every type but bool, for which `keep_lowest_bit_of_bytes` makes them valid.
         unsafe { std::slice::from_raw_parts_mut(self.ptr.cast(), self.len) }
     }
 
@@ -310,13 +310,13 @@ impl<'a> ElementsMut<'a> {
     /// Copies every `step`th element of `source`, from the first one on, into these elements. `source` has the same dtype.
     pub fn copy_every_nth(self, step: usize, source: Elements) {
         with_bits!(self.dtype, T => {
-            let source = source.typed::<T>();
-            self.typed::<T>().iter_mut().zip(source.iter().step_by(step)).for_each(|(to, &from)| *to = from);
+            let source = source.typed_slice::<T>();
+            self.typed_slice::<T>().iter_mut().zip(source.iter().step_by(step)).for_each(|(to, &from)| *to = from);
         })
     }
 
     /// Copies `source`, which has the same dtype and length, into these elements with the non-temporal stores of `stores`.
-    pub fn copy_non_temporal_from(&mut self, source: Elements, stores: &NonTemporal) {
+    pub fn copy_non_temporal_from(&mut self, source: Elements, stores: &NonTemporalStores) {
         assert!(self.dtype == source.dtype && self.len == source.len, "copy of {} to {}", source.len, self.len);
         source.assert_valid_bools();
         self.count_written_bools();
@@ -325,8 +325,8 @@ impl<'a> ElementsMut<'a> {
     }
 }
 
-/// Panics because elements of `dtype` were requested as elements of the dtype `requested`. Not inlined, because every kernel calls `typed`
-/// for each argument.
+/// Panics because elements of `dtype` were requested as elements of the dtype `requested`. Not inlined, because every kernel calls
+/// `typed_slice` for each argument.
 #[cold]
 #[inline(never)]
 fn panic_wrong_dtype(dtype: DType, requested: DType) -> ! {
@@ -339,7 +339,7 @@ fn keep_lowest_bit_of_bytes(bytes: &mut [u8]) {
     bytes.iter_mut().for_each(|byte| *byte &= 1);
 }
 
-fn host_buffer(buffer: &Arc<dyn Buffer>) -> Result<&HostBuffer> {
+fn as_host_buffer(buffer: &Arc<dyn Buffer>) -> Result<&HostBuffer> {
     buffer.as_any().downcast_ref().ok_or_else(|| Error::backend("cpu", "buffer", "an input is not in host memory"))
 }
 
@@ -383,7 +383,7 @@ impl Output {
     pub fn allocate(call: &Call, n: usize) -> Result<Output> {
         let buffer = call.allocate_output(n)?;
         let dtype = call.outputs[n].dtype;
-        let (host, target) = (host_buffer(&buffer)?, call.outputs[n].target());
+        let (host, target) = (as_host_buffer(&buffer)?, call.outputs[n].target_buffer());
         let size = match target {
             Some(target) => target.nbytes() / dtype.itemsize(),
             None => call.outputs[n].layout.size(),
@@ -391,8 +391,8 @@ impl Output {
         if host.nbytes() < size * dtype.itemsize() {
             return Err(Error::backend("cpu", call.op.name(), "an output buffer is too small"));
         }
-        // `finish` declares all elements of a target valid bools, although the call may write only some of them. The other elements must
-        // therefore be valid before the call.
+        // `into_buffer` declares all elements of a target valid bools, although the call may write only some of them. The other elements
+        // must therefore be valid before the call.
         let has_valid_bools = dtype == DType::Bool && target.is_some();
         if has_valid_bools && !host.has_valid_bools() {
             return Err(Error::backend("cpu", call.op.name(), "a bool target has bytes other than 0 and 1"));
@@ -401,23 +401,23 @@ impl Output {
     }
 
     /// Allocates output `n` of `call` with `size` elements, for outputs whose length only the kernel knows.
-    pub fn with_length(call: &Call, n: usize, size: usize) -> Result<Output> {
-        Output::scratch(call, call.outputs[n].dtype, size)
+    pub fn allocate_with_length(call: &Call, n: usize, size: usize) -> Result<Output> {
+        Output::allocate_scratch(call, call.outputs[n].dtype, size)
     }
 
     /// Allocates `size` elements for intermediate values of `call`. An error names the operation of `call`.
-    pub fn scratch(call: &Call, dtype: DType, size: usize) -> Result<Output> {
-        Output::temporary(dtype, size).map_err(|e| add_op_to_error(call, e))
+    pub fn allocate_scratch(call: &Call, dtype: DType, size: usize) -> Result<Output> {
+        Output::allocate_temporary(dtype, size).map_err(|e| add_op_to_error(call, e))
     }
 
     /// Allocates `size` elements for intermediate values that belong to no call.
-    pub fn temporary(dtype: DType, size: usize) -> Result<Output> {
+    pub fn allocate_temporary(dtype: DType, size: usize) -> Result<Output> {
         let buffer = HostBuffer::uninit(size.saturating_mul(dtype.itemsize()))?;
         Ok(Output::of(Arc::new(buffer), dtype, size))
     }
 
     /// Allocates output `n` of `call`, filled with zeros. Memory that the operating system has just zeroed is not written again.
-    pub fn zeroed(call: &Call, n: usize) -> Result<Output> {
+    pub fn allocate_zeroed(call: &Call, n: usize) -> Result<Output> {
         let (dtype, size) = (call.outputs[n].dtype, call.outputs[n].layout.size());
         let buffer = HostBuffer::zeroed(size.saturating_mul(dtype.itemsize())).map_err(|e| add_op_to_error(call, e))?;
         Ok(Output { has_valid_bools: true, ..Output::of(Arc::new(buffer), dtype, size) })
@@ -429,7 +429,7 @@ impl Output {
 
     /// Returns all elements of the output for writing.
     pub fn elements_mut(&mut self) -> Result<ElementsMut<'_>> {
-        let host = host_buffer(&self.buffer)?;
+        let host = as_host_buffer(&self.buffer)?;
         check_alignment(host, self.dtype)?;
         let ptr = host.as_mut_ptr();
         self.written_bools.store(0, Ordering::Relaxed); // views of earlier calls may have counted the same elements
@@ -441,10 +441,10 @@ impl Output {
     ///
     /// If views of all elements have been written as bool, the buffer is known to hold bools. Otherwise the next user of the buffer as bool
     /// reads all bytes first.
-    pub fn finish(self) -> Arc<dyn Buffer> {
+    pub fn into_buffer(self) -> Arc<dyn Buffer> {
         if self.dtype == DType::Bool
             && (self.has_valid_bools || self.written_bools.into_inner() == self.size)
-            && let Ok(host) = host_buffer(&self.buffer)
+            && let Ok(host) = as_host_buffer(&self.buffer)
             && host.nbytes() == self.size
         {
             // SAFETY: every byte of the buffer is an element. Each element was 0 or 1 when the memory was taken, or has been counted once
@@ -529,7 +529,7 @@ impl ScratchBlocks {
 
     /// Returns all blocks of the scratch memory for reading.
     #[inline]
-    pub fn all_scratch_blocks(&self) -> ReadBlocks<'_> {
+    pub fn read_all_blocks(&self) -> ReadBlocks<'_> {
         let start = self.scratch.0.as_ptr().cast_mut();
         ReadBlocks { start, pitch: self.pitch, count: self.count, excluded: usize::MAX, life: PhantomData }
     }
@@ -582,7 +582,7 @@ impl<R> Default for HostVec<R> {
 
 impl<R: Pod> HostVec<R> {
     /// Allocates `len` records. Returns an error if memory runs out.
-    pub fn new(len: usize) -> Result<HostVec<R>> {
+    pub fn allocate(len: usize) -> Result<HostVec<R>> {
         Ok(HostVec { block: Some(HostBuffer::uninit(len.saturating_mul(size_of::<R>()))?), len, life: PhantomData })
     }
 
@@ -593,7 +593,7 @@ impl<R: Pod> HostVec<R> {
     }
 
     /// Returns all records.
-    pub fn records(&mut self) -> &mut [R] {
+    pub fn as_mut_slice(&mut self) -> &mut [R] {
         match &self.block {
             // SAFETY: the block holds `len` records, is aligned for `R`, and is owned by this value. The memory is initialised, and any
             // bits are a valid `R`.
@@ -604,13 +604,13 @@ impl<R: Pod> HostVec<R> {
 }
 
 /// Converts `value` to the element type `T`, as `astype` does.
-pub fn scalar_as<T: Element>(value: Scalar) -> T {
-    scalar_bits(value, T::DTYPE)
+pub fn convert_scalar<T: Element>(value: Scalar) -> T {
+    convert_scalar_to_bits(value, T::DTYPE)
 }
 
-/// Converts `value` to `dtype`, as `astype` does. `T` is the type of the dtype or of its [`bits_dtype`].
-pub fn scalar_bits<T: Element>(value: Scalar, dtype: DType) -> T {
-    assert!(T::DTYPE == dtype || T::DTYPE == bits_dtype(dtype), "{dtype} taken as {}", T::DTYPE);
+/// Converts `value` to `dtype`, as `astype` does. `T` is the type of the dtype or of its [`bit_pattern_dtype`].
+pub fn convert_scalar_to_bits<T: Element>(value: Scalar, dtype: DType) -> T {
+    assert!(T::DTYPE == dtype || T::DTYPE == bit_pattern_dtype(dtype), "{dtype} taken as {}", T::DTYPE);
     let bytes = value.to_bytes(dtype);
     // SAFETY: the array of 16 bytes begins with a value of `dtype`, which is T's dtype or has the size of the integer T. No element
     // type is longer than 16 bytes.
@@ -626,8 +626,8 @@ mod tests {
     fn scratch_bytes_are_not_read_as_bools() {
         let mut scratch = Scratch::default();
         scratch.reserve(64);
-        scratch.elements_mut(DType::U8, 4).typed::<u8>().fill(3);
-        scratch.elements(DType::Bool, 4).typed::<bool>();
+        scratch.elements_mut(DType::U8, 4).typed_slice::<u8>().fill(3);
+        scratch.elements(DType::Bool, 4).typed_slice::<bool>();
     }
 
     #[test]
@@ -635,7 +635,7 @@ mod tests {
     fn scratch_bytes_are_not_copied_as_bools() {
         let mut blocks = ScratchBlocks::default();
         blocks.resize(2, 64);
-        blocks.elements_mut(0, DType::U8, 4).typed::<u8>().fill(3);
+        blocks.elements_mut(0, DType::U8, 4).typed_slice::<u8>().fill(3);
         let (mut to, others) = blocks.split_block(1, DType::Bool, 4);
         to.copy_from(others.elements(0, DType::Bool, 4));
     }
@@ -643,14 +643,14 @@ mod tests {
     #[test]
     fn an_output_holds_bools_once_every_element_is_written_as_bool() {
         let is_known = |write: fn(ElementsMut)| {
-            let mut bytes = Output::temporary(DType::U8, 10).unwrap();
-            bytes.elements_mut().unwrap().typed::<u8>().fill(3);
+            let mut bytes = Output::allocate_temporary(DType::U8, 10).unwrap();
+            bytes.elements_mut().unwrap().typed_slice::<u8>().fill(3);
             let mut output = Output { dtype: DType::Bool, ..bytes };
             write(output.elements_mut().unwrap());
-            host_buffer(&output.finish()).unwrap().has_valid_bools()
+            as_host_buffer(&output.into_buffer()).unwrap().has_valid_bools()
         };
-        assert!(is_known(|all| all.typed::<bool>().fill(true)));
-        assert!(is_known(|all| all.chunks(3).for_each(|part| part.typed::<bool>().fill(true))));
+        assert!(is_known(|all| all.typed_slice::<bool>().fill(true)));
+        assert!(is_known(|all| all.chunks(3).for_each(|part| part.typed_slice::<bool>().fill(true))));
         assert!(is_known(|mut all| {
             for start in [0, 4, 8] {
                 let mut part = all.slice(start, 4.min(10 - start));
@@ -659,10 +659,10 @@ mod tests {
             }
         }));
         assert!(!is_known(|_| ()));
-        assert!(!is_known(|mut all| (0..2).for_each(|_| all.slice(0, 5).typed::<bool>().fill(true))));
+        assert!(!is_known(|mut all| (0..2).for_each(|_| all.slice(0, 5).typed_slice::<bool>().fill(true))));
         assert!(!is_known(|mut all| {
-            all.slice(0, 5).typed::<bool>().fill(true);
-            all.split_at(5).0.typed::<bool>().fill(true);
+            all.slice(0, 5).typed_slice::<bool>().fill(true);
+            all.split_at(5).0.typed_slice::<bool>().fill(true);
         }));
     }
 }

@@ -8,7 +8,7 @@ use cuprum_cpu_base::simd::Isa;
 use cuprum_cpu_base::views::unsigned_dtype;
 
 use crate::half::is_half;
-use crate::loops::{SelectedKernel, Unary, unary_kernel};
+use crate::loops::{SelectedKernel, UnaryFunction, unary_kernel};
 
 /// Scalar conversion to the type `D` by the rules of `astype`.
 trait Cast<D> {
@@ -75,9 +75,9 @@ impl<S: Cast<D>, D> Cast<Complex<D>> for Complex<S> {
 }
 
 /// The conversion from `S` to `D` as a unary operation, from which a loop is compiled.
-struct Convert<S, D>(std::marker::PhantomData<(S, D)>);
+struct CastOperation<S, D>(std::marker::PhantomData<(S, D)>);
 
-impl<S: Element + Cast<D>, D: Element> Unary for Convert<S, D> {
+impl<S: Element + Cast<D>, D: Element> UnaryFunction for CastOperation<S, D> {
     type In = S;
     type Out = D;
     #[inline(always)]
@@ -90,39 +90,39 @@ impl<S: Element + Cast<D>, D: Element> Unary for Convert<S, D> {
 /// that result to a 16-bit float then gives the nearest 16-bit float, despite two roundings.
 struct RoundToOddF32<S>(std::marker::PhantomData<S>);
 
-impl<S: Element + ToOddF64> Unary for RoundToOddF32<S> {
+impl<S: Element + RoundToOddF64> UnaryFunction for RoundToOddF32<S> {
     type In = S;
     type Out = f32;
     #[inline(always)]
     fn apply<I: Isa>(a: S) -> f32 {
-        round_to_odd_f32(a.to_odd_f64())
+        round_to_odd_f32(a.round_to_odd_f64())
     }
 }
 
 /// Conversion to float64 as the first part of a conversion to float32 by rounding to odd. Rounding the float64 to odd gives the same
 /// float32 as rounding `self` to odd.
-trait ToOddF64: Cast<f64> {
+trait RoundToOddF64: Cast<f64> {
     #[inline(always)]
-    fn to_odd_f64(self) -> f64
+    fn round_to_odd_f64(self) -> f64
     where
         Self: Sized,
     {
         self.cast()
     }
 }
-impl ToOddF64 for f64 {}
-impl ToOddF64 for Complex<f64> {}
-impl ToOddF64 for i32 {}
-impl ToOddF64 for u32 {}
+impl RoundToOddF64 for f64 {}
+impl RoundToOddF64 for Complex<f64> {}
+impl RoundToOddF64 for i32 {}
+impl RoundToOddF64 for u32 {}
 
 macro_rules! wide_ints {
     ($($t:ty),*) => {$(
-        impl ToOddF64 for $t {
+        impl RoundToOddF64 for $t {
             /// Rounds an integer that does not fit the 53 bits of a float64 to a multiple of 2^11. An integer between two multiples becomes
             /// the odd one of these multiples.
             #[inline(always)]
             #[allow(unused_comparisons)]
-            fn to_odd_f64(self) -> f64 {
+            fn round_to_odd_f64(self) -> f64 {
                 let is_wide = self >= 1 << 53 || self < 0 && self <= (1 as $t << 53).wrapping_neg();
                 let rounded = self & !0x7ff | ((self & 0x7ff != 0) as $t) << 11;
                 (if is_wide { rounded } else { self }) as f64
@@ -135,7 +135,7 @@ wide_ints!(i64, u64);
 macro_rules! table {
     ($from:expr, $to:expr; $($s:ty => ($($d:ty),*);)*) => {
         match $from {
-            $(<$s as Element>::DTYPE => match $to { $(<$d as Element>::DTYPE => Some(unary_kernel::<Convert<$s, $d>>()),)* _ => None },)*
+            $(<$s as Element>::DTYPE => match $to { $(<$d as Element>::DTYPE => Some(unary_kernel::<CastOperation<$s, $d>>()),)* _ => None },)*
             _ => None
         }
     };
@@ -155,7 +155,7 @@ fn shared_loop_dtypes(from: DType, to: DType) -> (DType, DType) {
 /// loop for float32. Conversions from float64 and complex128 to a 16-bit float, and from wide integers to bfloat16, round to float32 by
 /// rounding to odd (`RoundToOddF32`). Conversions from integers to float16 need no rounding to odd, because float32 holds all integers that
 /// float16 does not round to infinity.
-pub fn select_conversion(from: DType, to: DType) -> Option<SelectedKernel> {
+pub fn select_cast_kernel(from: DType, to: DType) -> Option<SelectedKernel> {
     let wide = |d: DType| if is_half(d) { DType::F32 } else { d };
     match from {
         DType::F64 if is_half(to) => Some(unary_kernel::<RoundToOddF32<f64>>()),
@@ -190,23 +190,23 @@ pub fn select_conversion(from: DType, to: DType) -> Option<SelectedKernel> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::half::narrow;
+    use crate::half::round_float32_to_half;
     use cuprum_core::{Scalar, bf16, with_dtype};
-    use cuprum_cpu_base::views::{Elements, ElementsMut, scalar_as};
+    use cuprum_cpu_base::views::{Elements, ElementsMut, convert_scalar};
 
     const EXACT: [DType; 9] = [DType::Bool, DType::I8, DType::I16, DType::I32, DType::I64, DType::U8, DType::U16, DType::U32, DType::U64];
 
     #[test]
     fn shared_loops_convert_as_scalars_do() {
         for (from, to) in EXACT.into_iter().flat_map(|from| EXACT.map(|to| (from, to))) {
-            let selected = select_conversion(from, to).unwrap();
+            let selected = select_cast_kernel(from, to).unwrap();
             assert_eq!((selected.args[0], selected.result), (from, to));
             with_dtype!(from, S => with_dtype!(to, D => {
                 let scalars = [0, 1, -1, 127, -128, 40_000, -40_000, i64::MAX as i128, i64::MIN as i128].map(Scalar::Int);
-                let values = scalars.map(scalar_as::<S>);
+                let values = scalars.map(convert_scalar::<S>);
                 let mut converted = [D::default(); 9];
                 (selected.kernel)(&[Elements::of(&values)], ElementsMut::of(&mut converted));
-                let expected = scalars.map(|scalar| scalar_as::<D>(back(scalar_as::<S>(scalar))));
+                let expected = scalars.map(|scalar| convert_scalar::<D>(back(convert_scalar::<S>(scalar))));
                 assert_eq!(converted, expected, "{from} to {to}");
             }));
         }
@@ -215,15 +215,15 @@ mod tests {
     #[test]
     fn integers_round_to_bfloat16_once() {
         for (from, bits) in [(DType::I32, 31), (DType::U32, 32), (DType::I64, 63), (DType::U64, 64)] {
-            let selected = select_conversion(from, DType::BF16).unwrap();
+            let selected = select_cast_kernel(from, DType::BF16).unwrap();
             let (power, half) = (1i128 << (bits - 1), 1i128 << (bits - 9));
             let numbers = [power, power + half - 1, power + half, power + half + 1, 257, -(power + half + 1), -257];
             let expected = [power, power, power, power + 2 * half, 256, -(power + 2 * half), -256];
             let count = if from == DType::I32 || from == DType::I64 { 7 } else { 5 };
             with_dtype!(from, S => {
-                let (values, mut floats, mut rounded) = (numbers.map(|n| scalar_as::<S>(n.into())), [0f32; 7], [bf16::ZERO; 7]);
+                let (values, mut floats, mut rounded) = (numbers.map(|n| convert_scalar::<S>(n.into())), [0f32; 7], [bf16::ZERO; 7]);
                 (selected.kernel)(&[Elements::of(&values)], ElementsMut::of(&mut floats));
-                narrow(&floats, ElementsMut::of(&mut rounded));
+                round_float32_to_half(&floats, ElementsMut::of(&mut rounded));
                 assert_eq!(rounded[..count].iter().map(|x| x.to_f64()).collect::<Vec<_>>(), expected[..count].iter().map(|&n| n as f64).collect::<Vec<_>>(), "{from}");
             });
         }

@@ -32,7 +32,7 @@ pub trait ComplexArithmetic: Copy {
     /// Returns the minimum, or the first operand with a NaN if there is one.
     fn smaller(self, b: Self) -> Self;
     /// Converts `self` to complex128, applies `f`, and converts the result back to this type.
-    fn via_complex128(self, f: impl Fn(C) -> C) -> Self;
+    fn apply_in_complex128(self, f: impl Fn(C) -> C) -> Self;
 }
 
 macro_rules! arithmetic {
@@ -106,7 +106,7 @@ macro_rules! arithmetic {
                 if self.re.is_nan() || self.im.is_nan() || self.is_ordered_before(b, true) { self } else { b }
             }
             #[inline(always)]
-            fn via_complex128(self, f: impl Fn(C) -> C) -> Self {
+            fn apply_in_complex128(self, f: impl Fn(C) -> C) -> Self {
                 let z = f(C::new(self.re as f64, self.im as f64));
                 Complex::new(z.re as $t, z.im as $t)
             }
@@ -128,7 +128,7 @@ impl<T> MapParts<T> for Complex<T> {
 const MAX_UNSCALED_PART: f64 = f64::MAX / 4.0;
 
 /// Largest argument for which an exponential is computed directly, so that the result is finite.
-const EXP_LIMIT: f64 = 709.0;
+const MAX_DIRECT_EXP_ARGUMENT: f64 = 709.0;
 
 /// Returns the inverse hyperbolic sine of `x`. The standard library's formula loses digits.
 fn arsinh(x: f64) -> f64 {
@@ -217,12 +217,12 @@ fn log_abs(z: C) -> f64 {
 /// Returns `factor * e^x * (re + i im)`. Intermediate values overflow only if a part of the result overflows. Requires `|re|` and `|im|` of
 /// at most 1, and a `factor` of 1 or 0.5.
 fn scaled_exp(mut x: f64, mut factor: f64, mut re: f64, mut im: f64) -> C {
-    // If e^x alone would overflow, multiplies `re` and `im` by `e^EXP_LIMIT` first, at most twice. The result can be finite although e^x is
-    // not, because `re` or `im` may be as small as the least subnormal number.
+    // If e^x alone would overflow, multiplies `re` and `im` by `e^MAX_DIRECT_EXP_ARGUMENT` first, at most twice. The result can be finite
+    // although e^x is not, because `re` or `im` may be as small as the least subnormal number.
     for _ in 0..2 {
-        if x > EXP_LIMIT {
-            let e = factor * EXP_LIMIT.exp();
-            (x, factor, re, im) = (x - EXP_LIMIT, 1.0, e * re, e * im);
+        if x > MAX_DIRECT_EXP_ARGUMENT {
+            let e = factor * MAX_DIRECT_EXP_ARGUMENT.exp();
+            (x, factor, re, im) = (x - MAX_DIRECT_EXP_ARGUMENT, 1.0, e * re, e * im);
         }
     }
     let e = factor * x.exp();
@@ -366,7 +366,7 @@ impl ComplexMath {
 
     pub(crate) fn arc_cosine(z: C) -> C {
         let (x, y) = (z.re, z.im);
-        if is_large(z) {
+        if has_large_part(z) {
             return C::new(y.abs().atan2(x), log_abs_doubled(z).copysign(-y));
         }
         if x == 0.0 && y.is_nan() {
@@ -378,7 +378,7 @@ impl ComplexMath {
 
     pub(crate) fn inverse_hyperbolic_sine(z: C) -> C {
         let (x, y) = (z.re, z.im);
-        if is_large(z) {
+        if has_large_part(z) {
             return C::new(log_abs_doubled(z).copysign(x), y.atan2(x.abs()));
         }
         if y == 0.0 {
@@ -390,7 +390,7 @@ impl ComplexMath {
 
     pub(crate) fn inverse_hyperbolic_cosine(z: C) -> C {
         let (x, y) = (z.re, z.im);
-        if is_large(z) {
+        if has_large_part(z) {
             return C::new(log_abs_doubled(z), y.atan2(x));
         }
         if x == 0.0 && y.is_nan() {
@@ -438,7 +438,7 @@ fn circular_from_hyperbolic(f: fn(C) -> C, z: C) -> C {
     C::new(w.im, w.re)
 }
 
-fn is_large(z: C) -> bool {
+fn has_large_part(z: C) -> bool {
     z.re.abs() > MAX_UNSCALED_PART || z.im.abs() > MAX_UNSCALED_PART
 }
 

@@ -1,7 +1,7 @@
 //! float16 and bfloat16: computed in float32 and rounded after each operation, one block of elements at a time.
 
 use cuprum_core::{DType, bf16, f16};
-use cuprum_cpu_base::simd::{FillLoop, Isa, fill};
+use cuprum_cpu_base::simd::{FillLoop, Isa, run_fill_loop};
 use cuprum_cpu_base::views::{Elements, ElementsMut};
 use half::slice::HalfFloatSliceExt;
 
@@ -16,9 +16,9 @@ pub fn is_half(dtype: DType) -> bool {
     matches!(dtype, DType::F16 | DType::BF16)
 }
 
-struct WidenBf16<'a>(&'a [bf16]);
+struct WidenBf16Loop<'a>(&'a [bf16]);
 
-impl FillLoop for WidenBf16<'_> {
+impl FillLoop for WidenBf16Loop<'_> {
     type Item = f32;
     #[inline(always)]
     fn run<I: Isa>(self, out: &mut [f32]) {
@@ -28,9 +28,9 @@ impl FillLoop for WidenBf16<'_> {
     }
 }
 
-struct NarrowBf16<'a>(&'a [f32]);
+struct RoundToBf16Loop<'a>(&'a [f32]);
 
-impl FillLoop for NarrowBf16<'_> {
+impl FillLoop for RoundToBf16Loop<'_> {
     type Item = bf16;
     #[inline(always)]
     fn run<I: Isa>(self, out: &mut [bf16]) {
@@ -45,20 +45,20 @@ impl FillLoop for NarrowBf16<'_> {
 }
 
 /// Converts `values`, which are 16-bit floats or float32, to float32.
-pub fn widen(values: Elements, out: &mut [f32]) {
+pub fn widen_half_to_float32(values: Elements, out: &mut [f32]) {
     match values.dtype() {
-        DType::F16 => values.typed::<f16>().convert_to_f32_slice(out),
-        DType::BF16 => fill(WidenBf16(values.typed()), out),
-        _ => out.copy_from_slice(values.typed()),
+        DType::F16 => values.typed_slice::<f16>().convert_to_f32_slice(out),
+        DType::BF16 => run_fill_loop(WidenBf16Loop(values.typed_slice()), out),
+        _ => out.copy_from_slice(values.typed_slice()),
     }
 }
 
 /// Rounds float32 `values` to the 16-bit float type of `out`, ties to even.
-pub fn narrow(values: &[f32], out: ElementsMut) {
+pub fn round_float32_to_half(values: &[f32], out: ElementsMut) {
     match out.dtype() {
-        DType::F16 => out.typed::<f16>().convert_from_f32_slice(values),
-        DType::BF16 => fill(NarrowBf16(values), out.typed()),
-        _ => out.typed::<f32>().copy_from_slice(values),
+        DType::F16 => out.typed_slice::<f16>().convert_from_f32_slice(values),
+        DType::BF16 => run_fill_loop(RoundToBf16Loop(values), out.typed_slice()),
+        _ => out.typed_slice::<f32>().copy_from_slice(values),
     }
 }
 
@@ -72,7 +72,7 @@ pub fn run_in_f32(kernel: Kernel, args: &[Elements], mut out: ElementsMut) {
         let len = BLOCK_LEN.min(n - start);
         for (block, arg) in wide.iter_mut().zip(args) {
             if is_half(arg.dtype()) {
-                widen(arg.slice(start, len), &mut block[..len]);
+                widen_half_to_float32(arg.slice(start, len), &mut block[..len]);
             }
         }
         let mut blocks = [Elements::of::<u8>(&[]); 3];
@@ -81,7 +81,7 @@ pub fn run_in_f32(kernel: Kernel, args: &[Elements], mut out: ElementsMut) {
         }
         if is_half(out.dtype()) {
             kernel(&blocks[..args.len()], ElementsMut::of(&mut result[..len]));
-            narrow(&result[..len], out.slice(start, len));
+            round_float32_to_half(&result[..len], out.slice(start, len));
         } else {
             kernel(&blocks[..args.len()], out.slice(start, len));
         }
@@ -97,7 +97,7 @@ mod tests {
         let values: Vec<f32> =
             (0..20_000u32).map(|i| f32::from_bits(i.wrapping_mul(0x9e37_79b9))).chain([f32::NAN, f32::INFINITY, f32::MAX]).collect();
         let mut ours = vec![bf16::ZERO; values.len()];
-        narrow(&values, ElementsMut::of(&mut ours));
+        round_float32_to_half(&values, ElementsMut::of(&mut ours));
         for (v, o) in values.iter().zip(&ours) {
             assert!(o.to_bits() == bf16::from_f32(*v).to_bits() || v.is_nan() && o.is_nan(), "{v}");
         }

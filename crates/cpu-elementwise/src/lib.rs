@@ -1,8 +1,8 @@
 //! Elementwise loops of the CPU backend: one loop per operation and dtype, over contiguous slices that are short enough for the first-level
 //! cache.
 //!
-//! `table` lists the operations, `cast` the conversions, `half` the 16-bit floats. The crate has no arrays, fused programs or threads:
-//! `cuprum-backend-cpu` splits arrays into slices. The interface is internal to that crate and changes with it.
+//! `operation_table` lists the operations, `cast` the conversions, `half` the 16-bit floats. The crate has no arrays, fused programs or
+//! threads: `cuprum-backend-cpu` splits arrays into slices. The interface is internal to that crate and changes with it.
 #![deny(unsafe_code)]
 
 pub mod cast;
@@ -11,4 +11,4 @@ mod float;
 pub mod half;
 mod int;
 pub mod loops;
-pub mod table;
+pub mod operation_table;

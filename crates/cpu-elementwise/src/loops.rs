@@ -3,8 +3,8 @@
 use std::hint::select_unpredictable;
 
 use cuprum_core::{DType, Element, Scalar};
-use cuprum_cpu_base::simd::{BaselineIsa, FillLoop, Isa, fill};
-use cuprum_cpu_base::views::{Elements, ElementsMut, scalar_bits};
+use cuprum_cpu_base::simd::{BaselineIsa, FillLoop, Isa, run_fill_loop};
+use cuprum_cpu_base::views::{Elements, ElementsMut, convert_scalar_to_bits};
 use cuprum_cpu_base::with_bits;
 
 /// A loop that applies an elementwise operation to its arguments, for as many elements as the output slice holds.
@@ -37,7 +37,7 @@ impl SelectedKernel {
 }
 
 /// A scalar function of one argument, from which a loop is compiled.
-pub(crate) trait Unary {
+pub(crate) trait UnaryFunction {
     type In: Element;
     type Out: Element;
     /// Applies the function by code without branches, which the compiler vectorises.
@@ -51,14 +51,14 @@ pub(crate) trait Unary {
     fn is_rare_argument(_: Self::In) -> bool {
         false
     }
-    /// Applies the function to an argument for which [`Unary::is_rare_argument`] holds.
+    /// Applies the function to an argument for which [`UnaryFunction::is_rare_argument`] holds.
     fn apply_to_rare_argument(a: Self::In) -> Self::Out {
         Self::apply::<BaselineIsa>(a)
     }
 }
 
 /// A scalar function of two arguments of one type, from which a loop is compiled.
-pub(crate) trait Binary {
+pub(crate) trait BinaryFunction {
     type In: Element;
     type Out: Element;
     /// Whether `apply` has no vector instructions.
@@ -67,15 +67,15 @@ pub(crate) trait Binary {
 }
 
 /// Returns whether unary loops over a dtype have a copy for AVX-512. Loops over 16-bit elements share the copy for AVX2.
-const fn has_avx512_copy(dtype: DType) -> bool {
+const fn has_avx512_version(dtype: DType) -> bool {
     dtype.itemsize() != 2
 }
 
-struct UnaryLoop<'a, F: Unary>(&'a [F::In]);
+struct UnaryLoop<'a, F: UnaryFunction>(&'a [F::In]);
 
-impl<F: Unary> FillLoop for UnaryLoop<'_, F> {
+impl<F: UnaryFunction> FillLoop for UnaryLoop<'_, F> {
     type Item = F::Out;
-    const HAS_AVX512_VERSION: bool = has_avx512_copy(F::In::DTYPE) && has_avx512_copy(F::Out::DTYPE);
+    const HAS_AVX512_VERSION: bool = has_avx512_version(F::In::DTYPE) && has_avx512_version(F::Out::DTYPE);
     const IS_SCALAR_ONLY: bool = F::IS_SCALAR_ONLY;
     #[inline(always)]
     fn run<I: Isa>(self, out: &mut [F::Out]) {
@@ -94,11 +94,11 @@ impl<F: Unary> FillLoop for UnaryLoop<'_, F> {
     }
 }
 
-/// Recomputes by [`Unary::apply_to_rare_argument`] the elements whose argument is rare ([`Unary::is_rare_argument`]), for which the
-/// vectorised loop gives wrong results.
+/// Recomputes by [`UnaryFunction::apply_to_rare_argument`] the elements whose argument is rare ([`UnaryFunction::is_rare_argument`]), for
+/// which the vectorised loop gives wrong results.
 #[cold]
 #[inline(never)]
-fn recompute_rare_arguments<F: Unary>(values: &[F::In], out: &mut [F::Out]) {
+fn recompute_rare_arguments<F: UnaryFunction>(values: &[F::In], out: &mut [F::Out]) {
     for (out, &a) in out.iter_mut().zip(values) {
         if F::is_rare_argument(a) {
             *out = F::apply_to_rare_argument(a);
@@ -120,9 +120,9 @@ fn cyclic_tail_from<T>(arg: &[T], start: usize) -> &[T] {
     if start < arg.len() { &arg[start..] } else { arg }
 }
 
-struct BinaryLoop<'a, F: Binary>(&'a [F::In], &'a [F::In]);
+struct BinaryLoop<'a, F: BinaryFunction>(&'a [F::In], &'a [F::In]);
 
-impl<F: Binary> FillLoop for BinaryLoop<'_, F> {
+impl<F: BinaryFunction> FillLoop for BinaryLoop<'_, F> {
     type Item = F::Out;
     const IS_SCALAR_ONLY: bool = F::IS_SCALAR_ONLY;
     #[inline(always)]
@@ -160,33 +160,33 @@ impl<T: Element> FillLoop for WhereLoop<'_, T> {
 }
 
 /// Returns the kernel of the unary function `F`.
-pub(crate) fn unary_kernel<F: Unary>() -> SelectedKernel {
-    fn kernel<F: Unary>(args: &[Elements], out: ElementsMut) {
-        fill(UnaryLoop::<F>(args[0].typed()), out.typed());
+pub(crate) fn unary_kernel<F: UnaryFunction>() -> SelectedKernel {
+    fn run_unary_loop<F: UnaryFunction>(args: &[Elements], out: ElementsMut) {
+        run_fill_loop(UnaryLoop::<F>(args[0].typed_slice()), out.typed_slice());
     }
-    SelectedKernel { kernel: kernel::<F>, args: [F::In::DTYPE; 3], result: F::Out::DTYPE, cycles_args: false }
+    SelectedKernel { kernel: run_unary_loop::<F>, args: [F::In::DTYPE; 3], result: F::Out::DTYPE, cycles_args: false }
 }
 
 /// Returns the kernel of the binary function `F`.
-pub(crate) fn binary_kernel<F: Binary>() -> SelectedKernel {
-    fn kernel<F: Binary>(args: &[Elements], out: ElementsMut) {
-        fill(BinaryLoop::<F>(args[0].typed(), args[1].typed()), out.typed());
+pub(crate) fn binary_kernel<F: BinaryFunction>() -> SelectedKernel {
+    fn run_binary_loop<F: BinaryFunction>(args: &[Elements], out: ElementsMut) {
+        run_fill_loop(BinaryLoop::<F>(args[0].typed_slice(), args[1].typed_slice()), out.typed_slice());
     }
-    SelectedKernel { kernel: kernel::<F>, args: [F::In::DTYPE; 3], result: F::Out::DTYPE, cycles_args: true }
+    SelectedKernel { kernel: run_binary_loop::<F>, args: [F::In::DTYPE; 3], result: F::Out::DTYPE, cycles_args: true }
 }
 
 /// Returns the kernel of `where` for `dtype`, whose elements have the same size as `T`. The kernel selects the second argument where the
 /// first is true, and the third elsewhere.
 pub(crate) fn where_kernel<T: Element>(dtype: DType) -> SelectedKernel {
-    fn kernel<T: Element>(args: &[Elements], out: ElementsMut) {
-        fill(WhereLoop::<T>(args[0].typed(), args[1].typed(), args[2].typed()), out.typed());
+    fn run_where_loop<T: Element>(args: &[Elements], out: ElementsMut) {
+        run_fill_loop(WhereLoop::<T>(args[0].typed_slice(), args[1].typed_slice(), args[2].typed_slice()), out.typed_slice());
     }
-    SelectedKernel { kernel: kernel::<T>, args: [DType::Bool, dtype, dtype], result: dtype, cycles_args: true }
+    SelectedKernel { kernel: run_where_loop::<T>, args: [DType::Bool, dtype, dtype], result: dtype, cycles_args: true }
 }
 
-struct Splat<T>(T);
+struct SplatLoop<T>(T);
 
-impl<T: Element> FillLoop for Splat<T> {
+impl<T: Element> FillLoop for SplatLoop<T> {
     type Item = T;
     #[inline(always)]
     fn run<I: Isa>(self, out: &mut [T]) {
@@ -197,8 +197,8 @@ impl<T: Element> FillLoop for Splat<T> {
 /// Fills `out` with `value`, converted as by `astype`.
 pub fn splat(value: Scalar, out: ElementsMut) {
     let dtype = out.dtype();
-    with_bits!(dtype, T => match out.typed() {
-        [one] => *one = scalar_bits::<T>(value, dtype),
-        all => fill(Splat(scalar_bits::<T>(value, dtype)), all),
+    with_bits!(dtype, T => match out.typed_slice() {
+        [one] => *one = convert_scalar_to_bits::<T>(value, dtype),
+        all => run_fill_loop(SplatLoop(convert_scalar_to_bits::<T>(value, dtype)), all),
     })
 }

@@ -4,9 +4,9 @@
 //! crate and changes with it.
 #![deny(unsafe_code)]
 
+mod axis_pass;
 mod line_transform;
-mod pass;
-mod plans;
+mod plan_cache;
 
 use bytemuck::Pod;
 use cuprum_core::call::{Fft, FftKind};
@@ -15,22 +15,22 @@ use cuprum_core::{Array, Call, DType, Element, Error, Result, StoredArray};
 use cuprum_cpu_base::views::{Elements, ElementsMut, HostVec, add_op_to_error};
 use num_complex::Complex;
 
+use self::axis_pass::{StridedSource, transform_in_place, transform_lines};
 use self::line_transform::{ComplexToComplex, HalfSpectrumToReal, RealToFullSpectrum, RealToHalfSpectrum};
-use self::pass::{StridedSource, transform_in_place, transform_lines};
-use self::plans::Real;
+use self::plan_cache::Real;
 
 /// Transforms `values` into `out`, the output of `call`. If `values` is `None`, transforms the complex values in `out` in place.
 ///
-/// Only the axis that the first pass transforms ([`first_axis`]) may be longer in the transform than in `values`. The missing values are
-/// zeros.
+/// Only the axis that the first pass transforms ([`first_transformed_axis`]) may be longer in the transform than in `values`. The missing
+/// values are zeros.
 ///
 /// # Errors
 /// Returns an error if scratch memory cannot be allocated, or if the output of `call` is not float32, float64 or complex.
 pub fn transform(call: &Call, request: &Fft, values: Option<&StoredArray>, out: ElementsMut) -> Result<()> {
     let shape = call.outputs[0].layout.shape();
     let done = match call.outputs[0].dtype.real() {
-        DType::F32 => run::<f32>(request, shape, values, out),
-        DType::F64 => run::<f64>(request, shape, values, out),
+        DType::F32 => transform_typed::<f32>(request, shape, values, out),
+        DType::F64 => transform_typed::<f64>(request, shape, values, out),
         other => Err(Error::dtype(call.op.name(), "has no transform of this dtype", &[other])),
     };
     done.map_err(|e| add_op_to_error(call, e))
@@ -39,7 +39,7 @@ pub fn transform(call: &Call, request: &Fft, values: Option<&StoredArray>, out: 
 /// Returns the axis that the first pass transforms, or `None` if there is none. For [`FftKind::RealToComplex`] it is the halved axis, along
 /// which only non-negative frequencies exist. For other kinds it is the last axis with a complex transform. If there is no such axis, it is
 /// the halved axis.
-pub fn first_axis(request: &Fft) -> Option<usize> {
+pub fn first_transformed_axis(request: &Fft) -> Option<usize> {
     match request.kind {
         FftKind::Complex => request.axes.iter().copied().max(),
         FftKind::RealToComplex => request.axes.last().copied(),
@@ -49,7 +49,7 @@ pub fn first_axis(request: &Fft) -> Option<usize> {
 
 /// Transforms `values`, or the values in `out` if `values` is `None`, into `out` of extents `shape`. `T` is the type of real numbers and of
 /// the parts of complex numbers.
-fn run<T: Real>(request: &Fft, shape: &[usize], values: Option<&StoredArray>, out: ElementsMut) -> Result<()>
+fn transform_typed<T: Real>(request: &Fft, shape: &[usize], values: Option<&StoredArray>, out: ElementsMut) -> Result<()>
 where
     Complex<T>: Element + Pod,
 {
@@ -58,42 +58,52 @@ where
     let scale = T::from_f64(request.scale).unwrap_or_else(T::one);
     match (request.kind, values) {
         (FftKind::ComplexToReal, Some(values)) => {
-            let transform = HalfSpectrumToReal::<T>::of_length(n)?;
-            let (buffer, layout) = (Elements::buffer(values)?.typed::<Complex<T>>(), values.layout());
+            let transform = HalfSpectrumToReal::<T>::new_for_length(n)?;
+            let (buffer, layout) = (Elements::from_whole_buffer(values)?.typed_slice::<Complex<T>>(), values.layout());
             if others.is_empty() {
-                return transform_lines(&transform, StridedSource { buffer, layout }, half, out.typed(), scale);
+                return transform_lines(&transform, StridedSource { buffer, layout }, half, out.typed_slice(), scale);
             }
             let mut extents: Dims = shape.into();
             extents[half] = values.layout().shape()[half];
             let spectrum = Layout::contiguous(&extents)?;
-            let mut memory = HostVec::<Complex<T>>::new(spectrum.size())?;
-            let to = memory.records();
-            transform_complex_axes(request, others, Some(Values::Complex(StridedSource { buffer, layout })), &extents, to, T::one())?;
-            transform_lines(&transform, StridedSource { buffer: to, layout: &spectrum }, half, out.typed(), scale)
+            let mut memory = HostVec::<Complex<T>>::allocate(spectrum.size())?;
+            let to = memory.as_mut_slice();
+            transform_complex_axes(
+                request,
+                others,
+                Some(TransformInput::Complex(StridedSource { buffer, layout })),
+                &extents,
+                to,
+                T::one(),
+            )?;
+            transform_lines(&transform, StridedSource { buffer: to, layout: &spectrum }, half, out.typed_slice(), scale)
         }
         (FftKind::RealToComplex, Some(values)) => {
-            let source = StridedSource { buffer: Elements::buffer(values)?.typed::<T>(), layout: values.layout() };
-            let to = out.typed::<Complex<T>>();
+            let source = StridedSource { buffer: Elements::from_whole_buffer(values)?.typed_slice::<T>(), layout: values.layout() };
+            let to = out.typed_slice::<Complex<T>>();
             let first = if others.is_empty() { scale } else { T::one() };
-            transform_lines(&RealToHalfSpectrum::<T>::of_length(n)?, source, half, to, first)?;
+            transform_lines(&RealToHalfSpectrum::<T>::new_for_length(n)?, source, half, to, first)?;
             transform_complex_axes(request, others, None, shape, to, scale)
         }
         (FftKind::Complex, values) => {
             let values = match values {
-                Some(a) if a.dtype().is_complex() => {
-                    Some(Values::Complex(StridedSource { buffer: Elements::buffer(a)?.typed(), layout: a.layout() }))
+                Some(a) if a.dtype().is_complex() => Some(TransformInput::Complex(StridedSource {
+                    buffer: Elements::from_whole_buffer(a)?.typed_slice(),
+                    layout: a.layout(),
+                })),
+                Some(a) => {
+                    Some(TransformInput::Real(StridedSource { buffer: Elements::from_whole_buffer(a)?.typed_slice(), layout: a.layout() }))
                 }
-                Some(a) => Some(Values::Real(StridedSource { buffer: Elements::buffer(a)?.typed(), layout: a.layout() })),
                 None => None,
             };
-            transform_complex_axes(request, request.axes, values, shape, out.typed(), scale)
+            transform_complex_axes(request, request.axes, values, shape, out.typed_slice(), scale)
         }
         (_, None) => Err(Error::backend("cpu", "fft", "a transform of real numbers has no values")),
     }
 }
 
 /// The input values of a transform with complex results.
-enum Values<'a, T> {
+enum TransformInput<'a, T> {
     Real(StridedSource<'a, T>),
     Complex(StridedSource<'a, Complex<T>>),
 }
@@ -103,7 +113,7 @@ enum Values<'a, T> {
 fn transform_complex_axes<T: Real>(
     request: &Fft,
     axes: &[usize],
-    values: Option<Values<T>>,
+    values: Option<TransformInput<T>>,
     shape: &[usize],
     out: &mut [Complex<T>],
     scale: T,
@@ -114,13 +124,13 @@ fn transform_complex_axes<T: Real>(
     for (i, &axis) in order.iter().enumerate() {
         let (n, scale) = (shape[axis], if i + 1 == order.len() { scale } else { T::one() });
         match values.take() {
-            Some(Values::Real(source)) => {
-                transform_lines(&RealToFullSpectrum::<T>::of_length(n, request.inverse)?, source, axis, out, scale)?;
+            Some(TransformInput::Real(source)) => {
+                transform_lines(&RealToFullSpectrum::<T>::new_for_length(n, request.inverse)?, source, axis, out, scale)?;
             }
-            Some(Values::Complex(source)) => {
-                transform_lines(&ComplexToComplex::<T>::of_length(n, request.inverse)?, source, axis, out, scale)?;
+            Some(TransformInput::Complex(source)) => {
+                transform_lines(&ComplexToComplex::<T>::new_for_length(n, request.inverse)?, source, axis, out, scale)?;
             }
-            None => transform_in_place(&ComplexToComplex::<T>::of_length(n, request.inverse)?, shape, axis, out, scale)?,
+            None => transform_in_place(&ComplexToComplex::<T>::new_for_length(n, request.inverse)?, shape, axis, out, scale)?,
         }
     }
     Ok(())

@@ -8,7 +8,7 @@ use num_complex::Complex;
 use realfft::{ComplexToReal, RealToComplex};
 use rustfft::Fft;
 
-use crate::plans::{Plan, Real, TransformKind, get_or_create_plan};
+use crate::plan_cache::{FftPlan, Real, TransformKind, get_or_create_plan};
 
 /// A transform of lines of one length. A line is a 1-D slice along the transformed axis.
 pub(crate) trait LineTransform<T>: Sync {
@@ -17,19 +17,19 @@ pub(crate) trait LineTransform<T>: Sync {
     /// Type of the elements after the transform.
     type Out: Pod + Send + Sync;
     /// Returns the number of elements of a line before the transform.
-    fn len_in(&self) -> usize;
+    fn input_len(&self) -> usize;
     /// Returns the number of elements of a line after the transform.
-    fn len_out(&self) -> usize;
+    fn output_len(&self) -> usize;
     /// Returns the number of scratch elements that the transform needs.
     fn scratch_len(&self) -> usize;
     /// Transforms `input` into `output`. Overwrites `input` with arbitrary values.
     fn run(&self, input: &mut [Self::In], output: &mut [Self::Out], scratch: &mut [Complex<T>]) -> Result<()>;
     /// Transforms `input` into `output`. Returns `false` without transforming if this kind of transform overwrites its input.
-    fn run_without_overwriting(&self, _input: &[Self::In], _output: &mut [Self::Out], _scratch: &mut [Complex<T>]) -> bool {
+    fn run_preserving_input(&self, _input: &[Self::In], _output: &mut [Self::Out], _scratch: &mut [Complex<T>]) -> bool {
         false
     }
     /// Multiplies `value`, an element after the transform, by `factor`.
-    fn scale(value: &mut Self::Out, factor: T);
+    fn scale_output(value: &mut Self::Out, factor: T);
 }
 
 /// Returns the error for a plan of the wrong kind, or for lengths that rustfft or realfft refuses.
@@ -41,9 +41,9 @@ fn plan_error(what: impl std::fmt::Display) -> Error {
 pub(crate) struct ComplexToComplex<T>(Arc<dyn Fft<T>>);
 
 impl<T: Real> ComplexToComplex<T> {
-    pub(crate) fn of_length(n: usize, inverse: bool) -> Result<ComplexToComplex<T>> {
+    pub(crate) fn new_for_length(n: usize, inverse: bool) -> Result<ComplexToComplex<T>> {
         match get_or_create_plan(if inverse { TransformKind::Inverse } else { TransformKind::Forward }, n)? {
-            Plan::Complex(fft) => Ok(ComplexToComplex(fft)),
+            FftPlan::Complex(fft) => Ok(ComplexToComplex(fft)),
             _ => Err(plan_error("not a complex plan")),
         }
     }
@@ -57,10 +57,10 @@ impl<T: Real> ComplexToComplex<T> {
 impl<T: Real> LineTransform<T> for ComplexToComplex<T> {
     type In = Complex<T>;
     type Out = Complex<T>;
-    fn len_in(&self) -> usize {
+    fn input_len(&self) -> usize {
         self.0.len()
     }
-    fn len_out(&self) -> usize {
+    fn output_len(&self) -> usize {
         self.0.len()
     }
     fn scratch_len(&self) -> usize {
@@ -70,11 +70,11 @@ impl<T: Real> LineTransform<T> for ComplexToComplex<T> {
         self.0.process_outofplace_with_scratch(input, output, &mut scratch[..self.0.get_outofplace_scratch_len()]);
         Ok(())
     }
-    fn run_without_overwriting(&self, input: &[Complex<T>], output: &mut [Complex<T>], scratch: &mut [Complex<T>]) -> bool {
+    fn run_preserving_input(&self, input: &[Complex<T>], output: &mut [Complex<T>], scratch: &mut [Complex<T>]) -> bool {
         self.0.process_immutable_with_scratch(input, output, &mut scratch[..self.0.get_immutable_scratch_len()]);
         true
     }
-    fn scale(value: &mut Complex<T>, factor: T) {
+    fn scale_output(value: &mut Complex<T>, factor: T) {
         *value = value.scale(factor);
     }
 }
@@ -83,9 +83,9 @@ impl<T: Real> LineTransform<T> for ComplexToComplex<T> {
 pub(crate) struct RealToHalfSpectrum<T>(Arc<dyn RealToComplex<T>>);
 
 impl<T: Real> RealToHalfSpectrum<T> {
-    pub(crate) fn of_length(n: usize) -> Result<RealToHalfSpectrum<T>> {
+    pub(crate) fn new_for_length(n: usize) -> Result<RealToHalfSpectrum<T>> {
         match get_or_create_plan(TransformKind::FromReal, n)? {
-            Plan::FromReal(fft) => Ok(RealToHalfSpectrum(fft)),
+            FftPlan::FromReal(fft) => Ok(RealToHalfSpectrum(fft)),
             _ => Err(plan_error("not a plan from real numbers")),
         }
     }
@@ -94,10 +94,10 @@ impl<T: Real> RealToHalfSpectrum<T> {
 impl<T: Real> LineTransform<T> for RealToHalfSpectrum<T> {
     type In = T;
     type Out = Complex<T>;
-    fn len_in(&self) -> usize {
+    fn input_len(&self) -> usize {
         self.0.len()
     }
-    fn len_out(&self) -> usize {
+    fn output_len(&self) -> usize {
         self.0.len() / 2 + 1
     }
     fn scratch_len(&self) -> usize {
@@ -106,7 +106,7 @@ impl<T: Real> LineTransform<T> for RealToHalfSpectrum<T> {
     fn run(&self, input: &mut [T], output: &mut [Complex<T>], scratch: &mut [Complex<T>]) -> Result<()> {
         self.0.process_with_scratch(input, output, &mut scratch[..self.0.get_scratch_len()]).map_err(plan_error)
     }
-    fn scale(value: &mut Complex<T>, factor: T) {
+    fn scale_output(value: &mut Complex<T>, factor: T) {
         *value = value.scale(factor);
     }
 }
@@ -119,25 +119,25 @@ pub(crate) struct RealToFullSpectrum<T> {
 }
 
 impl<T: Real> RealToFullSpectrum<T> {
-    pub(crate) fn of_length(n: usize, inverse: bool) -> Result<RealToFullSpectrum<T>> {
-        Ok(RealToFullSpectrum { half: RealToHalfSpectrum::of_length(n)?, inverse })
+    pub(crate) fn new_for_length(n: usize, inverse: bool) -> Result<RealToFullSpectrum<T>> {
+        Ok(RealToFullSpectrum { half: RealToHalfSpectrum::new_for_length(n)?, inverse })
     }
 }
 
 impl<T: Real> LineTransform<T> for RealToFullSpectrum<T> {
     type In = T;
     type Out = Complex<T>;
-    fn len_in(&self) -> usize {
-        self.half.len_in()
+    fn input_len(&self) -> usize {
+        self.half.input_len()
     }
-    fn len_out(&self) -> usize {
-        self.half.len_in()
+    fn output_len(&self) -> usize {
+        self.half.input_len()
     }
     fn scratch_len(&self) -> usize {
         self.half.scratch_len()
     }
     fn run(&self, input: &mut [T], output: &mut [Complex<T>], scratch: &mut [Complex<T>]) -> Result<()> {
-        let (half, mirrored) = output.split_at_mut(self.half.len_out());
+        let (half, mirrored) = output.split_at_mut(self.half.output_len());
         self.half.run(input, half, scratch)?;
         for (to, from) in mirrored.iter_mut().rev().zip(&half[1..]) {
             *to = from.conj();
@@ -147,7 +147,7 @@ impl<T: Real> LineTransform<T> for RealToFullSpectrum<T> {
         }
         Ok(())
     }
-    fn scale(value: &mut Complex<T>, factor: T) {
+    fn scale_output(value: &mut Complex<T>, factor: T) {
         *value = value.scale(factor);
     }
 }
@@ -156,9 +156,9 @@ impl<T: Real> LineTransform<T> for RealToFullSpectrum<T> {
 pub(crate) struct HalfSpectrumToReal<T>(Arc<dyn ComplexToReal<T>>);
 
 impl<T: Real> HalfSpectrumToReal<T> {
-    pub(crate) fn of_length(n: usize) -> Result<HalfSpectrumToReal<T>> {
+    pub(crate) fn new_for_length(n: usize) -> Result<HalfSpectrumToReal<T>> {
         match get_or_create_plan(TransformKind::ToReal, n)? {
-            Plan::ToReal(fft) => Ok(HalfSpectrumToReal(fft)),
+            FftPlan::ToReal(fft) => Ok(HalfSpectrumToReal(fft)),
             _ => Err(plan_error("not a plan to real numbers")),
         }
     }
@@ -167,10 +167,10 @@ impl<T: Real> HalfSpectrumToReal<T> {
 impl<T: Real> LineTransform<T> for HalfSpectrumToReal<T> {
     type In = Complex<T>;
     type Out = T;
-    fn len_in(&self) -> usize {
+    fn input_len(&self) -> usize {
         self.0.len() / 2 + 1
     }
-    fn len_out(&self) -> usize {
+    fn output_len(&self) -> usize {
         self.0.len()
     }
     fn scratch_len(&self) -> usize {
@@ -185,7 +185,7 @@ impl<T: Real> LineTransform<T> for HalfSpectrumToReal<T> {
         }
         self.0.process_with_scratch(input, output, &mut scratch[..self.0.get_scratch_len()]).map_err(plan_error)
     }
-    fn scale(value: &mut T, factor: T) {
+    fn scale_output(value: &mut T, factor: T) {
         *value = *value * factor;
     }
 }

@@ -13,10 +13,10 @@ use faer::linalg::triangular_solve::solve_lower_triangular_in_place_with_conj;
 use faer::prelude::{Reborrow, ReborrowMut};
 use faer::{Accum, Conj, MatMut, Par};
 
-use crate::batch::{Batch, Failure};
-use crate::columns::{BLOCK_COLUMNS, Team};
+use crate::column_blocks::{BLOCK_COLUMNS, ThreadsPerMatrix};
 use crate::field::Field;
-use crate::matrix::{Matrices, store};
+use crate::matrix_batch::{MatrixBatch, MatrixFailure};
+use crate::matrix_stack::{MatrixStack, store_row_major};
 
 /// Maximum extent of a matrix that is decomposed by faer on one thread. Larger matrices are split recursively.
 const MAX_UNSPLIT_EXTENT: usize = 128;
@@ -24,7 +24,7 @@ const MAX_UNSPLIT_EXTENT: usize = 128;
 /// Replaces the lower triangle of `a` by its Cholesky factor. The values above the diagonal are arbitrary. Returns whether all pivots were
 /// positive.
 #[inline(never)]
-fn decompose<T: Field>(mut a: MatMut<'_, T>, team: Team, stack: &mut MemStack) -> bool {
+fn decompose<T: Field>(mut a: MatMut<'_, T>, team: ThreadsPerMatrix, stack: &mut MemStack) -> bool {
     let n = a.nrows();
     if n <= MAX_UNSPLIT_EXTENT {
         let none = LltRegularization {
@@ -53,36 +53,36 @@ fn decompose<T: Field>(mut a: MatMut<'_, T>, team: Team, stack: &mut MemStack) -
 }
 
 /// Computes the lower or upper Cholesky factor of each matrix.
-pub(crate) fn factor<T: Field>(call: &Call, triangle: Triangle) -> Result<Outcome> {
-    let a = Matrices::<T>::new(&call.inputs[0])?;
+pub(crate) fn compute_factors<T: Field>(call: &Call, triangle: Triangle) -> Result<Outcome> {
+    let a = MatrixStack::<T>::new(&call.inputs[0])?;
     let n = a.rows;
-    let batch = Batch::new(call, a.len(), n.saturating_mul(n).saturating_mul(n / 6 + 1));
+    let batch = MatrixBatch::new(call, a.len(), n.saturating_mul(n).saturating_mul(n / 6 + 1));
     let mut output = Output::allocate(call, 0)?;
-    let factors = output.elements_mut()?.typed::<T>();
+    let factors = output.elements_mut()?.typed_slice::<T>();
     let size = cholesky_in_place_scratch::<T>(n.min(MAX_UNSPLIT_EXTENT), Par::Seq, Default::default());
-    batch.for_each(
+    batch.for_each_task(
         factors.chunks_mut(batch.per_task * n * n),
-        || Ok((batch.zeros::<T>(n * n)?, batch.allocate_scratch(size)?)),
+        || Ok((batch.allocate_zeros::<T>(n * n)?, batch.allocate_scratch(size)?)),
         |(matrix, memory), first, factors| {
             for (index, factor) in (first..).zip(factors.chunks_mut(n * n)) {
                 // The adjoint of the upper triangle is a lower triangle.
                 match triangle {
-                    Triangle::Lower => a.copy(index, matrix),
+                    Triangle::Lower => a.copy_matrix(index, matrix),
                     Triangle::Upper => a.copy_adjoint(index, matrix),
                 }
                 // As in LAPACK, the imaginary part of the diagonal is not read.
-                matrix.iter_mut().step_by(n + 1).for_each(|v| *v = T::from_base(v.real_part()));
+                matrix.iter_mut().step_by(n + 1).for_each(|v| *v = T::from_real_part(v.real_part()));
                 let values = MatMut::from_column_major_slice_mut(matrix, n, n);
-                let decomposed = decompose(values, batch.team(), MemStack::new(memory));
+                let decomposed = decompose(values, batch.threads_per_matrix(), MemStack::new(memory));
                 // A NaN anywhere in the triangle makes the last diagonal element of the factor NaN, so only this element is tested.
-                if !decomposed || num_traits::Float::is_nan(matrix[n * n - 1].largest_part()) {
-                    return Err(Failure::Matrix(index, NotPositiveDefinite));
+                if !decomposed || num_traits::Float::is_nan(matrix[n * n - 1].max_part_magnitude()) {
+                    return Err(MatrixFailure::Matrix(index, NotPositiveDefinite));
                 }
                 match triangle {
                     // Rounding errors give the diagonal of a complex factor small imaginary parts, which are dropped here.
-                    Triangle::Lower => store(matrix, n, factor, |i, j, v| match i.cmp(&j) {
+                    Triangle::Lower => store_row_major(matrix, n, factor, |i, j, v| match i.cmp(&j) {
                         Ordering::Greater => v,
-                        Ordering::Equal => T::from_base(v.real_part()),
+                        Ordering::Equal => T::from_real_part(v.real_part()),
                         Ordering::Less => T::zero(),
                     }),
                     // Row i of the upper factor is the adjoint of column i of the lower factor. Rows of `factor` and columns of `matrix`
@@ -91,7 +91,7 @@ pub(crate) fn factor<T: Field>(call: &Call, triangle: Triangle) -> Result<Outcom
                         for (j, (row, column)) in factor.chunks_mut(n).zip(matrix.chunks(n)).enumerate() {
                             row[..j].fill(T::zero());
                             row[j..].iter_mut().zip(&column[j..]).for_each(|(to, v)| *to = v.conjugate());
-                            row[j] = T::from_base(column[j].real_part());
+                            row[j] = T::from_real_part(column[j].real_part());
                         }
                     }
                 }
@@ -99,5 +99,5 @@ pub(crate) fn factor<T: Field>(call: &Call, triangle: Triangle) -> Result<Outcom
             Ok(())
         },
     )?;
-    call.done_with_buffers([output.finish()])
+    call.outcome_from_buffers([output.into_buffer()])
 }

@@ -10,10 +10,11 @@ use faer::linalg::evd::{ComputeEigenvectors, evd_cplx, evd_real, evd_scratch, se
 use faer::{MatMut, MatRef, Par};
 use num_traits::{Float, Zero};
 
-use crate::batch::{Batch, Failure};
 use crate::eigenvectors::SchurFactors;
-use crate::field::{Field, PowerOfTwoScale};
-use crate::matrix::{Matrices, store};
+use crate::field::Field;
+use crate::matrix_batch::{MatrixBatch, MatrixFailure};
+use crate::matrix_stack::{MatrixStack, store_row_major};
+use crate::power_of_two_scale::PowerOfTwoScale;
 use crate::schur_form::{SchurForm, SchurScratch};
 use crate::widen::Widen;
 
@@ -32,7 +33,7 @@ fn compute_diagonal_eigen<W: Field>(a: &[W], w: &mut [W], v: Option<&mut [W]>) -
         return false;
     }
     let rank = |i: usize| (0..n).filter(|&k| at(k) < at(i) || (at(k) == at(i) && k < i)).count();
-    (0..n).for_each(|i| w[rank(i)] = W::from_base(at(i)));
+    (0..n).for_each(|i| w[rank(i)] = W::from_real_part(at(i)));
     if let Some(v) = v {
         v.fill(W::zero());
         (0..n).for_each(|i| v[rank(i) * n + i] = W::one());
@@ -45,15 +46,15 @@ type HermitianScratch<W> = (Vec<W>, Vec<W>, MemBuffer);
 
 /// Computes eigenvalues of Hermitian matrices, with or without eigenvectors.
 pub(crate) fn decompose_hermitian<T: Widen>(call: &Call, triangle: Triangle, vectors: bool) -> Result<Outcome> {
-    let a = Matrices::<T>::new(&call.inputs[0])?;
+    let a = MatrixStack::<T>::new(&call.inputs[0])?;
     let n = a.rows;
-    let batch = Batch::new(call, a.len(), n.saturating_mul(n).saturating_mul(n).saturating_mul(if vectors { 6 } else { 2 }));
+    let batch = MatrixBatch::new(call, a.len(), n.saturating_mul(n).saturating_mul(n).saturating_mul(if vectors { 6 } else { 2 }));
     let mut outputs = (0..call.outputs.len()).map(|i| Output::allocate(call, i)).collect::<Result<Vec<_>>>()?;
     let compute = if vectors { ComputeEigenvectors::Yes } else { ComputeEigenvectors::No };
     let size = self_adjoint_evd_scratch::<T::Wide>(n, compute, Par::Seq, Default::default());
     let scratch = || {
-        let basis = batch.zeros::<T::Wide>(if vectors { n * n } else { 0 })?;
-        Ok(((batch.zeros::<T::Wide>(n * n)?, batch.zeros::<T::Wide>(n)?, batch.allocate_scratch(size)?), basis))
+        let basis = batch.allocate_zeros::<T::Wide>(if vectors { n * n } else { 0 })?;
+        Ok(((batch.allocate_zeros::<T::Wide>(n * n)?, batch.allocate_zeros::<T::Wide>(n)?, batch.allocate_scratch(size)?), basis))
     };
     let one = |(matrix, values, memory): &mut HermitianScratch<T::Wide>, mut v: Option<&mut [T::Wide]>, index, w: &mut [T::Base]| {
         match triangle {
@@ -63,13 +64,15 @@ pub(crate) fn decompose_hermitian<T: Widen>(call: &Call, triangle: Triangle, vec
         // Clears the triangle that is not read, so that its values do not affect the scale.
         for (j, column) in matrix.chunks_mut(n).enumerate() {
             column[..j].fill(T::Wide::zero());
-            column[j] = T::Wide::from_base(column[j].real_part());
+            column[j] = T::Wide::from_real_part(column[j].real_part());
         }
         if !compute_diagonal_eigen(matrix, values, v.as_deref_mut()) {
-            let Some(scale) = PowerOfTwoScale::scale_into_range(matrix) else { return Err(Failure::Matrix(index, EigenvaluesDiverge)) };
+            let Some(scale) = PowerOfTwoScale::scale_into_range(matrix) else {
+                return Err(MatrixFailure::Matrix(index, EigenvaluesDiverge));
+            };
             let v = v.map(|v| MatMut::from_column_major_slice_mut(v, n, n));
             if !compute_hermitian_eigen(MatRef::from_column_major_slice(matrix, n, n), values, v, MemStack::new(memory)) {
-                return Err(Failure::Matrix(index, EigenvaluesDiverge));
+                return Err(MatrixFailure::Matrix(index, EigenvaluesDiverge));
             }
             scale.scale_up(values);
         }
@@ -78,24 +81,24 @@ pub(crate) fn decompose_hermitian<T: Widen>(call: &Call, triangle: Triangle, vec
     };
     match &mut outputs[..] {
         [w, v] => {
-            let items = w.elements_mut()?.typed::<T::Base>().chunks_mut(batch.per_task * n);
-            let items = items.zip(v.elements_mut()?.typed::<T>().chunks_mut(batch.per_task * n * n));
-            batch.for_each(items, scratch, |(scratch, basis), first, (w, v)| {
+            let items = w.elements_mut()?.typed_slice::<T::Base>().chunks_mut(batch.per_task * n);
+            let items = items.zip(v.elements_mut()?.typed_slice::<T>().chunks_mut(batch.per_task * n * n));
+            batch.for_each_task(items, scratch, |(scratch, basis), first, (w, v)| {
                 for (index, (w, v)) in (first..).zip(w.chunks_mut(n).zip(v.chunks_mut(n * n))) {
                     one(scratch, Some(basis), index, w)?;
-                    store(basis, n, v, |_, _, v| T::narrow(v));
+                    store_row_major(basis, n, v, |_, _, v| T::narrow(v));
                 }
                 Ok(())
             })?;
         }
         outputs => {
-            let items = outputs[0].elements_mut()?.typed::<T::Base>().chunks_mut(batch.per_task * n);
-            batch.for_each(items, scratch, |(scratch, _), first, w| {
+            let items = outputs[0].elements_mut()?.typed_slice::<T::Base>().chunks_mut(batch.per_task * n);
+            batch.for_each_task(items, scratch, |(scratch, _), first, w| {
                 (first..).zip(w.chunks_mut(n)).try_for_each(|(index, w)| one(scratch, None, index, w))
             })?;
         }
     }
-    call.done_with_buffers(outputs.into_iter().map(Output::finish))
+    call.outcome_from_buffers(outputs.into_iter().map(Output::into_buffer))
 }
 
 /// Eigenvalue computation for general matrices of one double-precision type.
@@ -170,16 +173,16 @@ impl GeneralEigen for Complex<f64> {
 /// Scales columns of `n` elements to norm 1, and makes the largest element of each column real, as LAPACK does.
 fn normalize_columns(vectors: &mut [Complex<f64>], n: usize) {
     for column in vectors.chunks_mut(n) {
-        let largest = column.iter().fold(0.0f64, |max, v| max.max(v.largest_part()));
+        let largest = column.iter().fold(0.0f64, |max, v| max.max(v.max_part_magnitude()));
         if largest == 0.0 || !largest.is_finite() {
             continue;
         }
-        let squares: f64 = column.iter().map(|v| v.times(largest.recip()).norm_sqr()).sum();
+        let squares: f64 = column.iter().map(|v| v.times_real(largest.recip()).norm_sqr()).sum();
         let leading =
             column.iter().copied().fold(Complex::ZERO, |max: Complex<f64>, v| if v.norm_sqr() > max.norm_sqr() { v } else { max });
         // An eigenvector whose largest element is already real keeps its sign.
         let phase = if leading.im == 0.0 { Complex::ONE } else { leading.conj() / leading.norm() };
-        let factor = phase.times(1.0 / (largest * squares.sqrt()));
+        let factor = phase.times_real(1.0 / (largest * squares.sqrt()));
         for v in &mut *column {
             let is_leading = *v == leading;
             *v *= factor;
@@ -192,20 +195,20 @@ fn normalize_columns(vectors: &mut [Complex<f64>], n: usize) {
 type GeneralScratch<W> = (Vec<W>, Vec<W>, Vec<Complex<f64>>, MemBuffer);
 
 /// Computes eigenvalues of general matrices, with or without eigenvectors.
-pub(crate) fn decompose<T: Widen>(call: &Call, vectors: bool) -> Result<Outcome> {
-    let a = Matrices::<T>::new(&call.inputs[0])?;
+pub(crate) fn decompose_general<T: Widen>(call: &Call, vectors: bool) -> Result<Outcome> {
+    let a = MatrixStack::<T>::new(&call.inputs[0])?;
     let n = a.rows;
-    let batch = Batch::new(call, a.len(), n.saturating_mul(n).saturating_mul(n).saturating_mul(if vectors { 25 } else { 10 }));
+    let batch = MatrixBatch::new(call, a.len(), n.saturating_mul(n).saturating_mul(n).saturating_mul(if vectors { 25 } else { 10 }));
     let mut outputs = (0..call.outputs.len()).map(|i| Output::allocate(call, i)).collect::<Result<Vec<_>>>()?;
     let size = T::Wide::scratch_size(n, vectors);
     let of_vectors = if vectors { n * n } else { 0 };
     let scratch = || {
-        let matrix = batch.zeros::<T::Wide>(n * n)?;
-        let (basis, v) = (batch.zeros::<T::Wide>(of_vectors)?, batch.zeros::<Complex<f64>>(of_vectors)?);
-        Ok(((matrix, basis, batch.zeros::<Complex<f64>>(n)?, batch.allocate_scratch(size)?), v))
+        let matrix = batch.allocate_zeros::<T::Wide>(n * n)?;
+        let (basis, v) = (batch.allocate_zeros::<T::Wide>(of_vectors)?, batch.allocate_zeros::<Complex<f64>>(of_vectors)?);
+        Ok(((matrix, basis, batch.allocate_zeros::<Complex<f64>>(n)?, batch.allocate_scratch(size)?), v))
     };
     let one = |(matrix, basis, values, memory): &mut GeneralScratch<T::Wide>, v: &mut [Complex<f64>], index, w: &mut [T::Eigenvalue]| {
-        let failed = |failure: LinAlgFailure| Failure::Matrix(index, failure);
+        let failed = |failure: LinAlgFailure| MatrixFailure::Matrix(index, failure);
         a.copy_converted(index, matrix, T::widen);
         let Some(scale) = PowerOfTwoScale::scale_for_eigenvectors(matrix) else { return Err(failed(NotFinite)) };
         if !T::Wide::compute_eigen(matrix, basis, values, v, MemStack::new(memory)) {
@@ -214,8 +217,8 @@ pub(crate) fn decompose<T: Widen>(call: &Call, vectors: bool) -> Result<Outcome>
         if !v.iter().all(|x| x.is_finite()) {
             a.copy_converted(index, matrix, T::widen);
             scale.scale_down(matrix);
-            let mut x = batch.zeros::<Complex<f64>>(n)?;
-            SchurScratch::new(&batch, n)?.decompose(matrix, basis, n).map_err(failed)?;
+            let mut x = batch.allocate_zeros::<Complex<f64>>(n)?;
+            SchurScratch::allocate(&batch, n)?.decompose(matrix, basis, n).map_err(failed)?;
             SchurFactors { form: matrix, basis, n }.write_eigenvectors(&mut x, values, v);
         }
         normalize_columns(v, n);
@@ -225,22 +228,22 @@ pub(crate) fn decompose<T: Widen>(call: &Call, vectors: bool) -> Result<Outcome>
     };
     match &mut outputs[..] {
         [w, v] => {
-            let items = w.elements_mut()?.typed::<T::Eigenvalue>().chunks_mut(batch.per_task * n);
-            let items = items.zip(v.elements_mut()?.typed::<T::Eigenvalue>().chunks_mut(batch.per_task * n * n));
-            batch.for_each(items, scratch, |(scratch, basis), first, (w, v)| {
+            let items = w.elements_mut()?.typed_slice::<T::Eigenvalue>().chunks_mut(batch.per_task * n);
+            let items = items.zip(v.elements_mut()?.typed_slice::<T::Eigenvalue>().chunks_mut(batch.per_task * n * n));
+            batch.for_each_task(items, scratch, |(scratch, basis), first, (w, v)| {
                 for (index, (w, v)) in (first..).zip(w.chunks_mut(n).zip(v.chunks_mut(n * n))) {
                     one(scratch, basis, index, w)?;
-                    store(basis, n, v, |_, _, v| T::narrow_complex(v));
+                    store_row_major(basis, n, v, |_, _, v| T::narrow_complex(v));
                 }
                 Ok(())
             })?;
         }
         outputs => {
-            let items = outputs[0].elements_mut()?.typed::<T::Eigenvalue>().chunks_mut(batch.per_task * n);
-            batch.for_each(items, scratch, |(scratch, v), first, w| {
+            let items = outputs[0].elements_mut()?.typed_slice::<T::Eigenvalue>().chunks_mut(batch.per_task * n);
+            batch.for_each_task(items, scratch, |(scratch, v), first, w| {
                 (first..).zip(w.chunks_mut(n)).try_for_each(|(index, w)| one(scratch, v, index, w))
             })?;
         }
     }
-    call.done_with_buffers(outputs.into_iter().map(Output::finish))
+    call.outcome_from_buffers(outputs.into_iter().map(Output::into_buffer))
 }

@@ -9,7 +9,7 @@ use crate::schur_form::SchurForm;
 
 /// Maximum magnitude of vector elements. If an element would exceed it, the vector is multiplied by the reciprocal of this constant, so
 /// that products with elements of a scaled matrix stay finite.
-const MAX_ELEMENT: f64 = 1e100;
+const MAX_VECTOR_ELEMENT: f64 = 1e100;
 /// Minimum magnitude of a divisor in the back-substitution. An eigenvalue that equals a diagonal element would otherwise cause a division
 /// by zero.
 const MIN_DIVISOR: f64 = 1e-290;
@@ -27,7 +27,7 @@ impl<W: SchurForm + Into<C>> SchurFactors<'_, W> {
     }
 
     /// Returns whether a 2-by-2 block begins at `i`.
-    fn is_block(&self, i: usize) -> bool {
+    fn starts_2x2_block(&self, i: usize) -> bool {
         i + 1 < self.n && self.at(i + 1, i) != C::ZERO
     }
 
@@ -37,7 +37,7 @@ impl<W: SchurForm + Into<C>> SchurFactors<'_, W> {
         let mut k = 0;
         while k < n {
             x.fill(C::ZERO);
-            let size = if self.is_block(k) { 2 } else { 1 };
+            let size = if self.starts_2x2_block(k) { 2 } else { 1 };
             w[k] = self.at(k, k);
             x[k] = C::ONE;
             if size == 2 {
@@ -52,9 +52,9 @@ impl<W: SchurForm + Into<C>> SchurFactors<'_, W> {
                 }
             }
             for column in k..k + size {
-                self.subtract_column(column, k, x);
+                self.subtract_scaled_column(column, k, x);
             }
-            self.substitute(w[k], k, x);
+            self.back_substitute(w[k], k, x);
             let vector = &mut v[k * n..][..n];
             vector.fill(C::ZERO);
             for (column, factor) in self.basis.chunks(n).zip(&*x).take(k + size) {
@@ -70,7 +70,7 @@ impl<W: SchurForm + Into<C>> SchurFactors<'_, W> {
     }
 
     /// Subtracts `x[column]` times the first `rows` elements of column `column` of the Schur form from the first `rows` elements of `x`.
-    fn subtract_column(&self, column: usize, rows: usize, x: &mut [C]) {
+    fn subtract_scaled_column(&self, column: usize, rows: usize, x: &mut [C]) {
         let factor = x[column];
         for (row, value) in x[..rows].iter_mut().enumerate() {
             *value -= self.at(row, column) * factor;
@@ -79,19 +79,19 @@ impl<W: SchurForm + Into<C>> SchurFactors<'_, W> {
 
     /// Solves the first `rows` rows of `(form - eigenvalue) x = 0` from the last to the first. `x` holds the right-hand sides of these
     /// rows, followed by the known elements of the solution.
-    fn substitute(&self, eigenvalue: C, rows: usize, x: &mut [C]) {
-        let least = (f64::EPSILON * eigenvalue.sum_of_parts()).max(MIN_DIVISOR);
-        let divisor = |d: C| if d.sum_of_parts() < least { C::from(least) } else { d };
+    fn back_substitute(&self, eigenvalue: C, rows: usize, x: &mut [C]) {
+        let least = (f64::EPSILON * eigenvalue.sum_of_part_magnitudes()).max(MIN_DIVISOR);
+        let divisor = |d: C| if d.sum_of_part_magnitudes() < least { C::from(least) } else { d };
         let mut end = rows;
         while end > 0 {
             let i = end - 1;
-            let is_block = i > 0 && self.is_block(i - 1);
+            let is_block = i > 0 && self.starts_2x2_block(i - 1);
             let start = if is_block { i - 1 } else { i };
             loop {
                 let solution = if is_block {
                     let first = [self.at(start, start) - eigenvalue, self.at(start, i), x[start]];
                     let second = [self.at(i, start), self.at(i, i) - eigenvalue, x[i]];
-                    let is_ordered = first[0].sum_of_parts() >= second[0].sum_of_parts();
+                    let is_ordered = first[0].sum_of_part_magnitudes() >= second[0].sum_of_part_magnitudes();
                     let ([a, b, r], [c, d, s]) = if is_ordered { (first, second) } else { (second, first) };
                     let (a, ratio) = (divisor(a), c.quotient(divisor(a)));
                     let y = (s - ratio * r).quotient(divisor(d - ratio * b));
@@ -99,16 +99,16 @@ impl<W: SchurForm + Into<C>> SchurFactors<'_, W> {
                 } else {
                     [C::ZERO, x[i].quotient(divisor(self.at(i, i) - eigenvalue))]
                 };
-                let size = solution[0].sum_of_parts() + solution[1].sum_of_parts();
-                if size <= MAX_ELEMENT || x.iter().all(|v| *v == C::ZERO) {
+                let size = solution[0].sum_of_part_magnitudes() + solution[1].sum_of_part_magnitudes();
+                if size <= MAX_VECTOR_ELEMENT || x.iter().all(|v| *v == C::ZERO) {
                     x[start] = solution[0];
                     x[i] = solution[1];
                     break;
                 }
-                x.iter_mut().for_each(|v| *v = v.times(MAX_ELEMENT.recip()));
+                x.iter_mut().for_each(|v| *v = v.times_real(MAX_VECTOR_ELEMENT.recip()));
             }
             for column in start..end {
-                self.subtract_column(column, start, x);
+                self.subtract_scaled_column(column, start, x);
             }
             end = start;
         }

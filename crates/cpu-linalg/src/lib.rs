@@ -8,27 +8,28 @@
 //! The interface is internal to `cuprum-backend-cpu` and changes with it.
 #![forbid(unsafe_code)]
 
-mod batch;
 mod cholesky;
-mod columns;
+mod column_blocks;
 mod eigen;
 mod eigenvectors;
 mod field;
-mod logarithm;
 mod lu;
-mod matrix;
+mod matrix_batch;
 mod matrix_function;
+mod matrix_logarithm;
+mod matrix_square_root;
+mod matrix_stack;
+mod power_of_two_scale;
 mod qr;
 mod schur;
 mod schur_form;
-mod square_root;
 mod svd;
 mod triangular;
 mod widen;
 
 use cuprum_core::{Array, Call, Complex, DType, Linalg, Outcome, Result, Work, decline};
 
-use self::matrix_function::FunctionArgument;
+use self::matrix_function::MatrixFunctionElement;
 use self::schur_form::SchurForm;
 use self::widen::Widen;
 
@@ -47,19 +48,19 @@ pub fn run(call: &Call) -> Result<Outcome> {
     }
 }
 
-fn run_for_dtype<T: Widen<Wide: SchurForm + FunctionArgument>>(call: &Call, task: Linalg) -> Result<Outcome> {
+fn run_for_dtype<T: Widen<Wide: SchurForm + MatrixFunctionElement>>(call: &Call, task: Linalg) -> Result<Outcome> {
     match task {
         Linalg::Solve => lu::solve::<T>(call),
         Linalg::SolveTriangular { triangle, form, unit_diagonal } => triangular::solve::<T>(call, triangle, form, unit_diagonal),
         Linalg::Inverse => lu::invert::<T>(call),
-        Linalg::Determinant { log } => lu::determinants::<T>(call, log),
-        Linalg::Cholesky { triangle } => cholesky::factor::<T>(call, triangle),
+        Linalg::Determinant { log } => lu::compute_determinants::<T>(call, log),
+        Linalg::Cholesky { triangle } => cholesky::compute_factors::<T>(call, triangle),
         Linalg::Lu => lu::decompose::<T>(call),
         Linalg::Qr { mode } => qr::decompose::<T>(call, mode),
         Linalg::Svd { vectors } => svd::decompose::<T>(call, vectors),
         Linalg::Eigh { triangle, vectors } => eigen::decompose_hermitian::<T>(call, triangle, vectors),
-        Linalg::Eig { vectors } => eigen::decompose::<T>(call, vectors),
+        Linalg::Eig { vectors } => eigen::decompose_general::<T>(call, vectors),
         Linalg::Schur => schur::decompose::<T>(call),
-        Linalg::Function(function) => matrix_function::compute::<T>(call, function),
+        Linalg::Function(function) => matrix_function::compute_matrix_function::<T>(call, function),
     }
 }

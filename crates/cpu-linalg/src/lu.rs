@@ -9,11 +9,11 @@ use faer::prelude::{Reborrow, ReborrowMut};
 use faer::{Accum, ColMut, MatMut, MatRef, Par};
 use num_traits::{Float, Zero};
 
-use crate::batch::{Batch, Failure};
-use crate::columns::Team;
+use crate::column_blocks::ThreadsPerMatrix;
 use crate::field::Field;
-use crate::matrix::{Matrices, store};
-use crate::triangular::solve_in_place;
+use crate::matrix_batch::{MatrixBatch, MatrixFailure};
+use crate::matrix_stack::{MatrixStack, store_row_major};
+use crate::triangular::solve_triangular_in_place;
 
 /// Maximum number of columns of a matrix that is decomposed one column at a time. Wider matrices are split recursively.
 const MAX_PANEL_COLUMNS: usize = 16;
@@ -22,7 +22,7 @@ const MAX_PANEL_COLUMNS: usize = 16;
 /// i was interchanged with row `pivots[i]`. As in LAPACK, a column without a non-zero pivot is not eliminated, so that the product of the
 /// factors is `a` also for a singular matrix.
 #[inline(never)]
-fn decompose_in_place<T: Field>(mut a: MatMut<'_, T>, pivots: &mut [usize], team: Team) {
+fn decompose_in_place<T: Field>(mut a: MatMut<'_, T>, pivots: &mut [usize], team: ThreadsPerMatrix) {
     let (m, n) = a.shape();
     if n > m {
         let (mut left, right) = a.split_at_col_mut(m);
@@ -43,7 +43,7 @@ fn decompose_in_place<T: Field>(mut a: MatMut<'_, T>, pivots: &mut [usize], team
 }
 
 /// Applies the elimination of the decomposed columns `left` to the columns on their right.
-fn eliminate_right_columns<T: Field>(left: MatRef<'_, T>, pivots: &[usize], right: MatMut<'_, T>, team: Team) {
+fn eliminate_right_columns<T: Field>(left: MatRef<'_, T>, pivots: &[usize], right: MatMut<'_, T>, team: ThreadsPerMatrix) {
     let (m, half) = left.shape();
     let (l_top, l_bottom) = left.split_at_row(half);
     let cost = m.saturating_mul(half).saturating_mul(right.ncols()) / 4;
@@ -60,9 +60,9 @@ fn decompose_panel<T: Field>(mut a: MatMut<'_, T>, pivots: &mut [usize]) {
     let (m, n) = a.shape();
     for j in 0..n {
         let mut pivot = j;
-        let mut largest = a[(j, j)].sum_of_parts();
+        let mut largest = a[(j, j)].sum_of_part_magnitudes();
         for i in j + 1..m {
-            let size = a[(i, j)].sum_of_parts();
+            let size = a[(i, j)].sum_of_part_magnitudes();
             if size > largest {
                 (pivot, largest) = (i, size);
             }
@@ -120,17 +120,17 @@ fn is_singular<T: Field>(factors: MatRef<'_, T>) -> bool {
 }
 
 /// Replaces the right-hand sides in the columns of `x` by the solutions of the system with these LU factors and pivots.
-fn solve_factored<T: Field>(factors: MatRef<'_, T>, pivots: &[usize], x: MatMut<'_, T>, team: Team) {
+fn solve_factored<T: Field>(factors: MatRef<'_, T>, pivots: &[usize], x: MatMut<'_, T>, team: ThreadsPerMatrix) {
     let cost = x.nrows().saturating_mul(x.nrows()).saturating_mul(x.ncols()) / 4;
     team.for_each_block(x, cost, |_, mut block| {
         apply_pivots(block.rb_mut(), pivots);
         solve_unit_lower_triangular_in_place(factors, block.rb_mut(), Par::Seq);
-        solve_in_place(factors, false, block);
+        solve_triangular_in_place(factors, false, block);
     });
 }
 
 /// Writes the inverse of the matrix with these LU factors and pivots to `x`.
-fn invert_factored<T: Field>(factors: MatRef<'_, T>, pivots: &[usize], mut x: MatMut<'_, T>, team: Team) {
+fn invert_factored<T: Field>(factors: MatRef<'_, T>, pivots: &[usize], mut x: MatMut<'_, T>, team: ThreadsPerMatrix) {
     let n = x.nrows();
     team.for_each_block(x.rb_mut(), n.saturating_mul(n).saturating_mul(n) / 3, |first, mut block| {
         block.fill(T::zero());
@@ -138,7 +138,7 @@ fn invert_factored<T: Field>(factors: MatRef<'_, T>, pivots: &[usize], mut x: Ma
         // Columns of the inverse of the lower factor are zero above the diagonal, so the first solution starts at row `first`.
         let lower = factors.submatrix(first, first, n - first, n - first);
         solve_unit_lower_triangular_in_place(lower, block.rb_mut().subrows_mut(first, n - first), Par::Seq);
-        solve_in_place(factors, false, block);
+        solve_triangular_in_place(factors, false, block);
     });
     // The factors belong to the matrix with interchanged rows. Interchanging the columns of that matrix's inverse gives the inverse of the
     // original matrix.
@@ -159,11 +159,11 @@ fn swap_columns<T: Field>(x: ColMut<'_, T>, y: ColMut<'_, T>) {
 /// Scratch memory: a matrix, its right-hand sides, and its pivots.
 type Scratch<T> = (Vec<T>, Vec<T>, Vec<usize>);
 
-fn allocate_scratch<T: Field>(batch: &Batch, n: usize, columns: usize) -> Result<Scratch<T>> {
+fn allocate_lu_scratch<T: Field>(batch: &MatrixBatch, n: usize, columns: usize) -> Result<Scratch<T>> {
     let mut pivots = Vec::new();
-    cuprum_core::buffer::try_reserve("lu", &mut pivots, n)?;
+    cuprum_core::host_buffer::try_reserve("lu", &mut pivots, n)?;
     pivots.resize(n, 0);
-    Ok((batch.zeros(n * n)?, batch.zeros(n * columns)?, pivots))
+    Ok((batch.allocate_zeros(n * n)?, batch.allocate_zeros(n * columns)?, pivots))
 }
 
 /// Returns the approximate number of operations of one decomposition of extent `n` and of the solution for `columns` right-hand sides.
@@ -173,94 +173,99 @@ fn operation_count(n: usize, columns: usize) -> usize {
 
 /// Solves linear systems.
 pub(crate) fn solve<T: Field>(call: &Call) -> Result<Outcome> {
-    let (a, b) = (Matrices::<T>::new(&call.inputs[0])?, Matrices::<T>::new(&call.inputs[1])?);
+    let (a, b) = (MatrixStack::<T>::new(&call.inputs[0])?, MatrixStack::<T>::new(&call.inputs[1])?);
     solve_systems(call, &a, Some(&b))
 }
 
 /// Inverts matrices.
 pub(crate) fn invert<T: Field>(call: &Call) -> Result<Outcome> {
-    solve_systems(call, &Matrices::<T>::new(&call.inputs[0])?, None)
+    solve_systems(call, &MatrixStack::<T>::new(&call.inputs[0])?, None)
 }
 
 /// Solves the systems of the matrices `a` with the right-hand sides `b`, or inverts the matrices if there are no right-hand sides.
-fn solve_systems<T: Field>(call: &Call, a: &Matrices<T>, b: Option<&Matrices<T>>) -> Result<Outcome> {
+fn solve_systems<T: Field>(call: &Call, a: &MatrixStack<T>, b: Option<&MatrixStack<T>>) -> Result<Outcome> {
     let n = a.rows;
     let columns = b.map_or(n, |b| b.columns);
-    let batch = Batch::new(call, a.len(), operation_count(n, columns));
+    let batch = MatrixBatch::new(call, a.len(), operation_count(n, columns));
     let mut output = Output::allocate(call, 0)?;
-    let solutions = output.elements_mut()?.typed::<T>();
-    batch.for_each(
+    let solutions = output.elements_mut()?.typed_slice::<T>();
+    batch.for_each_task(
         solutions.chunks_mut(batch.per_task * n * columns),
-        || allocate_scratch::<T>(&batch, n, columns),
+        || allocate_lu_scratch::<T>(&batch, n, columns),
         |(matrix, x, pivots), first, solutions| {
             for (index, solution) in (first..).zip(solutions.chunks_mut(n * columns)) {
-                a.copy(index, matrix);
+                a.copy_matrix(index, matrix);
                 let mut factors = MatMut::from_column_major_slice_mut(matrix, n, n);
-                decompose_in_place(factors.rb_mut(), pivots, batch.team());
+                decompose_in_place(factors.rb_mut(), pivots, batch.threads_per_matrix());
                 if is_singular(factors.rb()) {
-                    return Err(Failure::Matrix(index, Singular));
+                    return Err(MatrixFailure::Matrix(index, Singular));
                 }
                 match b {
                     Some(b) => {
-                        b.copy(index, x);
-                        solve_factored(factors.rb(), pivots, MatMut::from_column_major_slice_mut(x, n, columns), batch.team());
+                        b.copy_matrix(index, x);
+                        solve_factored(
+                            factors.rb(),
+                            pivots,
+                            MatMut::from_column_major_slice_mut(x, n, columns),
+                            batch.threads_per_matrix(),
+                        );
                     }
-                    None => invert_factored(factors.rb(), pivots, MatMut::from_column_major_slice_mut(x, n, n), batch.team()),
+                    None => invert_factored(factors.rb(), pivots, MatMut::from_column_major_slice_mut(x, n, n), batch.threads_per_matrix()),
                 }
-                store(x, n, solution, |_, _, v| v);
+                store_row_major(x, n, solution, |_, _, v| v);
             }
             Ok(())
         },
     )?;
-    call.done_with_buffers([output.finish()])
+    call.outcome_from_buffers([output.into_buffer()])
 }
 
 /// Computes LU decompositions: both factors packed into one matrix, and the pivots.
 pub(crate) fn decompose<T: Field>(call: &Call) -> Result<Outcome> {
-    let a = Matrices::<T>::new(&call.inputs[0])?;
+    let a = MatrixStack::<T>::new(&call.inputs[0])?;
     let (m, n) = (a.rows, a.columns);
     let k = m.min(n);
-    let batch = Batch::new(call, a.len(), m.saturating_mul(n).saturating_mul(k));
+    let batch = MatrixBatch::new(call, a.len(), m.saturating_mul(n).saturating_mul(k));
     let (mut factors, mut pivots) = (Output::allocate(call, 0)?, Output::allocate(call, 1)?);
-    let items = factors.elements_mut()?.typed::<T>().chunks_mut(batch.per_task * m * n);
-    let items = items.zip(pivots.elements_mut()?.typed::<i32>().chunks_mut(batch.per_task * k));
-    batch.for_each(
+    let items = factors.elements_mut()?.typed_slice::<T>().chunks_mut(batch.per_task * m * n);
+    let items = items.zip(pivots.elements_mut()?.typed_slice::<i32>().chunks_mut(batch.per_task * k));
+    batch.for_each_task(
         items,
-        || Ok((batch.zeros::<T>(m * n)?, allocate_scratch::<T>(&batch, k, 0)?.2)),
+        || Ok((batch.allocate_zeros::<T>(m * n)?, allocate_lu_scratch::<T>(&batch, k, 0)?.2)),
         |(matrix, order), first, (factors, pivots)| {
             let results = factors.chunks_mut(m * n).zip(pivots.chunks_mut(k));
             for (index, (factors, pivots)) in (first..).zip(results) {
-                a.copy(index, matrix);
-                decompose_in_place(MatMut::from_column_major_slice_mut(matrix, m, n), order, batch.team());
-                store(matrix, m, factors, |_, _, v| v);
+                a.copy_matrix(index, matrix);
+                decompose_in_place(MatMut::from_column_major_slice_mut(matrix, m, n), order, batch.threads_per_matrix());
+                store_row_major(matrix, m, factors, |_, _, v| v);
                 pivots.iter_mut().zip(order.iter()).for_each(|(to, &pivot)| *to = i32::try_from(pivot).unwrap_or(i32::MAX));
             }
             Ok(())
         },
     )?;
-    call.done_with_buffers([factors.finish(), pivots.finish()])
+    call.outcome_from_buffers([factors.into_buffer(), pivots.into_buffer()])
 }
 
 /// Computes determinants, or their signs and logarithms.
-pub(crate) fn determinants<T: Field>(call: &Call, log: bool) -> Result<Outcome> {
-    let a = Matrices::<T>::new(&call.inputs[0])?;
+pub(crate) fn compute_determinants<T: Field>(call: &Call, log: bool) -> Result<Outcome> {
+    let a = MatrixStack::<T>::new(&call.inputs[0])?;
     let n = a.rows;
-    let batch = Batch::new(call, a.len(), operation_count(n, 0));
+    let batch = MatrixBatch::new(call, a.len(), operation_count(n, 0));
     let mut values = Output::allocate(call, 0)?;
     let decompose = |(matrix, diagonal, pivots): &mut Scratch<T>, index: usize| {
-        a.copy(index, matrix);
-        decompose_in_place(MatMut::from_column_major_slice_mut(matrix, n, n), pivots, batch.team());
+        a.copy_matrix(index, matrix);
+        decompose_in_place(MatMut::from_column_major_slice_mut(matrix, n, n), pivots, batch.threads_per_matrix());
         let interchanges = pivots.iter().enumerate().filter(|&(i, &pivot)| i != pivot).count();
         let sign = if interchanges % 2 == 0 { T::one() } else { -T::one() };
         diagonal.iter_mut().zip(matrix.iter().step_by(n + 1)).for_each(|(to, v)| *to = *v);
         sign
     };
-    let chunks = values.elements_mut()?.typed::<T>().chunks_mut(batch.per_task);
+    let chunks = values.elements_mut()?.typed_slice::<T>().chunks_mut(batch.per_task);
     if log {
         let mut logs = Output::allocate(call, 1)?;
-        batch.for_each(
-            chunks.zip(logs.elements_mut()?.typed::<T::Base>().chunks_mut(batch.per_task)),
-            || allocate_scratch::<T>(&batch, n, 1),
+        batch.for_each_task(
+            chunks.zip(logs.elements_mut()?.typed_slice::<T::Base>().chunks_mut(batch.per_task)),
+            || allocate_lu_scratch::<T>(&batch, n, 1),
             |scratch, first, (signs, logs)| {
                 for (index, (sign, log)) in (first..).zip(signs.iter_mut().zip(logs)) {
                     (*sign, *log) = sign_and_log_of_product(decompose(scratch, index), &scratch.1);
@@ -268,34 +273,34 @@ pub(crate) fn determinants<T: Field>(call: &Call, log: bool) -> Result<Outcome> 
                 Ok(())
             },
         )?;
-        return call.done_with_buffers([values.finish(), logs.finish()]);
+        return call.outcome_from_buffers([values.into_buffer(), logs.into_buffer()]);
     }
-    batch.for_each(
+    batch.for_each_task(
         chunks,
-        || allocate_scratch::<T>(&batch, n, 1),
+        || allocate_lu_scratch::<T>(&batch, n, 1),
         |scratch, first, values| {
             for (index, value) in (first..).zip(values) {
-                *value = product(decompose(scratch, index), &scratch.1);
+                *value = product_without_overflow(decompose(scratch, index), &scratch.1);
             }
             Ok(())
         },
     )?;
-    call.done_with_buffers([values.finish()])
+    call.outcome_from_buffers([values.into_buffer()])
 }
 
 /// Returns `sign` times the product of `values`. If a partial product overflows or underflows, computes the result as the exponential of
 /// a sum of logarithms, as NumPy does.
-fn product<T: Field>(sign: T, values: &[T]) -> T {
+fn product_without_overflow<T: Field>(sign: T, values: &[T]) -> T {
     let direct = values.iter().try_fold(sign, |product, &v| {
         let product = product * v;
-        let size = product.largest_part();
+        let size = product.max_part_magnitude();
         (size >= T::Base::min_positive_value() && size.is_finite()).then_some(product)
     });
     if let Some(direct) = direct {
         return direct;
     }
     let (sign, log) = sign_and_log_of_product(sign, values);
-    sign.times(Float::exp(log))
+    sign.times_real(Float::exp(log))
 }
 
 /// Returns the product of `sign` and the phases `v / |v|` of all `values`, and the sum of the logarithms of their magnitudes.

@@ -8,12 +8,13 @@ use faer::linalg::matmul::matmul;
 use faer::{Accum, MatMut, MatRef, Par};
 use num_traits::Zero;
 
-use crate::batch::{Batch, Failure};
-use crate::field::{C, Field, PowerOfTwoScale};
-use crate::logarithm::{LogarithmScratch, triangular_logarithm};
-use crate::matrix::{Matrices, store};
+use crate::field::{C, Field};
+use crate::matrix_batch::{MatrixBatch, MatrixFailure};
+use crate::matrix_logarithm::{LogarithmScratch, triangular_logarithm};
+use crate::matrix_square_root::triangular_square_root;
+use crate::matrix_stack::{MatrixStack, store_row_major};
+use crate::power_of_two_scale::PowerOfTwoScale;
 use crate::schur_form::{SchurForm, SchurScratch};
-use crate::square_root::triangular_square_root;
 use crate::widen::Widen;
 
 /// The Schur decomposition of one matrix in complex numbers: the triangular form and the unitary basis.
@@ -25,20 +26,20 @@ struct ComplexSchurForm {
 }
 
 /// A double-precision element type of matrices to which matrix functions can be applied.
-pub(crate) trait FunctionArgument: Sized + Copy {
+pub(crate) trait MatrixFunctionElement: Sized + Copy {
     /// Whether the type is real.
     const IS_REAL: bool;
     fn into_complex(self) -> C;
 }
 
-impl FunctionArgument for f64 {
+impl MatrixFunctionElement for f64 {
     const IS_REAL: bool = true;
     fn into_complex(self) -> C {
         self.into()
     }
 }
 
-impl FunctionArgument for C {
+impl MatrixFunctionElement for C {
     const IS_REAL: bool = false;
     fn into_complex(self) -> C {
         self
@@ -48,7 +49,7 @@ impl FunctionArgument for C {
 impl ComplexSchurForm {
     /// Sets `self` to the Schur form `t` with the unitary matrix `z`, converted to complex numbers. The 2-by-2 diagonal blocks of a real
     /// form become triangular.
-    fn assign<W: FunctionArgument>(&mut self, t: &[W], z: &[W], n: usize) {
+    fn set_from_schur_form<W: MatrixFunctionElement>(&mut self, t: &[W], z: &[W], n: usize) {
         let copy = |to: &mut [C], from: &[W]| to.iter_mut().zip(from).for_each(|(to, v)| *to = v.into_complex());
         copy(&mut self.t, t);
         copy(&mut self.z, z);
@@ -90,7 +91,7 @@ impl ComplexSchurForm {
 }
 
 /// Replaces `b` by `a @ b`, or by `b @ aᴴ` if `adjoint` is set. `product` is scratch memory.
-fn multiply(a: &[C], b: &mut [C], product: &mut [C], n: usize, adjoint: bool) {
+fn multiply_in_place(a: &[C], b: &mut [C], product: &mut [C], n: usize, adjoint: bool) {
     let matrix = |values| MatRef::from_column_major_slice(values, n, n);
     let to = MatMut::from_column_major_slice_mut(product, n, n);
     if adjoint {
@@ -102,36 +103,39 @@ fn multiply(a: &[C], b: &mut [C], product: &mut [C], n: usize, adjoint: bool) {
 }
 
 /// Computes `function` of each matrix.
-pub(crate) fn compute<T: Widen<Wide: SchurForm + FunctionArgument>>(call: &Call, function: MatrixFunction) -> Result<Outcome> {
-    let a = Matrices::<T>::new(&call.inputs[0])?;
+pub(crate) fn compute_matrix_function<T: Widen<Wide: SchurForm + MatrixFunctionElement>>(
+    call: &Call,
+    function: MatrixFunction,
+) -> Result<Outcome> {
+    let a = MatrixStack::<T>::new(&call.inputs[0])?;
     let n = a.rows;
-    let batch = Batch::new(call, a.len(), n.saturating_mul(n).saturating_mul(n).saturating_mul(100));
+    let batch = MatrixBatch::new(call, a.len(), n.saturating_mul(n).saturating_mul(n).saturating_mul(100));
     let mut output = Output::allocate(call, 0)?;
-    let items = output.elements_mut()?.typed::<T::Eigenvalue>().chunks_mut(batch.per_task * n * n);
+    let items = output.elements_mut()?.typed_slice::<T::Eigenvalue>().chunks_mut(batch.per_task * n * n);
     let scratch = || {
-        let real = (batch.zeros::<T::Wide>(n * n)?, batch.zeros::<T::Wide>(n * n)?);
-        let form = ComplexSchurForm { t: batch.zeros(n * n)?, z: batch.zeros(n * n)?, has_real_values: false };
-        let result = (batch.zeros::<C>(n * n)?, batch.zeros::<C>(n * n)?);
-        let logarithm = matches!(function, MatrixFunction::Logarithm).then(|| LogarithmScratch::new(&batch, n)).transpose()?;
-        Ok((SchurScratch::new(&batch, n)?, real, form, result, logarithm))
+        let real = (batch.allocate_zeros::<T::Wide>(n * n)?, batch.allocate_zeros::<T::Wide>(n * n)?);
+        let form = ComplexSchurForm { t: batch.allocate_zeros(n * n)?, z: batch.allocate_zeros(n * n)?, has_real_values: false };
+        let result = (batch.allocate_zeros::<C>(n * n)?, batch.allocate_zeros::<C>(n * n)?);
+        let logarithm = matches!(function, MatrixFunction::Logarithm).then(|| LogarithmScratch::allocate(&batch, n)).transpose()?;
+        Ok((SchurScratch::allocate(&batch, n)?, real, form, result, logarithm))
     };
-    batch.for_each(items, scratch, |(schur, (t, z), form, (result, product), logarithm), first, to| {
+    batch.for_each_task(items, scratch, |(schur, (t, z), form, (result, product), logarithm), first, to| {
         for (index, to) in (first..).zip(to.chunks_mut(n * n)) {
-            let failed = |failure: LinAlgFailure| Failure::Matrix(index, failure);
+            let failed = |failure: LinAlgFailure| MatrixFailure::Matrix(index, failure);
             a.copy_converted(index, t, T::widen);
             let is_triangular = t.chunks(n).enumerate().all(|(j, column)| column[j + 1..].iter().all(|v| *v == T::Wide::zero()));
-            let Some(mut scale) = PowerOfTwoScale::scale_extremes(t) else { return Err(failed(NotFinite)) };
+            let Some(mut scale) = PowerOfTwoScale::scale_into_lapack_range(t) else { return Err(failed(NotFinite)) };
             // A triangular matrix is its own Schur form. Its eigenvalues are exact, so the matrix is used without scaling if a scaled
             // diagonal element is subnormal or zero.
             if is_triangular {
                 if t.iter().step_by(n + 1).any(|v| v.magnitude() < f64::MIN_POSITIVE) {
                     a.copy_converted(index, t, T::widen);
-                    scale = PowerOfTwoScale::one();
+                    scale = PowerOfTwoScale::identity();
                 }
             } else {
                 schur.decompose(t, z, n).map_err(failed)?;
             }
-            form.assign(t, z, n);
+            form.set_from_schur_form(t, z, n);
             let exists = match logarithm {
                 Some(scratch) => triangular_logarithm(&form.t, result, n, scratch),
                 None => triangular_square_root(&form.t, result, n),
@@ -140,18 +144,18 @@ pub(crate) fn compute<T: Widen<Wide: SchurForm + FunctionArgument>>(call: &Call,
                 return Err(failed(Singular));
             }
             if !is_triangular {
-                multiply(&form.z, result, product, n, false);
-                multiply(&form.z, result, product, n, true);
+                multiply_in_place(&form.z, result, product, n, false);
+                multiply_in_place(&form.z, result, product, n, true);
             }
-            let root = scale.square_root();
+            let root = scale.sqrt_of_scale();
             match function {
                 MatrixFunction::Logarithm => result.iter_mut().step_by(n + 1).for_each(|v| *v += 2.0 * root.ln()),
                 MatrixFunction::SquareRoot => result.iter_mut().for_each(|v| *v *= root),
             }
             let has_real_values = form.has_real_values;
-            store(result, n, to, |_, _, v| T::narrow_complex(if has_real_values { v.re.into() } else { v }));
+            store_row_major(result, n, to, |_, _, v| T::narrow_complex(if has_real_values { v.re.into() } else { v }));
         }
         Ok(())
     })?;
-    call.done_with_buffers([output.finish()])
+    call.outcome_from_buffers([output.into_buffer()])
 }

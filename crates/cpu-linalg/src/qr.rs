@@ -13,15 +13,20 @@ use faer::prelude::{Reborrow, ReborrowMut};
 use faer::{Conj, MatMut, MatRef, Par};
 use num_traits::{Float, One};
 
-use crate::batch::{Batch, allocate_scratch};
-use crate::columns::{BLOCK_COLUMNS, Team};
+use crate::column_blocks::{BLOCK_COLUMNS, ThreadsPerMatrix};
 use crate::field::Field;
-use crate::matrix::{Matrices, store};
+use crate::matrix_batch::{MatrixBatch, allocate_scratch};
+use crate::matrix_stack::{MatrixStack, store_row_major};
 
 /// Replaces the matrix `a` by its upper factor R, with the Householder vectors below the diagonal. Writes the coefficients of the vectors
 /// to `reflections`. Works panel by panel; each panel has as many columns as `reflections` has rows.
 #[inline(never)]
-fn decompose_in_place<T: Field>(team: Team, mut a: MatMut<'_, T>, mut reflections: MatMut<'_, T>, stack: &mut MemStack) -> Result<()> {
+fn decompose_in_place<T: Field>(
+    team: ThreadsPerMatrix,
+    mut a: MatMut<'_, T>,
+    mut reflections: MatMut<'_, T>,
+    stack: &mut MemStack,
+) -> Result<()> {
     let (block, k) = reflections.shape();
     for first in (0..k).step_by(block) {
         let width = block.min(k - first);
@@ -32,7 +37,7 @@ fn decompose_in_place<T: Field>(team: Team, mut a: MatMut<'_, T>, mut reflection
         qr_in_place(panel.rb_mut(), coefficients.rb_mut(), Par::Seq, stack, Default::default());
         let (panel, coefficients) = (panel.rb(), coefficients.rb());
         let cost = rows.saturating_mul(width).saturating_mul(right.ncols()) / 2;
-        team.for_each_block_with(
+        team.for_each_block_with_scratch(
             right,
             cost,
             || allocate_scratch("qr", reflections_scratch_size::<T>(rows, block)),
@@ -51,20 +56,20 @@ fn decompose_in_place<T: Field>(team: Team, mut a: MatMut<'_, T>, mut reflection
 fn scale_up_small_columns<T: Field>(matrix: &mut [T], rows: usize, scales: &mut [T::Base]) {
     let (smallest, one) = (T::Base::min_positive_value(), T::Base::one());
     for (column, scale) in matrix.chunks_mut(rows.max(1)).zip(scales) {
-        let is_small = |v: &T| v.largest_part() < smallest / <T::Base as Float>::epsilon();
+        let is_small = |v: &T| v.max_part_magnitude() < smallest / <T::Base as Float>::epsilon();
         *scale = if column.iter().all(is_small) { smallest } else { one };
         if *scale != one {
-            column.iter_mut().for_each(|v| *v = v.times(one / smallest));
+            column.iter_mut().for_each(|v| *v = v.times_real(one / smallest));
         }
     }
 }
 
 /// Writes the first columns of the factor Q to `q`. `basis` and `reflections` are the results of [`decompose_in_place`].
 #[inline(never)]
-fn compute_q<T: Field>(team: Team, basis: MatRef<'_, T>, reflections: MatRef<'_, T>, q: MatMut<'_, T>) -> Result<()> {
+fn compute_q<T: Field>(team: ThreadsPerMatrix, basis: MatRef<'_, T>, reflections: MatRef<'_, T>, q: MatMut<'_, T>) -> Result<()> {
     let ((block, k), m) = (reflections.shape(), q.nrows());
     let cost = m.saturating_mul(k).saturating_mul(q.ncols()) / 2;
-    team.for_each_block_with(
+    team.for_each_block_with_scratch(
         q,
         cost,
         || allocate_scratch("qr", reflections_scratch_size::<T>(m, block)),
@@ -93,7 +98,7 @@ fn reflections_scratch_size<T: Field>(rows: usize, block: usize) -> StackReq {
 
 /// Computes the factors Q and R of each matrix.
 pub(crate) fn decompose<T: Field>(call: &Call, mode: QrMode) -> Result<Outcome> {
-    let a = Matrices::<T>::new(&call.inputs[0])?;
+    let a = MatrixStack::<T>::new(&call.inputs[0])?;
     let (m, n) = (a.rows, a.columns);
     let k = m.min(n);
     let (columns, rows) = match mode {
@@ -103,36 +108,36 @@ pub(crate) fn decompose<T: Field>(call: &Call, mode: QrMode) -> Result<Outcome> 
         QrMode::Raw => return decompose_raw::<T>(call),
     };
     let block = recommended_block_size::<T>(m, n);
-    let batch = Batch::new(call, a.len(), m.saturating_mul(n).saturating_mul(k).saturating_mul(2));
+    let batch = MatrixBatch::new(call, a.len(), m.saturating_mul(n).saturating_mul(k).saturating_mul(2));
     let mut outputs = (0..call.outputs.len()).map(|i| Output::allocate(call, i)).collect::<Result<Vec<_>>>()?;
     let size = qr_in_place_scratch::<T>(m, block, block, Par::Seq, Default::default());
     let scratch = || {
-        let [matrix, reflections, vectors] = [m * n, block * k, m * columns].map(|len| batch.zeros::<T>(len));
-        Ok((matrix?, reflections?, vectors?, batch.zeros(n)?, batch.allocate_scratch(size)?))
+        let [matrix, reflections, vectors] = [m * n, block * k, m * columns].map(|len| batch.allocate_zeros::<T>(len));
+        Ok((matrix?, reflections?, vectors?, batch.allocate_zeros(n)?, batch.allocate_scratch(size)?))
     };
     type Scratch<T> = (Vec<T>, Vec<T>, Vec<T>, Vec<<T as Field>::Base>, MemBuffer);
     let one = |(matrix, reflections, vectors, scales, memory): &mut Scratch<T>, index, q: Option<&mut [T]>, r: &mut [T]| {
-        a.copy(index, matrix);
+        a.copy_matrix(index, matrix);
         scale_up_small_columns(matrix, m, scales);
         let mut coefficients = MatMut::from_column_major_slice_mut(reflections, block, k);
         let values = MatMut::from_column_major_slice_mut(matrix, m, n);
-        decompose_in_place(batch.team(), values, coefficients.rb_mut(), MemStack::new(memory))?;
-        let upper = |i: usize, j: usize| if i <= j && i < k { matrix[j * m + i].times(scales[j]) } else { T::zero() };
+        decompose_in_place(batch.threads_per_matrix(), values, coefficients.rb_mut(), MemStack::new(memory))?;
+        let upper = |i: usize, j: usize| if i <= j && i < k { matrix[j * m + i].times_real(scales[j]) } else { T::zero() };
         for (i, row) in r.chunks_mut(n).enumerate() {
             row.iter_mut().enumerate().for_each(|(j, to)| *to = upper(i, j));
         }
         if let Some(q) = q {
             let basis = MatRef::from_column_major_slice(matrix, m, n);
-            compute_q(batch.team(), basis, coefficients.rb(), MatMut::from_column_major_slice_mut(vectors, m, columns))?;
-            store(vectors, m, q, |_, _, v| v);
+            compute_q(batch.threads_per_matrix(), basis, coefficients.rb(), MatMut::from_column_major_slice_mut(vectors, m, columns))?;
+            store_row_major(vectors, m, q, |_, _, v| v);
         }
         Ok(())
     };
     match &mut outputs[..] {
         [q, r] => {
-            let items = q.elements_mut()?.typed::<T>().chunks_mut(batch.per_task * m * columns);
-            batch.for_each(
-                items.zip(r.elements_mut()?.typed::<T>().chunks_mut(batch.per_task * rows * n)),
+            let items = q.elements_mut()?.typed_slice::<T>().chunks_mut(batch.per_task * m * columns);
+            batch.for_each_task(
+                items.zip(r.elements_mut()?.typed_slice::<T>().chunks_mut(batch.per_task * rows * n)),
                 scratch,
                 |scratch, first, (q, r)| {
                     let results = q.chunks_mut(m * columns).zip(r.chunks_mut(rows * n));
@@ -141,42 +146,49 @@ pub(crate) fn decompose<T: Field>(call: &Call, mode: QrMode) -> Result<Outcome> 
             )?;
         }
         outputs => {
-            let items = outputs[0].elements_mut()?.typed::<T>().chunks_mut(batch.per_task * rows * n);
-            batch.for_each(items, scratch, |scratch, first, r| {
+            let items = outputs[0].elements_mut()?.typed_slice::<T>().chunks_mut(batch.per_task * rows * n);
+            batch.for_each_task(items, scratch, |scratch, first, r| {
                 (first..).zip(r.chunks_mut(rows * n)).try_for_each(|(index, r)| one(scratch, index, None, r))
             })?;
         }
     }
-    call.done_with_buffers(outputs.into_iter().map(Output::finish))
+    call.outcome_from_buffers(outputs.into_iter().map(Output::into_buffer))
 }
 
 /// Computes the decomposition of each matrix in LAPACK's form: the transpose of the matrix that holds R and the Householder vectors, and
 /// the scalar factors `tau`.
 fn decompose_raw<T: Field>(call: &Call) -> Result<Outcome> {
-    let a = Matrices::<T>::new(&call.inputs[0])?;
+    let a = MatrixStack::<T>::new(&call.inputs[0])?;
     let (m, n) = (a.rows, a.columns);
     let k = m.min(n);
     let block = recommended_block_size::<T>(m, n);
-    let batch = Batch::new(call, a.len(), m.saturating_mul(n).saturating_mul(k).saturating_mul(2));
+    let batch = MatrixBatch::new(call, a.len(), m.saturating_mul(n).saturating_mul(k).saturating_mul(2));
     let (mut h, mut tau) = (Output::allocate(call, 0)?, Output::allocate(call, 1)?);
     let size = qr_in_place_scratch::<T>(m, block, block, Par::Seq, Default::default());
-    let items = h.elements_mut()?.typed::<T>().chunks_mut(batch.per_task * m * n);
-    let items = items.zip(tau.elements_mut()?.typed::<T>().chunks_mut(batch.per_task * k));
-    let scratch = || Ok((batch.zeros::<T>(block * k)?, batch.zeros::<T::Base>(n)?, batch.allocate_scratch(size)?));
-    batch.for_each(items, scratch, |(reflections, scales, memory), first, (h, tau)| {
+    let items = h.elements_mut()?.typed_slice::<T>().chunks_mut(batch.per_task * m * n);
+    let items = items.zip(tau.elements_mut()?.typed_slice::<T>().chunks_mut(batch.per_task * k));
+    let scratch = || Ok((batch.allocate_zeros::<T>(block * k)?, batch.allocate_zeros::<T::Base>(n)?, batch.allocate_scratch(size)?));
+    batch.for_each_task(items, scratch, |(reflections, scales, memory), first, (h, tau)| {
         for (index, (h, tau)) in (first..).zip(h.chunks_mut(m * n).zip(tau.chunks_mut(k))) {
             // The output `h` is the transpose in C order, which has the same memory layout as the matrix in column-major order.
-            a.copy(index, h);
+            a.copy_matrix(index, h);
             scale_up_small_columns(h, m, scales);
             let coefficients = MatMut::from_column_major_slice_mut(reflections, block, k);
-            decompose_in_place(batch.team(), MatMut::from_column_major_slice_mut(h, m, n), coefficients, MemStack::new(memory))?;
+            decompose_in_place(
+                batch.threads_per_matrix(),
+                MatMut::from_column_major_slice_mut(h, m, n),
+                coefficients,
+                MemStack::new(memory),
+            )?;
             for (j, column) in h.chunks_mut(m).enumerate() {
-                column.iter_mut().take(j + 1).for_each(|v| *v = v.times(scales[j]));
+                column.iter_mut().take(j + 1).for_each(|v| *v = v.times_real(scales[j]));
             }
             // LAPACK multiplies by the factors `tau`. faer divides by its factors, the diagonals of the triangular blocks.
-            tau.iter_mut().enumerate().for_each(|(j, tau)| *tau = T::from_base(reflections[j * block + j % block].real_part().recip()));
+            tau.iter_mut()
+                .enumerate()
+                .for_each(|(j, tau)| *tau = T::from_real_part(reflections[j * block + j % block].real_part().recip()));
         }
         Ok(())
     })?;
-    call.done_with_buffers([h, tau].into_iter().map(Output::finish))
+    call.outcome_from_buffers([h, tau].into_iter().map(Output::into_buffer))
 }

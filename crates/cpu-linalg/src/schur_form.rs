@@ -18,8 +18,9 @@ use faer::prelude::{Reborrow, ReborrowMut};
 use faer::{Auto, ColMut, Conj, MatMut, Par};
 use num_traits::{One, Zero};
 
-use crate::batch::Batch;
-use crate::field::{Field, PowerOfTwoScale};
+use crate::field::Field;
+use crate::matrix_batch::MatrixBatch;
+use crate::power_of_two_scale::PowerOfTwoScale;
 
 /// Tolerance for the deviation from 1 of the magnitudes on the diagonal of `p`. A unitary `p` has magnitudes of 1. A larger deviation shows
 /// that the iteration did not converge.
@@ -30,7 +31,7 @@ const MAX_QZ_RUNS: usize = 20;
 /// A double-precision type of matrices with a Schur form.
 pub(crate) trait SchurForm: Field<Base = f64> {
     /// Returns the memory that [`SchurForm::run_qz_iteration`] needs for matrices of extent `n`.
-    fn iteration_scratch(n: usize, parameters: GeneralizedSchurParams) -> StackReq;
+    fn qz_scratch_size(n: usize, parameters: GeneralizedSchurParams) -> StackReq;
     /// Replaces the Hessenberg matrix `h` and the identity `p` by the triangular matrices of the QZ iteration. Multiplies `z` by the
     /// transformations of the iteration.
     fn run_qz_iteration(
@@ -43,7 +44,7 @@ pub(crate) trait SchurForm: Field<Base = f64> {
     /// Returns whether `t` is upper triangular, except for separate 2-by-2 blocks on the diagonal of a real matrix.
     fn is_schur_form(t: &[Self], n: usize) -> bool;
     /// Standardises the diagonal blocks of the Schur form `t` as LAPACK does, and applies the rotations to `z`.
-    fn standardize(t: &mut [Self], z: &mut [Self], n: usize);
+    fn standardize_diagonal_blocks(t: &mut [Self], z: &mut [Self], n: usize);
 }
 
 /// Returns the parameters of the QZ iteration. The parameters disable the blocked algorithm, so every step is the QZ step of Moler and
@@ -55,7 +56,7 @@ fn qz_parameters<W: SchurForm>() -> GeneralizedSchurParams {
 }
 
 impl SchurForm for f64 {
-    fn iteration_scratch(n: usize, parameters: GeneralizedSchurParams) -> StackReq {
+    fn qz_scratch_size(n: usize, parameters: GeneralizedSchurParams) -> StackReq {
         StackReq::new::<f64>(n).array(3).and(qz_real::hessenberg_to_qz_scratch::<f64>(n, Par::Seq, parameters))
     }
 
@@ -80,7 +81,7 @@ impl SchurForm for f64 {
         (2..n).all(|i| t[(i - 1) * n + i] == 0.0 || t[(i - 2) * n + i - 1] == 0.0)
     }
 
-    fn standardize(t: &mut [f64], z: &mut [f64], n: usize) {
+    fn standardize_diagonal_blocks(t: &mut [f64], z: &mut [f64], n: usize) {
         for i in 1..n {
             if t[(i - 1) * n + i] != 0.0 {
                 standardize_block(t, z, n, i - 1);
@@ -102,7 +103,7 @@ fn standardize_block(t: &mut [f64], z: &mut [f64], n: usize, i: usize) {
         let length = sum.hypot(difference);
         let cos = (0.5 * (1.0 + sum.abs() / length)).sqrt();
         let sin = -(half / (length * cos)) * 1f64.copysign(sum);
-        rotate(t, z, n, i, cos, sin);
+        apply_rotation(t, z, n, i, cos, sin);
         let [a, b, c, d] = block(t);
         let mean = 0.5 * (a + d);
         (t[at(i, i)], t[at(i + 1, i + 1)]) = (mean, mean);
@@ -118,12 +119,12 @@ fn standardize_block(t: &mut [f64], z: &mut [f64], n: usize, i: usize) {
     let half = 0.5 * (a - d);
     let shift = half + (half * half + b * c).max(0.0).sqrt().copysign(half);
     let length = shift.hypot(c);
-    rotate(t, z, n, i, shift / length, c / length);
+    apply_rotation(t, z, n, i, shift / length, c / length);
     t[at(i + 1, i)] = 0.0;
 }
 
 /// Multiplies columns `i` and `i + 1` of `t` and `z` by a rotation from the right, and rows of `t` by its transpose from the left.
-fn rotate(t: &mut [f64], z: &mut [f64], n: usize, i: usize, cos: f64, sin: f64) {
+fn apply_rotation(t: &mut [f64], z: &mut [f64], n: usize, i: usize, cos: f64, sin: f64) {
     let columns = |matrix: &mut [f64], rows: usize| {
         for row in 0..rows {
             let (x, y) = (matrix[i * n + row], matrix[(i + 1) * n + row]);
@@ -139,7 +140,7 @@ fn rotate(t: &mut [f64], z: &mut [f64], n: usize, i: usize, cos: f64, sin: f64) 
 }
 
 impl SchurForm for Complex<f64> {
-    fn iteration_scratch(n: usize, parameters: GeneralizedSchurParams) -> StackReq {
+    fn qz_scratch_size(n: usize, parameters: GeneralizedSchurParams) -> StackReq {
         StackReq::new::<Complex<f64>>(n).array(2).and(qz_cplx::hessenberg_to_qz_scratch::<Complex<f64>>(n, Par::Seq, parameters))
     }
 
@@ -162,7 +163,7 @@ impl SchurForm for Complex<f64> {
         (1..n).all(|i| t[(i - 1) * n + i] == Complex::ZERO)
     }
 
-    fn standardize(_: &mut [Complex<f64>], _: &mut [Complex<f64>], _: usize) {}
+    fn standardize_diagonal_blocks(_: &mut [Complex<f64>], _: &mut [Complex<f64>], _: usize) {}
 }
 
 /// Scratch memory for Schur decompositions of matrices of one extent.
@@ -173,14 +174,14 @@ pub(crate) struct SchurScratch<W> {
 }
 
 impl<W: SchurForm> SchurScratch<W> {
-    pub(crate) fn new(batch: &Batch<'_>, n: usize) -> Result<SchurScratch<W>> {
+    pub(crate) fn allocate(batch: &MatrixBatch<'_>, n: usize) -> Result<SchurScratch<W>> {
         let block = recommended_block_size::<W>(n - 1, n - 1);
         let apply = apply_block_householder_sequence_on_the_right_in_place_scratch::<W>(n - 1, block, n - 1);
         let reduction = hessenberg_in_place_scratch::<W>(n, block, Par::Seq, Default::default());
-        let size = StackReq::any_of(&[reduction, apply, W::iteration_scratch(n, qz_parameters::<W>())]);
+        let size = StackReq::any_of(&[reduction, apply, W::qz_scratch_size(n, qz_parameters::<W>())]);
         Ok(SchurScratch {
-            identity: batch.zeros(n * n)?,
-            reflections: batch.zeros(block * (n - 1))?,
+            identity: batch.allocate_zeros(n * n)?,
+            reflections: batch.allocate_zeros(block * (n - 1))?,
             memory: batch.allocate_scratch(size)?,
         })
     }
@@ -224,11 +225,11 @@ impl<W: SchurForm> SchurScratch<W> {
             for (row, value) in values.iter_mut().enumerate() {
                 // Elements below the first subdiagonal are zero.
                 let diagonal = self.identity[row * n + row];
-                let factor = diagonal.conjugate().times(diagonal.magnitude().recip());
+                let factor = diagonal.conjugate().times_real(diagonal.magnitude().recip());
                 *value = if row <= column + 1 { *value * factor } else { W::zero() };
             }
         }
-        W::standardize(t, z, n);
+        W::standardize_diagonal_blocks(t, z, n);
         scale.scale_up(t);
         Ok(())
     }

@@ -10,9 +10,10 @@ use faer::linalg::svd::{ComputeSvdVectors, svd, svd_scratch};
 use faer::{MatMut, MatRef, Par};
 use num_traits::Zero;
 
-use crate::batch::{Batch, Failure};
-use crate::field::{Field, PowerOfTwoScale};
-use crate::matrix::{Matrices, store};
+use crate::field::Field;
+use crate::matrix_batch::{MatrixBatch, MatrixFailure};
+use crate::matrix_stack::{MatrixStack, store_row_major};
+use crate::power_of_two_scale::PowerOfTwoScale;
 use crate::widen::Widen;
 
 /// Computes the singular values `s` of `a`, and the singular vectors if `u` and `v` are `Some`. Returns whether the iteration converged.
@@ -29,7 +30,7 @@ type Scratch<W> = (Vec<W>, Vec<W>, MemBuffer);
 
 /// Computes the singular values of each matrix, and the singular vectors that `vectors` requests.
 pub(crate) fn decompose<T: Widen>(call: &Call, vectors: SingularVectors) -> Result<Outcome> {
-    let a = Matrices::<T>::new(&call.inputs[0])?;
+    let a = MatrixStack::<T>::new(&call.inputs[0])?;
     let (m, n) = (a.rows, a.columns);
     let k = m.min(n);
     let (compute, columns, rows) = match vectors {
@@ -38,16 +39,16 @@ pub(crate) fn decompose<T: Widen>(call: &Call, vectors: SingularVectors) -> Resu
         SingularVectors::Full => (ComputeSvdVectors::Full, m, n),
     };
     let with_vectors = vectors != SingularVectors::Omitted;
-    let batch = Batch::new(call, a.len(), m.saturating_mul(n).saturating_mul(k).saturating_mul(if with_vectors { 12 } else { 4 }));
+    let batch = MatrixBatch::new(call, a.len(), m.saturating_mul(n).saturating_mul(k).saturating_mul(if with_vectors { 12 } else { 4 }));
     let mut outputs = (0..call.outputs.len()).map(|i| Output::allocate(call, i)).collect::<Result<Vec<_>>>()?;
     let size = svd_scratch::<T::Wide>(m, n, compute, compute, Par::Seq, Default::default());
     let scratch = || {
-        let (u, v) = (batch.zeros::<T::Wide>(m * columns)?, batch.zeros::<T::Wide>(n * rows)?);
-        Ok(((batch.zeros::<T::Wide>(m * n)?, batch.zeros::<T::Wide>(k)?, batch.allocate_scratch(size)?), u, v))
+        let (u, v) = (batch.allocate_zeros::<T::Wide>(m * columns)?, batch.allocate_zeros::<T::Wide>(n * rows)?);
+        Ok(((batch.allocate_zeros::<T::Wide>(m * n)?, batch.allocate_zeros::<T::Wide>(k)?, batch.allocate_scratch(size)?), u, v))
     };
     let one = |(matrix, values, memory): &mut Scratch<T::Wide>, vectors: Option<Vectors<T::Wide>>, index, s: &mut [T::Base]| {
         a.copy_converted(index, matrix, T::widen);
-        let Some(scale) = PowerOfTwoScale::scale_into_range(matrix) else { return Err(Failure::Matrix(index, SvdDiverges)) };
+        let Some(scale) = PowerOfTwoScale::scale_into_range(matrix) else { return Err(MatrixFailure::Matrix(index, SvdDiverges)) };
         let (u, v) = match vectors {
             Some((u, v)) => {
                 // Zeros the vectors first, because faer does not write every element of the vectors that complete a basis.
@@ -58,22 +59,22 @@ pub(crate) fn decompose<T: Widen>(call: &Call, vectors: SingularVectors) -> Resu
             None => (None, None),
         };
         if !compute_svd(MatRef::from_column_major_slice(matrix, m, n), values, u, v, MemStack::new(memory)) {
-            return Err(Failure::Matrix(index, SvdDiverges));
+            return Err(MatrixFailure::Matrix(index, SvdDiverges));
         }
         scale.scale_up(values);
-        s.iter_mut().zip(values.iter()).for_each(|(to, v)| *to = T::narrow_real(v.largest_part()));
+        s.iter_mut().zip(values.iter()).for_each(|(to, v)| *to = T::narrow_real(v.max_part_magnitude()));
         Ok(())
     };
     match &mut outputs[..] {
         [u, s, vh] => {
-            let items = u.elements_mut()?.typed::<T>().chunks_mut(batch.per_task * m * columns);
-            let items = items.zip(vh.elements_mut()?.typed::<T>().chunks_mut(batch.per_task * rows * n));
-            let items = items.zip(s.elements_mut()?.typed::<T::Base>().chunks_mut(batch.per_task * k));
-            batch.for_each(items, scratch, |(scratch, left, right), first, ((u, vh), s)| {
+            let items = u.elements_mut()?.typed_slice::<T>().chunks_mut(batch.per_task * m * columns);
+            let items = items.zip(vh.elements_mut()?.typed_slice::<T>().chunks_mut(batch.per_task * rows * n));
+            let items = items.zip(s.elements_mut()?.typed_slice::<T::Base>().chunks_mut(batch.per_task * k));
+            batch.for_each_task(items, scratch, |(scratch, left, right), first, ((u, vh), s)| {
                 let results = u.chunks_mut(m * columns).zip(vh.chunks_mut(rows * n)).zip(s.chunks_mut(k));
                 for (index, ((u, vh), s)) in (first..).zip(results) {
                     one(scratch, Some((left, right)), index, s)?;
-                    store(left, m, u, |_, _, v| T::narrow(v));
+                    store_row_major(left, m, u, |_, _, v| T::narrow(v));
                     // Row i of `vh` is the adjoint of column i of `v`. Rows of `vh` and columns of `v` are contiguous, so the elements are
                     // conjugated in memory order.
                     vh.iter_mut().zip(right.iter()).for_each(|(to, v)| *to = T::narrow(v.conjugate()));
@@ -82,11 +83,11 @@ pub(crate) fn decompose<T: Widen>(call: &Call, vectors: SingularVectors) -> Resu
             })?;
         }
         outputs => {
-            let items = outputs[0].elements_mut()?.typed::<T::Base>().chunks_mut(batch.per_task * k);
-            batch.for_each(items, scratch, |(scratch, ..), first, s| {
+            let items = outputs[0].elements_mut()?.typed_slice::<T::Base>().chunks_mut(batch.per_task * k);
+            batch.for_each_task(items, scratch, |(scratch, ..), first, s| {
                 (first..).zip(s.chunks_mut(k)).try_for_each(|(index, s)| one(scratch, None, index, s))
             })?;
         }
     }
-    call.done_with_buffers(outputs.into_iter().map(Output::finish))
+    call.outcome_from_buffers(outputs.into_iter().map(Output::into_buffer))
 }

@@ -13,15 +13,15 @@ use faer::traits::math_utils::recip;
 use faer::{MatMut, MatRef, Par};
 use num_traits::Float;
 
-use crate::batch::{Batch, Failure};
 use crate::field::Field;
-use crate::matrix::{Matrices, store};
+use crate::matrix_batch::{MatrixBatch, MatrixFailure};
+use crate::matrix_stack::{MatrixStack, store_row_major};
 
 /// Replaces the columns of `x` by the solutions of the triangular system of `a`. faer multiplies by the reciprocals of the diagonal
 /// elements. If one of the reciprocals is infinite or subnormal, this function divides instead of calling faer.
-pub(crate) fn solve_in_place<T: Field>(a: MatRef<'_, T>, is_lower: bool, mut x: MatMut<'_, T>) {
+pub(crate) fn solve_triangular_in_place<T: Field>(a: MatRef<'_, T>, is_lower: bool, mut x: MatMut<'_, T>) {
     let n = a.nrows();
-    let has_exact_reciprocal = |v: &T| !v.largest_part().is_finite() || recip(v).largest_part().is_normal();
+    let has_exact_reciprocal = |v: &T| !v.max_part_magnitude().is_finite() || recip(v).max_part_magnitude().is_normal();
     if (0..n).all(|i| has_exact_reciprocal(&a[(i, i)])) {
         return match is_lower {
             true => solve_lower_triangular_in_place(a, x, Par::Seq),
@@ -43,37 +43,39 @@ pub(crate) fn solve_in_place<T: Field>(a: MatRef<'_, T>, is_lower: bool, mut x: 
 
 /// Solves triangular systems.
 pub(crate) fn solve<T: Field>(call: &Call, triangle: Triangle, form: Form, unit_diagonal: bool) -> Result<Outcome> {
-    let (a, b) = (Matrices::<T>::new(&call.inputs[0])?, Matrices::<T>::new(&call.inputs[1])?);
+    let (a, b) = (MatrixStack::<T>::new(&call.inputs[0])?, MatrixStack::<T>::new(&call.inputs[1])?);
     let (n, k) = (a.rows, b.columns);
-    let batch = Batch::new(call, a.len(), n.saturating_mul(n).saturating_mul(k));
+    let batch = MatrixBatch::new(call, a.len(), n.saturating_mul(n).saturating_mul(k));
     let mut output = Output::allocate(call, 0)?;
-    let solutions = output.elements_mut()?.typed::<T>();
+    let solutions = output.elements_mut()?.typed_slice::<T>();
     let is_lower = (triangle == Triangle::Lower) == (form == Form::Plain);
-    batch.for_each(
+    batch.for_each_task(
         solutions.chunks_mut(batch.per_task * n * k),
-        || Ok((batch.zeros::<T>(n * n)?, batch.zeros::<T>(n * k)?)),
+        || Ok((batch.allocate_zeros::<T>(n * n)?, batch.allocate_zeros::<T>(n * k)?)),
         |(matrix, x), first, solutions| {
             for (index, solution) in (first..).zip(solutions.chunks_mut(n * k)) {
                 match form {
-                    Form::Plain => a.copy(index, matrix),
+                    Form::Plain => a.copy_matrix(index, matrix),
                     Form::Transposed => a.copy_transposed(index, matrix),
                     Form::Adjoint => a.copy_adjoint(index, matrix),
                 }
                 if !unit_diagonal && matrix.iter().step_by(n + 1).any(|v| *v == T::zero()) {
-                    return Err(Failure::Matrix(index, Singular));
+                    return Err(MatrixFailure::Matrix(index, Singular));
                 }
-                b.copy(index, x);
+                b.copy_matrix(index, x);
                 let right = MatMut::from_column_major_slice_mut(x, n, k);
                 let matrix = MatRef::from_column_major_slice(matrix, n, n);
-                batch.team().for_each_block(right, n.saturating_mul(n).saturating_mul(k) / 8, |_, right| match (is_lower, unit_diagonal) {
-                    (true, true) => solve_unit_lower_triangular_in_place(matrix, right, Par::Seq),
-                    (false, true) => solve_unit_upper_triangular_in_place(matrix, right, Par::Seq),
-                    (lower, false) => solve_in_place(matrix, lower, right),
+                batch.threads_per_matrix().for_each_block(right, n.saturating_mul(n).saturating_mul(k) / 8, |_, right| {
+                    match (is_lower, unit_diagonal) {
+                        (true, true) => solve_unit_lower_triangular_in_place(matrix, right, Par::Seq),
+                        (false, true) => solve_unit_upper_triangular_in_place(matrix, right, Par::Seq),
+                        (lower, false) => solve_triangular_in_place(matrix, lower, right),
+                    }
                 });
-                store(x, n, solution, |_, _, v| v);
+                store_row_major(x, n, solution, |_, _, v| v);
             }
             Ok(())
         },
     )?;
-    call.done_with_buffers([output.finish()])
+    call.outcome_from_buffers([output.into_buffer()])
 }

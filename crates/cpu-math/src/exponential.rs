@@ -17,12 +17,12 @@ fn reduce_by_ln_2<I: Isa, T: Real>(x: T) -> (T, T, T) {
 /// Returns `e^x`.
 #[inline(always)]
 pub fn exp<I: Isa, T: Real>(x: T) -> T {
-    let (n, r, _) = reduce_by_ln_2::<I, T>(x.clamped(T::EXP_RANGE[1], T::EXP_RANGE[0]));
+    let (n, r, _) = reduce_by_ln_2::<I, T>(x.clamp_to(T::EXP_ARGUMENT_LIMITS[1], T::EXP_ARGUMENT_LIMITS[0]));
     let tail = (r * r).madd::<I>(polynomial::<I, T>(r, T::EXP_COEFFICIENTS), r);
     (tail + T::of(1.0)).scale_by_exp2::<I>(n)
 }
 
-/// Returns `e^(x + low)`, where `x` is within the limits `Real::EXP_RANGE`.
+/// Returns `e^(x + low)`, where `x` is within the limits `Real::EXP_ARGUMENT_LIMITS`.
 #[inline(always)]
 pub fn exp_of_sum<I: Isa, T: Real>(x: T, low: T) -> T {
     let (n, r, rest) = reduce_by_ln_2::<I, T>(x);
@@ -34,7 +34,7 @@ pub fn exp_of_sum<I: Isa, T: Real>(x: T, low: T) -> T {
 /// Returns `2^x`.
 #[inline(always)]
 pub fn exp2<I: Isa, T: Real>(x: T) -> T {
-    let x = x.clamped(T::EXP_RANGE[3], T::EXP_RANGE[2]);
+    let x = x.clamp_to(T::EXP_ARGUMENT_LIMITS[3], T::EXP_ARGUMENT_LIMITS[2]);
     let n = x.nearest_integer();
     let r = x - n;
     polynomial::<I, T>(r, T::EXP2_COEFFICIENTS).madd::<I>(r, T::of(1.0)).scale_by_exp2::<I>(n)
@@ -43,9 +43,9 @@ pub fn exp2<I: Isa, T: Real>(x: T) -> T {
 /// Returns `e^x - 1`, computed as `2^n ((1 - 2^-n) + (e^r - 1))`.
 #[inline(always)]
 pub fn expm1<I: Isa, T: Real>(x: T) -> T {
-    let (n, r, low) = reduce_by_ln_2::<I, T>(x.clamped(-T::ONE_NEGLIGIBLE_EXPONENT, T::EXP_RANGE[0]));
+    let (n, r, low) = reduce_by_ln_2::<I, T>(x.clamp_to(-T::ONE_NEGLIGIBLE_EXPONENT, T::EXP_ARGUMENT_LIMITS[0]));
     let tail = (r * r).madd::<I>(polynomial::<I, T>(r, T::EXP_COEFFICIENTS), low);
-    let one = T::of(1.0) - (-n.clamped(-2.0 * T::ONE_NEGLIGIBLE_EXPONENT, T::ONE_NEGLIGIBLE_EXPONENT)).exp2i();
+    let one = T::of(1.0) - (-n.clamp_to(-2.0 * T::ONE_NEGLIGIBLE_EXPONENT, T::ONE_NEGLIGIBLE_EXPONENT)).exp2_of_integer();
     let (sum, rest) = fast_two_sum(one, r);
     (sum + (rest + tail)).scale_by_exp2::<I>(n).copysign(x)
 }
@@ -54,12 +54,12 @@ pub fn expm1<I: Isa, T: Real>(x: T) -> T {
 ///
 /// With `d = 2^-2n`, these are `(1 - d) cosh r + (1 + d) sinh r` and `(1 + d) cosh r + (1 - d) sinh r`.
 #[inline(always)]
-fn sinh_cosh<I: Isa, T: Real>(x: T) -> ((T, T), (T, T), T) {
+fn scaled_sinh_cosh<I: Isa, T: Real>(x: T) -> ((T, T), (T, T), T) {
     let (n, r, low) = reduce_by_ln_2::<I, T>(x);
     let z = r * r;
     let sinh = (r * z).madd::<I>(polynomial::<I, T>(z, T::SINH_COEFFICIENTS), low); // sinh r - r
     let cosh = z * polynomial::<I, T>(z, T::COSH_COEFFICIENTS); // cosh r - 1
-    let d = (n.clamped(0.0, T::ONE_NEGLIGIBLE_EXPONENT) * T::of(-2.0)).exp2i();
+    let d = (n.clamp_to(0.0, T::ONE_NEGLIGIBLE_EXPONENT) * T::of(-2.0)).exp2_of_integer();
     let (minus, plus) = (T::of(1.0) - d, T::of(1.0) + d);
     let s = plus.madd::<I>(r, minus);
     let s_low = minus.madd::<I>(cosh, plus.madd::<I>(sinh, plus.madd::<I>(r, minus - s)));
@@ -72,14 +72,14 @@ fn sinh_cosh<I: Isa, T: Real>(x: T) -> ((T, T), (T, T), T) {
 /// Returns `(e^x - e^-x) / 2`.
 #[inline(always)]
 pub fn sinh<I: Isa, T: Real>(x: T) -> T {
-    let ((s, low), _, n) = sinh_cosh::<I, T>(x.abs().clamped(0.0, T::EXP_RANGE[0] + 2.0));
+    let ((s, low), _, n) = scaled_sinh_cosh::<I, T>(x.abs().clamp_to(0.0, T::EXP_ARGUMENT_LIMITS[0] + 2.0));
     (s + low).scale_by_exp2::<I>(n - T::of(1.0)).copysign(x)
 }
 
 /// Returns `(e^x + e^-x) / 2`.
 #[inline(always)]
 pub fn cosh<I: Isa, T: Real>(x: T) -> T {
-    let (_, (c, low), n) = sinh_cosh::<I, T>(x.abs().clamped(0.0, T::EXP_RANGE[0] + 2.0));
+    let (_, (c, low), n) = scaled_sinh_cosh::<I, T>(x.abs().clamp_to(0.0, T::EXP_ARGUMENT_LIMITS[0] + 2.0));
     (c + low).scale_by_exp2::<I>(n - T::of(1.0))
 }
 
@@ -88,10 +88,10 @@ pub fn cosh<I: Isa, T: Real>(x: T) -> T {
 /// With `2 |x| = n ln 2 + r` and `d = 2^-n`, the magnitude of the result is `s / (s + 2 d)` for `s = (1 - d) + (e^r - 1)`.
 #[inline(always)]
 pub fn tanh<I: Isa, T: Real>(x: T) -> T {
-    let a = x.abs().clamped(0.0, T::ONE_NEGLIGIBLE_EXPONENT / 2.0);
+    let a = x.abs().clamp_to(0.0, T::ONE_NEGLIGIBLE_EXPONENT / 2.0);
     let (n, r, low) = reduce_by_ln_2::<I, T>(a + a);
     let tail = (r * r).madd::<I>(polynomial::<I, T>(r, T::EXP_COEFFICIENTS), low);
-    let d = (-n).exp2i();
+    let d = (-n).exp2_of_integer();
     let (sum, rest) = fast_two_sum(T::of(1.0) - d, r);
     let size = fast_two_sum(sum, rest + tail);
     divide_pairs::<I, T>(size, (size.0 + (d + d), size.1)).copysign(x)

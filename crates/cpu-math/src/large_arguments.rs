@@ -7,7 +7,7 @@ use cuprum_cpu_base::simd::BaselineIsa;
 
 use crate::coefficients::TWO_OVER_PI;
 use crate::real::{QuarterTurns, Real};
-use crate::trigonometric::{sin_at, tan_at};
+use crate::trigonometric::{sin_of_quarter_turns, tan_of_quarter_turns};
 
 /// Returns whether `|x|` is too large for the argument reduction of the vectorised loops (`Real::MIN_LARGE_ARGUMENT` or more).
 #[inline(always)]
@@ -17,26 +17,26 @@ pub fn is_large_argument<T: Real>(x: T) -> bool {
 
 /// Returns `sin x` for large `x`.
 pub fn sin_large<T: Real>(x: T) -> T {
-    let (turn, r, low) = reduce_large(x.to_f64());
-    T::of(sin_at::<BaselineIsa, f64>(turn, r, low)) * T::of(1.0).copysign(x)
+    let (turn, r, low) = reduce_large_argument(x.to_f64());
+    T::of(sin_of_quarter_turns::<BaselineIsa, f64>(turn, r, low)) * T::of(1.0).copysign(x)
 }
 
 /// Returns `cos x` for large `x`.
 pub fn cos_large<T: Real>(x: T) -> T {
-    let (turn, r, low) = reduce_large(x.to_f64());
-    T::of(sin_at::<BaselineIsa, f64>(f64::next_quadrant(turn), r, low))
+    let (turn, r, low) = reduce_large_argument(x.to_f64());
+    T::of(sin_of_quarter_turns::<BaselineIsa, f64>(f64::next_quadrant(turn), r, low))
 }
 
 /// Returns `tan x` for large `x`.
 pub fn tan_large<T: Real>(x: T) -> T {
-    let (turn, r, low) = reduce_large(x.to_f64());
-    T::of(tan_at::<BaselineIsa, f64>(turn, r, low)) * T::of(1.0).copysign(x)
+    let (turn, r, low) = reduce_large_argument(x.to_f64());
+    T::of(tan_of_quarter_turns::<BaselineIsa, f64>(turn, r, low)) * T::of(1.0).copysign(x)
 }
 
 /// Returns the quadrant `n`, `r` and `low` with `|x| = n pi/2 + r + low`, for `|x| >= 2^16`. Infinity gives NaN.
-fn reduce_large(x: f64) -> (QuarterTurns<f64>, f64, f64) {
+fn reduce_large_argument(x: f64) -> (QuarterTurns<f64>, f64, f64) {
     if !x.is_finite() {
-        return (0f64.nearest_quarter_turn().1, f64::NAN, 0.0);
+        return (0f64.round_to_quarter_turns().1, f64::NAN, 0.0);
     }
     let bits = x.abs().to_bits();
     let mantissa = (bits & ((1 << 52) - 1) | 1 << 52) as u128;
@@ -65,5 +65,5 @@ fn reduce_large(x: f64) -> (QuarterTurns<f64>, f64, f64) {
     let [pi, pi_low, _] = f64::HALF_PI;
     let r = head * pi;
     let low = head.mul_add(pi, -r) + (head * pi_low + rest * pi);
-    ((quadrant as f64).nearest_quarter_turn().1, r, low)
+    ((quadrant as f64).round_to_quarter_turns().1, r, low)
 }

@@ -9,7 +9,7 @@
 
 mod coefficients;
 mod exponential;
-mod inverse;
+mod inverse_trigonometric;
 mod large_arguments;
 mod logarithm;
 mod power;
@@ -19,7 +19,7 @@ mod tests;
 mod trigonometric;
 
 pub use exponential::{cosh, exp, exp2, expm1, sinh, tanh};
-pub use inverse::{acos, asin, atan, atan2};
+pub use inverse_trigonometric::{acos, asin, atan, atan2};
 pub use large_arguments::{cos_large, is_large_argument, sin_large, tan_large};
 pub use logarithm::{Logarithm, acosh, asinh, atanh, log, log1p, log2, log10};
 pub use power::{cbrt, hypot, pow};

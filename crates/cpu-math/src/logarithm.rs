@@ -20,7 +20,7 @@ pub trait Logarithm: Real {
     fn log_parts<I: Isa>(self, low: Option<Self>) -> LogParts<Self>;
     /// Returns a subnormal number multiplied by a power of two that makes it normal, and the exponent of that power. Returns normal numbers
     /// unchanged, with exponent 0.
-    fn normalized(self) -> (Self, Self);
+    fn scale_to_normal(self) -> (Self, Self);
     /// Returns `(m, n)` with `self = 2^n m`, where `m` is between sqrt(1/2) and sqrt(2).
     fn split_exponent(self) -> (Self, Self);
     /// Largest finite number.
@@ -51,7 +51,7 @@ impl Logarithm for f32 {
     #[inline(always)]
     fn log_parts<I: Isa>(self, low: Option<f32>) -> LogParts<f32> {
         let (m, n) = self.split_exponent();
-        let (f, f_low) = mantissa_residue(m, low, (-n).clamped(-126.0, 126.0).exp2i());
+        let (f, f_low) = mantissa_residue(m, low, (-n).clamp_to(-126.0, 126.0).exp2_of_integer());
         let square = f * f;
         let (head, rest) = fast_two_sum(f, square * -0.5);
         let low = (square * f).madd::<I>(polynomial::<I, f32>(f, &c::LOG_F32), rest);
@@ -59,7 +59,7 @@ impl Logarithm for f32 {
     }
 
     #[inline(always)]
-    fn normalized(self) -> (f32, f32) {
+    fn scale_to_normal(self) -> (f32, f32) {
         select_one_pair(self < f32::MIN_POSITIVE, (self * 16_777_216.0, 24.0), (self, 0.0))
     }
 }
@@ -72,7 +72,7 @@ impl Logarithm for f64 {
 
     #[inline(always)]
     fn split_exponent(self) -> (f64, f64) {
-        split_exponent_from(self, std::f64::consts::FRAC_1_SQRT_2.to_bits())
+        split_exponent_at_mantissa(self, std::f64::consts::FRAC_1_SQRT_2.to_bits())
     }
 
     /// Uses `log(1 + f) = 2 atanh s` with `s = f / (2 + f)`, as fdlibm and Cody and Waite do. The division is faster than a table, which
@@ -80,7 +80,7 @@ impl Logarithm for f64 {
     #[inline(always)]
     fn log_parts<I: Isa>(self, low: Option<f64>) -> LogParts<f64> {
         let (m, n) = self.split_exponent();
-        let (f, f_low) = mantissa_residue(m, low, (-n).clamped(-1022.0, 1022.0).exp2i());
+        let (f, f_low) = mantissa_residue(m, low, (-n).clamp_to(-1022.0, 1022.0).exp2_of_integer());
         let s = f / (f + 2.0);
         let (z, half_square) = (s * s, f * f * 0.5);
         // Computes `2 s = f - f^2 / 2 + s f^2 / 2` as a sum of two numbers.
@@ -90,35 +90,35 @@ impl Logarithm for f64 {
     }
 
     #[inline(always)]
-    fn normalized(self) -> (f64, f64) {
+    fn scale_to_normal(self) -> (f64, f64) {
         select_one_pair(self < f64::MIN_POSITIVE, (self * 18_014_398_509_481_984.0, 54.0), (self, 0.0))
     }
 }
 
 /// A positive number `x = 2^n m` with the entry of `LOG_TABLE` for `m`: `inverse` is close to `1 / m`, and `log` is `-log(inverse)`. The
 /// table holds inverses whose `log` is almost exactly a float64 (Gal & Bachelis, "An accurate elementary mathematical library", 1991).
-pub struct TableEntry {
+pub struct LogTableEntry {
     pub n: f64,
     pub m: f64,
     pub inverse: f64,
     pub log: f64,
 }
 
-impl TableEntry {
+impl LogTableEntry {
     #[inline(always)]
-    pub fn of(x: f64) -> TableEntry {
-        let (m, n) = split_exponent_from(x, c::LOG_TABLE_FIRST_MANTISSA);
+    pub fn of(x: f64) -> LogTableEntry {
+        let (m, n) = split_exponent_at_mantissa(x, c::LOG_TABLE_FIRST_MANTISSA);
         let shifted = x.to_bits().wrapping_sub(c::LOG_TABLE_FIRST_MANTISSA);
         let i = (shifted >> (52 - 7)) as usize % c::LOG_TABLE.len();
         let (inverse, log) = (c::LOG_TABLE[i][0], c::LOG_TABLE[i][1]);
-        TableEntry { n, m, inverse, log }
+        LogTableEntry { n, m, inverse, log }
     }
 }
 
 /// Returns `(m, n)` with `x = 2^n m`. `m` is at least the number with the bits `first`, which is in [1/2, 1), and less than twice that
 /// number.
 #[inline(always)]
-fn split_exponent_from(x: f64, first: u64) -> (f64, f64) {
+fn split_exponent_at_mantissa(x: f64, first: u64) -> (f64, f64) {
     const ONE_BITS: u64 = 1f64.to_bits();
     let exponent = x.to_bits().wrapping_add(ONE_BITS - first) >> 52;
     let m = f64::from_bits(x.to_bits().wrapping_sub(exponent << 52).wrapping_add(ONE_BITS));
@@ -153,7 +153,7 @@ fn add_residue<I: Isa, T: Real>(log: T, f: T, f_low: Option<T>) -> T {
 /// logarithms of 2 (`scale_2`) and of e (`scale`) in the requested base are unevaluated sums of two numbers. `None` means 0 for `low` and 1
 /// for `scale`.
 #[inline(always)]
-fn log_of_normal<I: Isa, T: Logarithm>(x: T, low: Option<T>, extra: T, scale_2: [f64; 2], scale: Option<[f64; 2]>) -> T {
+fn log_of_normal_in_base<I: Isa, T: Logarithm>(x: T, low: Option<T>, extra: T, scale_2: [f64; 2], scale: Option<[f64; 2]>) -> T {
     let LogParts { n, head, low } = x.log_parts::<I>(low);
     let n = n - extra;
     let (head, low) = match scale {
@@ -173,14 +173,14 @@ fn log_of_normal<I: Isa, T: Logarithm>(x: T, low: Option<T>, extra: T, scale_2: 
 /// 1).
 #[inline(always)]
 fn log_in_base<I: Isa, T: Logarithm>(x: T, scale_2: [f64; 2], scale: Option<[f64; 2]>) -> T {
-    let (normal, extra) = x.normalized();
-    let log = log_of_normal::<I, T>(normal, None, extra, scale_2, scale);
-    with_special_cases(x, x, log)
+    let (normal, extra) = x.scale_to_normal();
+    let log = log_of_normal_in_base::<I, T>(normal, None, extra, scale_2, scale);
+    apply_log_special_cases(x, x, log)
 }
 
 /// Returns `log` for positive finite `argument`, -inf for 0, NaN for negative or NaN `argument`, and `x` for infinite `argument`.
 #[inline(always)]
-fn with_special_cases<T: Logarithm>(argument: T, x: T, log: T) -> T {
+fn apply_log_special_cases<T: Logarithm>(argument: T, x: T, log: T) -> T {
     let zero = T::of(0.0);
     let positive = select(argument <= T::MAX_FINITE, log, x);
     let other = select(argument == zero, T::of(f64::NEG_INFINITY), T::of(f64::NAN));
@@ -209,28 +209,28 @@ pub fn log10<I: Isa, T: Logarithm>(x: T) -> T {
 #[inline(always)]
 fn log_of_1_plus<I: Isa, T: Logarithm>(u: T, u_low: T) -> T {
     let (sum, rest) = two_sum(T::of(1.0), u);
-    log_of_normal::<I, T>(sum, Some(rest + u_low), T::of(0.0), T::LN_2, None)
+    log_of_normal_in_base::<I, T>(sum, Some(rest + u_low), T::of(0.0), T::LN_2, None)
 }
 
 /// Returns `log(1 + x)`.
 #[inline(always)]
 pub fn log1p<I: Isa, T: Logarithm>(x: T) -> T {
     let log = log_of_1_plus::<I, T>(x, T::of(0.0));
-    let log = with_special_cases(x + T::of(1.0), x, log);
+    let log = apply_log_special_cases(x + T::of(1.0), x, log);
     select(x == T::of(0.0), x, log)
 }
 
 /// Returns whether 1 is negligible in `a^2 + 1`. `asinh a` is then `log(2 a)`, and the square might overflow.
 #[inline(always)]
-fn one_is_negligible<T: Logarithm>(a: T) -> bool {
-    a > T::of(T::ONE_NEGLIGIBLE_EXPONENT).exp2i()
+fn is_one_negligible<T: Logarithm>(a: T) -> bool {
+    a > T::of(T::ONE_NEGLIGIBLE_EXPONENT).exp2_of_integer()
 }
 
 /// Returns `log(x + sqrt(x^2 + 1))`, computed from `a = |x|` as `log(1 + a + a^2 / (1 + sqrt(a^2 + 1)))`.
 #[inline(always)]
 pub fn asinh<I: Isa, T: Logarithm>(x: T) -> T {
     let (a, one) = (x.abs(), T::of(1.0));
-    let large = one_is_negligible(a);
+    let large = is_one_negligible(a);
     let small = select(large, one, a);
     let square = small * small;
     let rest = square / (one + (square + one).sqrt());
@@ -238,7 +238,7 @@ pub fn asinh<I: Isa, T: Logarithm>(x: T) -> T {
     let (sum, sum_low) = two_sum(one, u);
     let argument = select(large, a, sum);
     let low = select(large, T::of(0.0), sum_low + u_low);
-    let log = log_of_normal::<I, T>(argument, Some(low), T::of(select(large, -1.0, 0.0)), T::LN_2, None);
+    let log = log_of_normal_in_base::<I, T>(argument, Some(low), T::of(select(large, -1.0, 0.0)), T::LN_2, None);
     select(a <= T::MAX_FINITE, log, a).copysign(x)
 }
 
@@ -246,7 +246,7 @@ pub fn asinh<I: Isa, T: Logarithm>(x: T) -> T {
 #[inline(always)]
 pub fn acosh<I: Isa, T: Logarithm>(x: T) -> T {
     let one = T::of(1.0);
-    let large = one_is_negligible(x);
+    let large = is_one_negligible(x);
     let t = select(large, one, x) - one;
     let square = t.madd::<I>(t, t + t);
     let root = square.sqrt();
@@ -257,7 +257,7 @@ pub fn acosh<I: Isa, T: Logarithm>(x: T) -> T {
     let (sum, sum_low) = two_sum(one, u);
     let argument = select(large, x, sum);
     let low = select(large, T::of(0.0), sum_low + u_low);
-    let log = log_of_normal::<I, T>(argument, Some(low), T::of(select(large, -1.0, 0.0)), T::LN_2, None);
+    let log = log_of_normal_in_base::<I, T>(argument, Some(low), T::of(select(large, -1.0, 0.0)), T::LN_2, None);
     let log = select(x <= T::MAX_FINITE, log, x);
     select(x < one, T::of(f64::NAN), log)
 }

@@ -16,13 +16,13 @@ pub trait Real:
     /// pi/2 as an unevaluated sum of three numbers of this format.
     const HALF_PI: [f64; 3];
     /// Arguments above which `e^x` is infinite and below which it is zero, then the two corresponding limits for `2^x`.
-    const EXP_RANGE: [f64; 4];
+    const EXP_ARGUMENT_LIMITS: [f64; 4];
     /// The smallest power of two from which on all numbers of the format are integers.
-    const ALL_INTEGERS_FROM: f64;
+    const MIN_ALL_INTEGERS: f64;
     /// An exponent `e` such that `2^e + 1` rounds to `2^e`.
     const ONE_NEGLIGIBLE_EXPONENT: f64;
     /// Parameters of `hypot`, as exponents of two: the scale, and the upper and lower limit beyond which numbers are scaled.
-    const HYPOT_SCALES: [f64; 3];
+    const HYPOT_SCALE_EXPONENTS: [f64; 3];
     /// The smallest argument of trigonometric functions that needs the reduction of the module `large_arguments`.
     const MIN_LARGE_ARGUMENT: f64;
     /// Coefficients of the polynomial of `exp`, lowest degree first (see `coefficients`).
@@ -59,37 +59,37 @@ pub trait Real:
     /// Returns `self * a + b` with an exact product, so that cancellation loses no bits.
     fn fma<I: Isa>(self, a: Self, b: Self) -> Self;
     /// Returns `self` rounded to an integer (ties to even), as a number and as a `QuarterTurns`. `|self|` must be at most half of
-    /// [`Real::ALL_INTEGERS_FROM`].
-    fn nearest_quarter_turn(self) -> (Self, QuarterTurns<Self>);
+    /// [`Real::MIN_ALL_INTEGERS`].
+    fn round_to_quarter_turns(self) -> (Self, QuarterTurns<Self>);
     /// Returns `2^self` for an integer `self` in the range of normal exponents.
-    fn exp2i(self) -> Self;
+    fn exp2_of_integer(self) -> Self;
     /// Returns `self`, negated if `x` is negative.
-    fn times_sign(self, x: Self) -> Self;
+    fn negate_if_negative(self, x: Self) -> Self;
     /// Returns `self`, negated if `x` is negative and the bit pattern of `n` is odd.
-    fn times_sign_if_odd(self, x: Self, n: Self) -> Self;
+    fn negate_if_negative_and_odd(self, x: Self, n: Self) -> Self;
     /// Returns `self`, negated if the quadrant `turn` is the third or fourth.
-    fn with_quadrant_sign(self, turn: QuarterTurns<Self>) -> Self;
+    fn apply_quadrant_sign(self, turn: QuarterTurns<Self>) -> Self;
     /// Returns whether the quadrant `turn` is odd (the second or fourth).
-    fn is_odd(turn: QuarterTurns<Self>) -> bool;
+    fn is_odd_quadrant(turn: QuarterTurns<Self>) -> bool;
     /// Returns the quadrant after `turn`.
     fn next_quadrant(turn: QuarterTurns<Self>) -> QuarterTurns<Self>;
 
-    /// Returns the nearest integer, ties to even. `|self|` must be at most half of [`Real::ALL_INTEGERS_FROM`].
+    /// Returns the nearest integer, ties to even. `|self|` must be at most half of [`Real::MIN_ALL_INTEGERS`].
     #[inline(always)]
     fn nearest_integer(self) -> Self {
-        self.nearest_quarter_turn().0
+        self.round_to_quarter_turns().0
     }
 
     /// Returns `self * 2^n` with one rounding, for integers `n` such that `n / 2` is a normal exponent.
     #[inline(always)]
     fn scale_by_exp2<I: Isa>(self, n: Self) -> Self {
         let half = (n * Self::of(0.5)).nearest_integer();
-        self * half.exp2i() * (n - half).exp2i()
+        self * half.exp2_of_integer() * (n - half).exp2_of_integer()
     }
 
     /// Returns `self` clamped to `low..=high`. NaN stays NaN.
     #[inline(always)]
-    fn clamped(self, low: f64, high: f64) -> Self {
+    fn clamp_to(self, low: f64, high: f64) -> Self {
         let (low, high) = (Self::of(low), Self::of(high));
         let x = select(self < low, low, self);
         select(x > high, high, x)
@@ -139,31 +139,31 @@ macro_rules! real {
                 if I::FMA { self.mul_add(a, b) } else { $exact(self, a, b) }
             }
             #[inline(always)]
-            fn nearest_quarter_turn(self) -> (Self, QuarterTurns<Self>) {
+            fn round_to_quarter_turns(self) -> (Self, QuarterTurns<Self>) {
                 // 1.5 * 2^(number of mantissa bits). A sum with this number has no fraction bits, so the addition rounds to an integer.
                 const ROUNDING_SHIFT: $t = (3u64 << ($mantissa - 1)) as $t;
                 let shifted = self + ROUNDING_SHIFT;
                 (shifted - ROUNDING_SHIFT, QuarterTurns(shifted))
             }
             #[inline(always)]
-            fn exp2i(self) -> Self {
+            fn exp2_of_integer(self) -> Self {
                 const ROUNDING_SHIFT: $t = (3u64 << ($mantissa - 1)) as $t + $bias;
                 <$t>::from_bits((self + ROUNDING_SHIFT).to_bits() << $mantissa)
             }
             #[inline(always)]
-            fn times_sign(self, x: Self) -> Self {
+            fn negate_if_negative(self, x: Self) -> Self {
                 <$t>::from_bits(self.to_bits() ^ (x.to_bits() & (-0.0 as $t).to_bits()))
             }
             #[inline(always)]
-            fn times_sign_if_odd(self, x: Self, n: Self) -> Self {
+            fn negate_if_negative_and_odd(self, x: Self, n: Self) -> Self {
                 <$t>::from_bits(self.to_bits() ^ (x.to_bits() & n.to_bits() << (<$bits>::BITS - 1)))
             }
             #[inline(always)]
-            fn with_quadrant_sign(self, turn: QuarterTurns<Self>) -> Self {
+            fn apply_quadrant_sign(self, turn: QuarterTurns<Self>) -> Self {
                 <$t>::from_bits(self.to_bits() ^ (turn.0.to_bits() & 2) << (<$bits>::BITS - 2))
             }
             #[inline(always)]
-            fn is_odd(turn: QuarterTurns<Self>) -> bool {
+            fn is_odd_quadrant(turn: QuarterTurns<Self>) -> bool {
                 turn.0.to_bits() & 1 != 0
             }
             #[inline(always)]
@@ -174,10 +174,10 @@ macro_rules! real {
     };
     (@type LN_2) => { [f64; 2] };
     (@type HALF_PI) => { [f64; 3] };
-    (@type EXP_RANGE) => { [f64; 4] };
-    (@type ALL_INTEGERS_FROM) => { f64 };
+    (@type EXP_ARGUMENT_LIMITS) => { [f64; 4] };
+    (@type MIN_ALL_INTEGERS) => { f64 };
     (@type ONE_NEGLIGIBLE_EXPONENT) => { f64 };
-    (@type HYPOT_SCALES) => { [f64; 3] };
+    (@type HYPOT_SCALE_EXPONENTS) => { [f64; 3] };
     (@type MIN_LARGE_ARGUMENT) => { f64 };
     (@type $name:ident) => { &'static [f64] };
 }
@@ -185,10 +185,10 @@ macro_rules! real {
 real!(f32, u32, 23, 127.0, fma_with_exact_product_f32, {
     LN_2 = c::LN_2_F32;
     HALF_PI = c::HALF_PI_F32;
-    EXP_RANGE = [89.0, -104.0, 129.0, -151.0];
-    ALL_INTEGERS_FROM = 8_388_608.0;
+    EXP_ARGUMENT_LIMITS = [89.0, -104.0, 129.0, -151.0];
+    MIN_ALL_INTEGERS = 8_388_608.0;
     ONE_NEGLIGIBLE_EXPONENT = 30.0;
-    HYPOT_SCALES = [90.0, 63.0, -50.0];
+    HYPOT_SCALE_EXPONENTS = [90.0, 63.0, -50.0];
     MIN_LARGE_ARGUMENT = 1e5;
     EXP_COEFFICIENTS = &c::EXP_F32;
     EXP2_COEFFICIENTS = &c::EXP2_F32;
@@ -203,10 +203,10 @@ real!(f32, u32, 23, 127.0, fma_with_exact_product_f32, {
 real!(f64, u64, 52, 1023.0, fma_with_exact_product_f64, {
     LN_2 = c::LN_2_F64;
     HALF_PI = c::HALF_PI_F64;
-    EXP_RANGE = [710.0, -746.0, 1025.0, -1080.0];
-    ALL_INTEGERS_FROM = 4_503_599_627_370_496.0;
+    EXP_ARGUMENT_LIMITS = [710.0, -746.0, 1025.0, -1080.0];
+    MIN_ALL_INTEGERS = 4_503_599_627_370_496.0;
     ONE_NEGLIGIBLE_EXPONENT = 60.0;
-    HYPOT_SCALES = [600.0, 511.0, -450.0];
+    HYPOT_SCALE_EXPONENTS = [600.0, 511.0, -450.0];
     MIN_LARGE_ARGUMENT = 1e9;
     EXP_COEFFICIENTS = &c::EXP_F64;
     EXP2_COEFFICIENTS = &c::EXP2_F64;

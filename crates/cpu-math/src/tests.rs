@@ -4,24 +4,24 @@
 use std::f64::consts as k;
 
 use astro_float_num::{BigFloat, Consts, RoundingMode};
-use cuprum_cpu_base::simd::{FillLoop, Isa, Level, fill_at_level, level};
+use cuprum_cpu_base::simd::{FillLoop, Isa, SimdLevel, run_fill_loop_at_level, simd_level};
 
 /// Returns the SIMD levels that this processor and this build support.
-fn levels() -> impl Iterator<Item = Level> {
+fn levels() -> impl Iterator<Item = SimdLevel> {
     let all = [
-        Level::Baseline,
+        SimdLevel::Baseline,
         #[cfg(target_arch = "x86_64")]
-        Level::V3,
+        SimdLevel::V3,
         #[cfg(target_arch = "x86_64")]
-        Level::V4,
+        SimdLevel::V4,
     ];
-    all.into_iter().filter(|&l| l <= level())
+    all.into_iter().filter(|&l| l <= simd_level())
 }
 
 /// A function under test in one float format, with its name and its loop.
 struct Case<T> {
     name: &'static str,
-    run: fn(Level, &[T], &[T], &mut [T]),
+    run: fn(SimdLevel, &[T], &[T], &mut [T]),
     binary: bool,
     max_ulp: f64,
 }
@@ -42,7 +42,7 @@ macro_rules! cases {
             }
             Case {
                 name: stringify!($name),
-                run: |level, a, b, out| fill_at_level(level, Body(a, b), out),
+                run: |level, a, b, out| run_fill_loop_at_level(level, Body(a, b), out),
                 binary: [$(stringify!($arg)),+].len() == 2,
                 max_ulp: $max_ulp,
             }

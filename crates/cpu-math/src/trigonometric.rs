@@ -12,7 +12,7 @@ type SinCos<T> = ((T, T), (T, T));
 /// Returns the quadrant `n`, `r` and `low` with `x = n pi/2 + r + low`, for `x >= 0`.
 #[inline(always)]
 fn reduce_by_half_pi<I: Isa, T: Real>(x: T) -> (QuarterTurns<T>, T, T) {
-    let (n, turn) = (x * T::of(std::f64::consts::FRAC_2_PI)).nearest_quarter_turn();
+    let (n, turn) = (x * T::of(std::f64::consts::FRAC_2_PI)).round_to_quarter_turns();
     let head = (-n).fma::<I>(T::of(T::HALF_PI[0]), x); // exact: the difference cancels the leading bits of x
     // `head - product` cancels near multiples of pi/2, so the rounding errors of the product and of the difference are kept.
     let product = n * T::of(T::HALF_PI[1]);
@@ -33,20 +33,20 @@ pub fn sin_cos<I: Isa, T: Real>(r: T, low: T) -> SinCos<T> {
 
 /// Returns the sine of `turn` quarter turns plus `r + low`.
 #[inline(always)]
-pub fn sin_at<I: Isa, T: Real>(turn: QuarterTurns<T>, r: T, low: T) -> T {
+pub fn sin_of_quarter_turns<I: Isa, T: Real>(turn: QuarterTurns<T>, r: T, low: T) -> T {
     let (sin, cos) = sin_cos::<I, T>(r, low);
-    let (head, low) = select_one_pair(T::is_odd(turn), cos, sin);
-    (head + low).with_quadrant_sign(turn)
+    let (head, low) = select_one_pair(T::is_odd_quadrant(turn), cos, sin);
+    (head + low).apply_quadrant_sign(turn)
 }
 
 /// Returns the tangent of `turn` quarter turns plus `r + low`.
 #[inline(always)]
-pub fn tan_at<I: Isa, T: Real>(turn: QuarterTurns<T>, r: T, low: T) -> T {
+pub fn tan_of_quarter_turns<I: Isa, T: Real>(turn: QuarterTurns<T>, r: T, low: T) -> T {
     let (sin, cos) = sin_cos::<I, T>(r, low);
     // The rounding error of `r * r` is up to a quarter of an ulp of the cosine, so it is included in the correction of the cosine.
     let square_low = r.fma::<I>(r, -(r * r));
     let cos = (cos.0, T::of(-0.5).madd::<I>(square_low, cos.1));
-    let odd = T::is_odd(turn);
+    let odd = T::is_odd_quadrant(turn);
     let (above, below) = (select_one_pair(odd, (-cos.0, -cos.1), sin), select_one_pair(odd, sin, cos));
     divide_pairs::<I, T>(fast_two_sum(above.0, above.1), fast_two_sum(below.0, below.1))
 }
@@ -55,19 +55,19 @@ pub fn tan_at<I: Isa, T: Real>(turn: QuarterTurns<T>, r: T, low: T) -> T {
 #[inline(always)]
 pub fn sin<I: Isa, T: Real>(x: T) -> T {
     let (turn, r, low) = reduce_by_half_pi::<I, T>(x.abs());
-    sin_at::<I, T>(turn, r, low).times_sign(x)
+    sin_of_quarter_turns::<I, T>(turn, r, low).negate_if_negative(x)
 }
 
 /// Returns `cos x` for `|x| < Real::MIN_LARGE_ARGUMENT`.
 #[inline(always)]
 pub fn cos<I: Isa, T: Real>(x: T) -> T {
     let (turn, r, low) = reduce_by_half_pi::<I, T>(x.abs());
-    sin_at::<I, T>(T::next_quadrant(turn), r, low)
+    sin_of_quarter_turns::<I, T>(T::next_quadrant(turn), r, low)
 }
 
 /// Returns `tan x` for `|x| < Real::MIN_LARGE_ARGUMENT`.
 #[inline(always)]
 pub fn tan<I: Isa, T: Real>(x: T) -> T {
     let (turn, r, low) = reduce_by_half_pi::<I, T>(x.abs());
-    tan_at::<I, T>(turn, r, low).times_sign(x)
+    tan_of_quarter_turns::<I, T>(turn, r, low).negate_if_negative(x)
 }

@@ -29,15 +29,15 @@ pub trait Ordered: Element {
     /// The sort key type: an unsigned integer as wide as the element.
     type Key: Copy + Ord + Default + Send + Sync + 'static;
     /// Returns the sort key. Elements that NumPy treats as equal have equal keys.
-    fn key(self) -> Self::Key;
+    fn sort_key(self) -> Self::Key;
 }
 
 /// Real elements, which can be recovered from their keys.
 pub trait Real: Ordered<Key: Unsigned> {
     /// Returns a key that also distinguishes equal elements with different bits, such as 0.0 and -0.0.
     fn bitwise_key(self) -> Self::Key;
-    /// Returns the element whose [`Real::bitwise_key`] is `key`. For an [`Ordered::key`], returns an element equal to the original.
-    fn from_key(key: Self::Key) -> Self;
+    /// Returns the element whose [`Real::bitwise_key`] is `key`. For an [`Ordered::sort_key`], returns an element equal to the original.
+    fn from_sort_key(key: Self::Key) -> Self;
 }
 
 macro_rules! real {
@@ -45,13 +45,13 @@ macro_rules! real {
         impl Ordered for $t {
             type Key = $key;
             #[inline(always)]
-            fn key(self) -> $key { let $v = self; $in }
+            fn sort_key(self) -> $key { let $v = self; $in }
         }
         impl Real for $t {
             #[inline(always)]
-            fn bitwise_key(self) -> $key { self.key() }
+            fn bitwise_key(self) -> $key { self.sort_key() }
             #[inline(always)]
-            fn from_key($v: $key) -> $t { $out }
+            fn from_sort_key($v: $key) -> $t { $out }
         }
     )*};
     (unsigned $($t:ty)*) => { real! { $($t as $t: v => v, v;)* } };
@@ -65,7 +65,7 @@ macro_rules! signed {
         impl Ordered for $t {
             type Key = $key;
             #[inline(always)]
-            fn key(self) -> $key { self as $key ^ 1 << (<$key>::BITS - 1) }
+            fn sort_key(self) -> $key { self as $key ^ 1 << (<$key>::BITS - 1) }
         }
     )*};
 }
@@ -76,7 +76,7 @@ macro_rules! float {
         impl Ordered for $t {
             type Key = $key;
             #[inline(always)]
-            fn key(self) -> $key {
+            fn sort_key(self) -> $key {
                 let zero = if self.to_bits() << 1 == 0 { 0 } else { self.to_bits() };
                 if zero << 1 > $infinity << 1 { <$key>::MAX } else { <$t>::from_bits(zero).bitwise_key() }
             }
@@ -92,7 +92,7 @@ macro_rules! float {
                 turned.wrapping_sub(SIGN - 1 - $infinity)
             }
             #[inline(always)]
-            fn from_key(key: $key) -> $t {
+            fn from_sort_key(key: $key) -> $t {
                 const SIGN: $key = 1 << (<$key>::BITS - 1);
                 let turned = key.wrapping_add(SIGN - 1 - $infinity);
                 <$t>::from_bits(if turned & SIGN == 0 { !turned } else { turned ^ SIGN })
@@ -110,16 +110,16 @@ float! {
 impl Ordered for Complex<f32> {
     type Key = u64;
     #[inline(always)]
-    fn key(self) -> u64 {
-        let [major, minor] = complex_key_halves(self.re.key() as u64, self.im.key() as u64, u32::MAX as u64);
+    fn sort_key(self) -> u64 {
+        let [major, minor] = complex_key_halves(self.re.sort_key() as u64, self.im.sort_key() as u64, u32::MAX as u64);
         major << 32 | minor
     }
 }
 impl Ordered for Complex<f64> {
     type Key = u128;
     #[inline(always)]
-    fn key(self) -> u128 {
-        let [major, minor] = complex_key_halves(self.re.key(), self.im.key(), u64::MAX);
+    fn sort_key(self) -> u128 {
+        let [major, minor] = complex_key_halves(self.re.sort_key(), self.im.sort_key(), u64::MAX);
         (major as u128) << 64 | minor as u128
     }
 }

@@ -4,20 +4,20 @@
 //! crate and changes with it.
 #![deny(unsafe_code)]
 
-mod coding;
-mod complex;
+mod complex_sort;
 mod counting_sort;
 mod key;
-mod network;
-mod partition;
-mod radix;
+mod key_coding;
+mod radix_partition;
+mod radix_sort;
 mod record;
 #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "no registers for it"))]
 mod register_sort;
 #[cfg(target_arch = "x86_64")]
 mod registers;
-mod rows;
-pub mod search;
+mod row_sort;
 pub mod sort;
+pub mod sorted_search;
+mod sorting_network;
 
 pub use self::key::Ordered;

@@ -8,18 +8,18 @@ use crate::register_sort::RegisterKey;
 pub(super) trait Record: Pod + Ord + Default + Send + Sync + RegisterKey {
     /// Number of records per cache line.
     const RECORDS_PER_LINE: usize = 64 / size_of::<Self>();
-    /// Maximum row length for which the module `network` sorts rows of this record type. 0 if it never does.
+    /// Maximum row length for which the module `sorting_network` sorts rows of this record type. 0 if it never does.
     const MAX_NETWORK_LEN: usize = 0;
     /// Returns the distance from `base` to this record as integers, shifted right by `shift`. For a [`KeyIndexPair`], this is the distance
     /// of the keys. The key of `base` must not be greater than this record's key.
-    fn digit(self, base: Self, shift: u32) -> usize;
+    fn shifted_distance(self, base: Self, shift: u32) -> usize;
     /// Returns the bit length of the distance from the key of `base` to this record's key. `index_bits` is the number of low bits that hold
     /// the index.
-    fn distance_bits(self, base: Self, index_bits: u32) -> u32;
+    fn key_distance_bits(self, base: Self, index_bits: u32) -> u32;
     /// Returns the record with its lowest `index_bits` bits, which hold the index, set to 0.
-    fn without_index(self, index_bits: u32) -> Self;
+    fn clear_index_bits(self, index_bits: u32) -> Self;
     /// Returns a record with the least key and a record with the greatest key.
-    fn extremes(records: &[Self]) -> (Self, Self);
+    fn min_and_max_record(records: &[Self]) -> (Self, Self);
 }
 
 macro_rules! record {
@@ -27,17 +27,17 @@ macro_rules! record {
         impl Record for $t {
             const MAX_NETWORK_LEN: usize = $network;
             #[inline(always)]
-            fn digit(self, base: $t, shift: u32) -> usize {
+            fn shifted_distance(self, base: $t, shift: u32) -> usize {
                 (self.wrapping_sub(base) >> shift) as usize
             }
-            fn distance_bits(self, base: $t, index_bits: u32) -> u32 {
+            fn key_distance_bits(self, base: $t, index_bits: u32) -> u32 {
                 <$t>::BITS - (self.wrapping_sub(base) >> index_bits).leading_zeros()
             }
-            fn without_index(self, index_bits: u32) -> $t {
+            fn clear_index_bits(self, index_bits: u32) -> $t {
                 self >> index_bits << index_bits
             }
             #[inline(always)]
-            fn extremes(records: &[$t]) -> ($t, $t) {
+            fn min_and_max_record(records: &[$t]) -> ($t, $t) {
                 records.iter().fold((<$t>::MAX, 0), |(least, greatest), &r| (least.min(r), greatest.max(r)))
             }
         }
@@ -59,17 +59,17 @@ impl RegisterKey for KeyIndexPair {}
 
 impl Record for KeyIndexPair {
     #[inline(always)]
-    fn digit(self, base: KeyIndexPair, shift: u32) -> usize {
-        self.key.digit(base.key, shift)
+    fn shifted_distance(self, base: KeyIndexPair, shift: u32) -> usize {
+        self.key.shifted_distance(base.key, shift)
     }
-    fn distance_bits(self, base: KeyIndexPair, _index_bits: u32) -> u32 {
-        self.key.distance_bits(base.key, 0)
+    fn key_distance_bits(self, base: KeyIndexPair, _index_bits: u32) -> u32 {
+        self.key.key_distance_bits(base.key, 0)
     }
-    fn without_index(self, _index_bits: u32) -> KeyIndexPair {
+    fn clear_index_bits(self, _index_bits: u32) -> KeyIndexPair {
         KeyIndexPair { key: self.key, index: 0 }
     }
     #[inline(always)]
-    fn extremes(records: &[KeyIndexPair]) -> (KeyIndexPair, KeyIndexPair) {
+    fn min_and_max_record(records: &[KeyIndexPair]) -> (KeyIndexPair, KeyIndexPair) {
         let (least, greatest) = records.iter().fold((u64::MAX, 0), |(least, greatest), r| (r.key.min(least), r.key.max(greatest)));
         (KeyIndexPair { key: least, index: 0 }, KeyIndexPair { key: greatest, index: 0 })
     }

@@ -10,7 +10,7 @@
 //! J. Giesen, P. Sanders, J. Wassenberg, "Vectorized and performance-portable quicksort" (2022).
 #![allow(unsafe_code)]
 
-use cuprum_cpu_base::simd::{Level, level};
+use cuprum_cpu_base::simd::{SimdLevel, simd_level};
 use smallvec::SmallVec;
 
 use crate::key::Unsigned;
@@ -27,7 +27,7 @@ const UNROLL: usize = 4;
 
 /// A SIMD register type for keys and its operations. A value of the implementing type exists only if the processor supports the
 /// instructions. All methods must be inlined into functions that enable those instructions.
-pub(super) trait Simd: Copy {
+pub(super) trait SimdRegisters: Copy {
     /// Type of one key.
     type Key: Unsigned;
     /// Type of a register of keys.
@@ -56,12 +56,12 @@ pub(super) trait Simd: Copy {
     /// Loads a whole register from `from`.
     ///
     /// # Safety
-    /// `from` points to [`Simd::LANES`] keys.
+    /// `from` points to [`SimdRegisters::LANES`] keys.
     unsafe fn load_register(self, from: *const Self::Key) -> Self::Keys;
     /// Stores a whole register to `to`.
     ///
     /// # Safety
-    /// `to` is valid for [`Simd::LANES`] keys.
+    /// `to` is valid for [`SimdRegisters::LANES`] keys.
     unsafe fn store_register(self, keys: Self::Keys, to: *mut Self::Key);
 }
 
@@ -81,7 +81,7 @@ macro_rules! each {
 /// Sorts up to `lanes * R` keys by a network and writes them to `keys`. The unsorted keys are in `scratch`, or in `keys` if `scratch` is
 /// `None`.
 #[inline(always)]
-fn sort_in_network<S: Simd, const R: usize>(simd: S, lanes: usize, keys: &mut [S::Key], scratch: Option<&[S::Key]>) {
+fn sort_registers_in_network<S: SimdRegisters, const R: usize>(simd: S, lanes: usize, keys: &mut [S::Key], scratch: Option<&[S::Key]>) {
     let mut rows = [simd.splat(S::Key::ALL_ONES); R];
     let from = scratch.unwrap_or(keys);
     each! { row in R {
@@ -108,7 +108,7 @@ macro_rules! exchanges {
 /// Sorts each lane across the registers `rows` by M. W. Green's network of 60 exchanges (Knuth, TAOCP 3, 5.3.4), truncated to the number
 /// of registers.
 #[inline(always)]
-fn sort_columns<S: Simd, const R: usize>(simd: S, rows: &mut [S::Keys; R]) {
+fn sort_columns<S: SimdRegisters, const R: usize>(simd: S, rows: &mut [S::Keys; R]) {
     exchanges! { simd, rows, R:
         0 1, 2 3, 4 5, 6 7, 8 9, 10 11, 12 13, 14 15,
         0 2, 1 3, 4 6, 5 7, 8 10, 9 11, 12 14, 13 15,
@@ -126,7 +126,7 @@ fn sort_columns<S: Simd, const R: usize>(simd: S, rows: &mut [S::Keys; R]) {
 /// Merges sorted lanes pairwise until the keys of each group of `lanes` lanes are sorted. Within a group, the sorted order goes register by
 /// register.
 #[inline(always)]
-fn merge_columns<S: Simd, const R: usize>(simd: S, rows: &mut [S::Keys; R], lanes: usize) {
+fn merge_columns<S: SimdRegisters, const R: usize>(simd: S, rows: &mut [S::Keys; R], lanes: usize) {
     merge_sequences(simd, rows, 2);
     if lanes >= 4 {
         merge_sequences(simd, rows, 4);
@@ -144,7 +144,7 @@ fn merge_columns<S: Simd, const R: usize>(simd: S, rows: &mut [S::Keys; R], lane
 /// register pairs each lane with its mirror image, so this exchange gives the same result for both lane orders. All lanes end in ascending
 /// order.
 #[inline(always)]
-fn merge_sequences<S: Simd, const R: usize>(simd: S, rows: &mut [S::Keys; R], lanes: usize) {
+fn merge_sequences<S: SimdRegisters, const R: usize>(simd: S, rows: &mut [S::Keys; R], lanes: usize) {
     compare_exchange_halves(simd, rows, 16, lanes);
     compare_exchange_halves(simd, rows, 8, lanes);
     compare_exchange_halves(simd, rows, 4, lanes);
@@ -167,7 +167,7 @@ fn merge_sequences<S: Simd, const R: usize>(simd: S, rows: &mut [S::Keys; R], la
 /// Compare-exchanges, in each group of `height` registers, the first half with the second half, whose registers and lanes are reversed.
 /// Does nothing if `height` exceeds the number of registers. `lanes` is as in [`merge_sequences`].
 #[inline(always)]
-fn compare_exchange_halves<S: Simd, const R: usize>(simd: S, rows: &mut [S::Keys; R], height: usize, lanes: usize) {
+fn compare_exchange_halves<S: SimdRegisters, const R: usize>(simd: S, rows: &mut [S::Keys; R], height: usize, lanes: usize) {
     if height > R {
         return;
     }
@@ -181,26 +181,26 @@ fn compare_exchange_halves<S: Simd, const R: usize>(simd: S, rows: &mut [S::Keys
     }
 }
 
-/// Sorts up to [`Simd::NETWORK_REGISTERS`] registers of keys by a sorting network into `keys`. The unsorted keys are in `scratch`, or in
-/// `keys` if `scratch` is `None`.
+/// Sorts up to [`SimdRegisters::NETWORK_REGISTERS`] registers of keys by a sorting network into `keys`. The unsorted keys are in `scratch`,
+/// or in `keys` if `scratch` is `None`.
 #[inline(always)]
-fn sort_by_network<S: Simd>(simd: S, keys: &mut [S::Key], scratch: Option<&[S::Key]>) {
+fn sort_by_network<S: SimdRegisters>(simd: S, keys: &mut [S::Key], scratch: Option<&[S::Key]>) {
     match keys.len().div_ceil(S::LANES) {
-        0 | 1 => sort_in_network::<S, 1>(simd, S::LANES, keys, scratch),
-        2 => sort_in_network::<S, 2>(simd, S::LANES, keys, scratch),
-        3 | 4 => sort_in_network::<S, 4>(simd, S::LANES, keys, scratch),
-        5..=8 => sort_in_network::<S, 8>(simd, S::LANES, keys, scratch),
-        _ => sort_in_network::<S, 16>(simd, S::LANES, keys, scratch),
+        0 | 1 => sort_registers_in_network::<S, 1>(simd, S::LANES, keys, scratch),
+        2 => sort_registers_in_network::<S, 2>(simd, S::LANES, keys, scratch),
+        3 | 4 => sort_registers_in_network::<S, 4>(simd, S::LANES, keys, scratch),
+        5..=8 => sort_registers_in_network::<S, 8>(simd, S::LANES, keys, scratch),
+        _ => sort_registers_in_network::<S, 16>(simd, S::LANES, keys, scratch),
     }
 }
 
 /// Returns a key near the median: the median of the medians of three or nine registers. `keys` must be longer than eight registers.
 #[inline(always)]
-fn choose_pivot<S: Simd>(simd: S, keys: &[S::Key]) -> S::Key {
+fn choose_pivot<S: SimdRegisters>(simd: S, keys: &[S::Key]) -> S::Key {
     let step = keys.len().saturating_sub(S::LANES) / 8;
-    let mut medians = median_at(simd, keys, 0, 4 * step);
+    let mut medians = lanewise_median_at(simd, keys, 0, 4 * step);
     if keys.len() >= MIN_LEN_FOR_NINE_REGISTER_PIVOT {
-        let (first, last) = (median_at(simd, keys, step, step), median_at(simd, keys, 5 * step, step));
+        let (first, last) = (lanewise_median_at(simd, keys, step, step), lanewise_median_at(simd, keys, 5 * step, step));
         medians = median_of_3(simd, first, medians, last);
     }
     let mut rows = [medians];
@@ -212,13 +212,13 @@ fn choose_pivot<S: Simd>(simd: S, keys: &[S::Key]) -> S::Key {
 
 /// Returns the lane-wise median of three registers, loaded `step` keys apart from index `start` on.
 #[inline(always)]
-fn median_at<S: Simd>(simd: S, keys: &[S::Key], start: usize, step: usize) -> S::Keys {
+fn lanewise_median_at<S: SimdRegisters>(simd: S, keys: &[S::Key], start: usize, step: usize) -> S::Keys {
     median_of_3(simd, simd.load(&keys[start..]), simd.load(&keys[start + step..]), simd.load(&keys[start + 2 * step..]))
 }
 
 /// Returns the lane-wise median of three registers.
 #[inline(always)]
-fn median_of_3<S: Simd>(simd: S, a: S::Keys, b: S::Keys, c: S::Keys) -> S::Keys {
+fn median_of_3<S: SimdRegisters>(simd: S, a: S::Keys, b: S::Keys, c: S::Keys) -> S::Keys {
     simd.max(simd.min(a, b), simd.min(simd.max(a, b), c))
 }
 
@@ -226,7 +226,7 @@ fn median_of_3<S: Simd>(simd: S, a: S::Keys, b: S::Keys, c: S::Keys) -> S::Keys 
 /// unsorted keys are in `keys` if `in_keys`, otherwise in `scratch`. Lower keys and other keys keep their original order. Returns the
 /// number of lower keys.
 #[inline(always)]
-fn partition<S: Simd>(simd: S, keys: &mut [S::Key], scratch: &mut [S::Key], in_keys: bool, pivot: S::Key) -> usize {
+fn partition<S: SimdRegisters>(simd: S, keys: &mut [S::Key], scratch: &mut [S::Key], in_keys: bool, pivot: S::Key) -> usize {
     let len = keys.len().min(scratch.len());
     let (lower, upper) = (keys.as_mut_ptr(), scratch.as_mut_ptr());
     let from = if in_keys { lower } else { upper }.cast_const();
@@ -278,7 +278,7 @@ struct PendingRange<'a, K> {
 
 impl<'a, K: Unsigned> PendingRange<'a, K> {
     #[inline(always)]
-    fn new(keys: &'a mut [K], scratch: &'a mut [K]) -> PendingRange<'a, K> {
+    fn from_unsorted_keys(keys: &'a mut [K], scratch: &'a mut [K]) -> PendingRange<'a, K> {
         let depth = 2 * usize::BITS - 2 * keys.len().leading_zeros();
         PendingRange { keys, scratch, in_keys: true, least: K::default(), depth }
     }
@@ -292,7 +292,7 @@ impl<'a, K: Unsigned> PendingRange<'a, K> {
     /// Partitions the range at a pivot into a lower and an upper part. The lower part is `None` if all keys in it are equal, and so already
     /// sorted.
     #[inline(always)]
-    fn partition_at_pivot<S: Simd<Key = K>>(self, simd: S) -> (Option<PendingRange<'a, K>>, PendingRange<'a, K>) {
+    fn partition_at_pivot<S: SimdRegisters<Key = K>>(self, simd: S) -> (Option<PendingRange<'a, K>>, PendingRange<'a, K>) {
         let PendingRange { keys, scratch, in_keys, least, depth } = self;
         let pivot = choose_pivot(simd, if in_keys { keys } else { scratch });
         // If no key is below the pivot, the pivot is the least key of the range. The lower part then gets the keys equal to the pivot.
@@ -321,13 +321,13 @@ impl<'a, K: Unsigned> PendingRange<'a, K> {
 
 /// Sorts `keys`. If the network cannot hold all keys, `scratch` must be equally long.
 #[inline(always)]
-fn sort<S: Simd>(simd: S, keys: &mut [S::Key], scratch: &mut [S::Key]) {
-    sort_range(simd, PendingRange::new(keys, scratch))
+fn sort<S: SimdRegisters>(simd: S, keys: &mut [S::Key], scratch: &mut [S::Key]) {
+    sort_range(simd, PendingRange::from_unsorted_keys(keys, scratch))
 }
 
 /// Sorts the range `part` into its destination.
 #[inline(always)]
-fn sort_range<S: Simd>(simd: S, part: PendingRange<S::Key>) {
+fn sort_range<S: SimdRegisters>(simd: S, part: PendingRange<S::Key>) {
     let network = S::NETWORK_REGISTERS * S::LANES;
     let mut waiting: SmallVec<[PendingRange<S::Key>; 24]> = SmallVec::new();
     let mut next = Some(part);
@@ -351,18 +351,18 @@ fn sort_range<S: Simd>(simd: S, part: PendingRange<S::Key>) {
     }
 }
 
-/// Sorts each row of `len` keys; implements [`SortRows`].
+/// Sorts each row of `len` keys; implements [`SortRowsLoop`].
 #[inline(always)]
-fn sort_rows<S: Simd>(simd: S, keys: &mut [S::Key], len: usize, scratch: &mut [S::Key]) {
+fn sort_rows<S: SimdRegisters>(simd: S, keys: &mut [S::Key], len: usize, scratch: &mut [S::Key]) {
     if let (true, Some(scratch)) = ((1..S::LANES).contains(&len), scratch.get_mut(..keys.len())) {
         // Rows are sorted from a copy, because loading a row next to one just stored would stall on store forwarding.
         scratch.copy_from_slice(keys);
         for (row, scratch) in keys.chunks_exact_mut(len).zip(scratch.chunks_exact(len)) {
             match len {
-                1..=2 => sort_in_network::<S, 1>(simd, 2, row, Some(scratch)),
-                3..=4 => sort_in_network::<S, 1>(simd, 4, row, Some(scratch)),
-                5..=8 => sort_in_network::<S, 1>(simd, 8, row, Some(scratch)),
-                _ => sort_in_network::<S, 1>(simd, S::LANES, row, Some(scratch)),
+                1..=2 => sort_registers_in_network::<S, 1>(simd, 2, row, Some(scratch)),
+                3..=4 => sort_registers_in_network::<S, 1>(simd, 4, row, Some(scratch)),
+                5..=8 => sort_registers_in_network::<S, 1>(simd, 8, row, Some(scratch)),
+                _ => sort_registers_in_network::<S, 1>(simd, S::LANES, row, Some(scratch)),
             }
         }
         return;
@@ -376,12 +376,12 @@ fn sort_rows<S: Simd>(simd: S, keys: &mut [S::Key], len: usize, scratch: &mut [S
     }
 }
 
-/// Moves the key with sorted index `nth` to that index; implements [`SelectNth`].
+/// Moves the key with sorted index `nth` to that index; implements [`SelectNthLoop`].
 #[inline(always)]
-fn select_nth<S: Simd>(simd: S, keys: &mut [S::Key], mut nth: usize, scratch: &mut [S::Key]) {
+fn select_nth<S: SimdRegisters>(simd: S, keys: &mut [S::Key], mut nth: usize, scratch: &mut [S::Key]) {
     let network = S::NETWORK_REGISTERS * S::LANES;
     let Some(scratch) = scratch.get_mut(..keys.len()) else { return keys.sort_unstable() };
-    let mut part = PendingRange::new(keys, scratch);
+    let mut part = PendingRange::from_unsorted_keys(keys, scratch);
     while part.keys.len() > network && part.can_split() {
         let len = part.keys.len();
         let (lower, upper) = part.partition_at_pivot(simd);
@@ -406,14 +406,14 @@ pub(super) trait RegisterLoop<K> {
     /// Type that `run` returns.
     type Output;
     /// Runs the computation with the registers `simd`.
-    fn run<S: Simd<Key = K>>(self, simd: S) -> Self::Output;
+    fn run<S: SimdRegisters<Key = K>>(self, simd: S) -> Self::Output;
 }
 
 /// A type of sort keys or records. Some types fit SIMD registers, at least at some levels.
 pub(super) trait RegisterKey: Sized {
     /// Runs `work` at the lower of two SIMD levels: `level` and the processor's level. Returns `None` if the level has no registers for
     /// keys of type `Self`.
-    fn run_at_level<W: RegisterLoop<Self>>(level: Level, work: W) -> Option<W::Output> {
+    fn run_at_level<W: RegisterLoop<Self>>(level: SimdLevel, work: W) -> Option<W::Output> {
         let _ = (level, work);
         None
     }
@@ -430,44 +430,44 @@ struct MaxLenWithoutScratch;
 impl<K> RegisterLoop<K> for MaxLenWithoutScratch {
     type Output = usize;
     #[inline(always)]
-    fn run<S: Simd<Key = K>>(self, _: S) -> usize {
+    fn run<S: SimdRegisters<Key = K>>(self, _: S) -> usize {
         S::NETWORK_REGISTERS * S::LANES
     }
 }
 
 /// Returns the maximum length of a row that is sorted without scratch, or `None` if rows of `len` keys are not sorted in SIMD registers.
 pub(super) fn max_len_without_scratch<K: RegisterKey>(len: usize) -> Option<usize> {
-    if len > MAX_LEN_IN_REGISTERS { None } else { K::run_at_level(level(), MaxLenWithoutScratch) }
+    if len > MAX_LEN_IN_REGISTERS { None } else { K::run_at_level(simd_level(), MaxLenWithoutScratch) }
 }
 
 /// A [`RegisterLoop`] that sorts each row of `len` keys. Rows longer than [`max_len_without_scratch`] need a `scratch` of at least `len`
 /// keys; otherwise the standard library sorts them. Rows shorter than a register are sorted faster if `scratch` is as long as `keys`.
-pub(super) struct SortRows<'a, K> {
+pub(super) struct SortRowsLoop<'a, K> {
     pub keys: &'a mut [K],
     pub len: usize,
     pub scratch: &'a mut [K],
 }
 
-impl<K> RegisterLoop<K> for SortRows<'_, K> {
+impl<K> RegisterLoop<K> for SortRowsLoop<'_, K> {
     type Output = ();
     #[inline(always)]
-    fn run<S: Simd<Key = K>>(self, simd: S) {
+    fn run<S: SimdRegisters<Key = K>>(self, simd: S) {
         sort_rows(simd, self.keys, self.len, self.scratch)
     }
 }
 
 /// A [`RegisterLoop`] that moves the key with sorted index `nth` to that index. No greater key is before it and no lesser key after it. If
 /// `scratch` is shorter than `keys`, all keys are sorted.
-pub(super) struct SelectNth<'a, K> {
+pub(super) struct SelectNthLoop<'a, K> {
     pub keys: &'a mut [K],
     pub nth: usize,
     pub scratch: &'a mut [K],
 }
 
-impl<K> RegisterLoop<K> for SelectNth<'_, K> {
+impl<K> RegisterLoop<K> for SelectNthLoop<'_, K> {
     type Output = ();
     #[inline(always)]
-    fn run<S: Simd<Key = K>>(self, simd: S) {
+    fn run<S: SimdRegisters<Key = K>>(self, simd: S) {
         select_nth(simd, self.keys, self.nth, self.scratch)
     }
 }

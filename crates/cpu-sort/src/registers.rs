@@ -1,12 +1,12 @@
-//! AVX2 and AVX-512 registers of sort keys, which implement the trait `Simd` of the module `register_sort`.
+//! AVX2 and AVX-512 registers of sort keys, which implement the trait `SimdRegisters` of the module `register_sort`.
 #![allow(unsafe_code)]
 
 use std::arch::x86_64::*;
 use std::hint::black_box;
 
-use cuprum_cpu_base::simd::{self, Level};
+use cuprum_cpu_base::simd::{self, SimdLevel};
 
-use crate::register_sort::{MAX_LANES, RegisterKey, RegisterLoop, Simd};
+use crate::register_sort::{MAX_LANES, RegisterKey, RegisterLoop, SimdRegisters};
 
 /// Returns whether the compare-exchange of lanes `lane` and `lane ^ mask` leaves the greater key in `lane`.
 const fn keeps_greater_key(lane: usize, mask: usize) -> bool {
@@ -38,9 +38,9 @@ macro_rules! avx512 {
 
         impl $name {
             /// # Safety
-            /// The processor has AVX-512 (`simd::Level::V4`).
+            /// The processor has AVX-512 (`simd::SimdLevel::V4`).
             #[inline(always)]
-            unsafe fn new() -> $name {
+            unsafe fn assume_supported() -> $name {
                 // `black_box` hides the constants. Without `black_box`, the compiler replaces a shuffle and a blend with two longer
                 // shuffles.
                 // SAFETY: the caller guarantees that the processor has AVX-512, the only requirement of these intrinsics.
@@ -49,12 +49,12 @@ macro_rules! avx512 {
 
             /// Returns a mask of the first `count` lanes.
             #[inline(always)]
-            fn first_lanes(count: usize) -> $mask_type {
+            fn mask_of_first_lanes(count: usize) -> $mask_type {
                 ((1u32 << count.min($lanes)) - 1) as $mask_type
             }
         }
 
-        impl Simd for $name {
+        impl SimdRegisters for $name {
             type Key = $key;
             type Keys = __m512i;
             const LANES: usize = $lanes;
@@ -67,12 +67,12 @@ macro_rules! avx512 {
             #[inline(always)]
             fn load(self, from: &[$key]) -> __m512i {
                 // SAFETY: `self` exists only if the processor has AVX-512; the mask limits the load to the `from.len()` keys of the slice.
-                unsafe { $load($set(-1), Self::first_lanes(from.len()), from.as_ptr().cast()) }
+                unsafe { $load($set(-1), Self::mask_of_first_lanes(from.len()), from.as_ptr().cast()) }
             }
             #[inline(always)]
             fn store(self, keys: __m512i, to: &mut [$key]) {
                 // SAFETY: `self` exists only if the processor has AVX-512; the mask limits the store to the `to.len()` keys of the slice.
-                unsafe { $store(to.as_mut_ptr().cast(), Self::first_lanes(to.len()), keys) }
+                unsafe { $store(to.as_mut_ptr().cast(), Self::mask_of_first_lanes(to.len()), keys) }
             }
             #[inline(always)]
             fn min(self, a: __m512i, b: __m512i) -> __m512i {
@@ -147,7 +147,7 @@ avx512! {
 }
 
 /// For each bit mask of eight 32-bit lanes, the indices of its set lanes, one byte per index, then zeros.
-static PACKED_LANES: [u64; 256] = {
+static SET_LANES_OF_MASK: [u64; 256] = {
     let mut packed = [0; 256];
     let mut set = 0;
     while set < packed.len() {
@@ -171,7 +171,7 @@ static PACKED_LANES: [u64; 256] = {
 #[inline(always)]
 unsafe fn pack_lanes(keys: __m256i, set: u8) -> __m256i {
     // SAFETY: the caller guarantees that the processor has AVX2.
-    unsafe { _mm256_permutevar8x32_epi32(keys, _mm256_cvtepu8_epi32(_mm_cvtsi64_si128(PACKED_LANES[set as usize] as i64))) }
+    unsafe { _mm256_permutevar8x32_epi32(keys, _mm256_cvtepu8_epi32(_mm_cvtsi64_si128(SET_LANES_OF_MASK[set as usize] as i64))) }
 }
 
 macro_rules! avx2 {
@@ -189,9 +189,9 @@ macro_rules! avx2 {
 
         impl $name {
             /// # Safety
-            /// The processor has AVX2 (`simd::Level::V3`).
+            /// The processor has AVX2 (`simd::SimdLevel::V3`).
             #[inline(always)]
-            unsafe fn new() -> $name {
+            unsafe fn assume_supported() -> $name {
                 // SAFETY: the caller guarantees that the processor has AVX2, the only requirement of these intrinsics.
                 black_box(unsafe {
                     let bit = |mask| $greater(_mm256_and_si256($numbers, $set(mask)), _mm256_setzero_si256());
@@ -201,13 +201,13 @@ macro_rules! avx2 {
 
             /// Returns a lane mask of the first `count` lanes.
             #[inline(always)]
-            fn first_lanes(self, count: usize) -> __m256i {
+            fn mask_of_first_lanes(self, count: usize) -> __m256i {
                 // SAFETY: a value of this type exists only where the processor has AVX2.
                 unsafe { $greater($set(count.min($lanes) as $int), $numbers) }
             }
         }
 
-        impl Simd for $name {
+        impl SimdRegisters for $name {
             type Key = $key;
             type Keys = __m256i;
             const LANES: usize = $lanes;
@@ -225,7 +225,7 @@ macro_rules! avx2 {
                     if from.len() >= $lanes {
                         return self.load_register(from.as_ptr());
                     }
-                    let first = self.first_lanes(from.len());
+                    let first = self.mask_of_first_lanes(from.len());
                     let missing = _mm256_xor_si256(first, $set(-1));
                     _mm256_xor_si256(_mm256_or_si256($load(from.as_ptr().cast(), first), missing), self.order)
                 }
@@ -237,7 +237,7 @@ macro_rules! avx2 {
                     if to.len() >= $lanes {
                         return self.store_register(keys, to.as_mut_ptr());
                     }
-                    $store(to.as_mut_ptr().cast(), self.first_lanes(to.len()), _mm256_xor_si256(keys, self.order))
+                    $store(to.as_mut_ptr().cast(), self.mask_of_first_lanes(to.len()), _mm256_xor_si256(keys, self.order))
                 }
             }
             #[inline(always)]
@@ -308,23 +308,23 @@ avx2! {
 macro_rules! keys {
     ($($key:ty: $avx512:ident, $avx2:ident;)*) => {$(
         impl RegisterKey for $key {
-            fn run_at_level<W: RegisterLoop<$key>>(level: Level, work: W) -> Option<W::Output> {
+            fn run_at_level<W: RegisterLoop<$key>>(level: SimdLevel, work: W) -> Option<W::Output> {
                 #[target_feature(enable = "avx512f,avx512bw,avx512cd,avx512dq,avx512vl,avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt")]
                 fn v4<W: RegisterLoop<$key>>(work: W) -> W::Output {
                     // SAFETY: `run_at_level` calls `v4` only if `processor_level` has detected AVX-512.
-                    work.run(unsafe { $avx512::new() })
+                    work.run(unsafe { $avx512::assume_supported() })
                 }
                 #[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt")]
                 fn v3<W: RegisterLoop<$key>>(work: W) -> W::Output {
                     // SAFETY: `run_at_level` calls `v3` only if `processor_level` has detected AVX2.
-                    work.run(unsafe { $avx2::new() })
+                    work.run(unsafe { $avx2::assume_supported() })
                 }
                 match level.min(simd::processor_level()) {
-                    Level::Baseline => None,
+                    SimdLevel::Baseline => None,
                     // SAFETY: `processor_level` has detected every CPU feature that the target function `v3` enables.
-                    Level::V3 => Some(unsafe { v3(work) }),
+                    SimdLevel::V3 => Some(unsafe { v3(work) }),
                     // SAFETY: `processor_level` has detected every CPU feature that the target function `v4` enables.
-                    Level::V4 => Some(unsafe { v4(work) }),
+                    SimdLevel::V4 => Some(unsafe { v4(work) }),
                 }
             }
         }

@@ -1,10 +1,10 @@
 //! Kernel of the family `Sort`: sorts rows and segments in NumPy's order, and returns values, indices or both.
 //!
 //! Elements are mapped to unsigned integers of the same order (`key`) and combined with their indices if indices are requested. The
-//! resulting records are sorted by a quicksort in SIMD registers (`register_sort`) or a radix sort (`radix`), which splits long rows among
-//! threads. Long rows whose keys have a small range are sorted by counting (`counting_sort`), and very short rows may use a sorting network
-//! (`network`). Sorted records of real numbers are mapped back to elements, so no gather of values is needed. Complex values are gathered
-//! by their sorted indices (`complex`).
+//! resulting records are sorted by a quicksort in SIMD registers (`register_sort`) or a radix sort (`radix_sort`), which splits long rows
+//! among threads. Long rows whose keys have a small range are sorted by counting (`counting_sort`), and very short rows may use a sorting
+//! network (`sorting_network`). Sorted records of real numbers are mapped back to elements, so no gather of values is needed. Complex
+//! values are gathered by their sorted indices (`complex_sort`).
 
 use bytemuck::{cast_slice, cast_slice_mut};
 use cuprum_core::call;
@@ -12,41 +12,41 @@ use cuprum_core::{Call, Complex, Outcome, Result, Sort, Work, bf16, decline, f16
 use cuprum_cpu_base::views::{Elements, Output};
 use smallvec::SmallVec;
 
-use crate::coding::KeyOrder;
 use crate::key::{Ordered, Real};
-use crate::rows::{Rows, SortOutputs};
-use crate::{complex, rows};
+use crate::key_coding::KeyOrder;
+use crate::row_sort::{RowDivision, SortOutputs};
+use crate::{complex_sort, row_sort};
 
 /// Element types that the kernel of the family `Sort` takes.
 trait Sortable: Ordered {
     /// Sorts each row of `from`, in descending order if `descending`, and writes the requested outputs.
-    fn sort_rows(from: &[Self], rows: Rows, descending: bool, results: SortOutputs<Self>) -> Result<()>;
+    fn sort_rows(from: &[Self], rows: RowDivision, descending: bool, results: SortOutputs<Self>) -> Result<()>;
 }
 macro_rules! sortable {
     ($sort:path: $($t:ty),*) => {$(
         impl Sortable for $t {
-            fn sort_rows(from: &[$t], rows: Rows, descending: bool, results: SortOutputs<$t>) -> Result<()> {
+            fn sort_rows(from: &[$t], rows: RowDivision, descending: bool, results: SortOutputs<$t>) -> Result<()> {
                 $sort(from, rows, descending, results)
             }
         }
     )*};
     (signed $($t:ty as $unsigned:ty),*) => {$(
         impl Sortable for $t {
-            fn sort_rows(from: &[$t], rows: Rows, descending: bool, results: SortOutputs<$t>) -> Result<()> {
+            fn sort_rows(from: &[$t], rows: RowDivision, descending: bool, results: SortOutputs<$t>) -> Result<()> {
                 let SortOutputs { keep, base, nth, values, indices } = results;
                 let results = SortOutputs { keep, base, nth, values: values.map(cast_slice_mut::<$t, $unsigned>), indices };
-                rows::sort(cast_slice(from), rows, KeyOrder::new(1 << (<$t>::BITS - 1), descending), results)
+                row_sort::sort_real_rows(cast_slice(from), rows, KeyOrder::new(1 << (<$t>::BITS - 1), descending), results)
             }
         }
     )*};
 }
 sortable!(sort_without_sign_bit: bool, u8, u16, u32, u64, f16, bf16, f32, f64);
 sortable!(signed i8 as u8, i16 as u16, i32 as u32, i64 as u64);
-sortable!(complex::sort: Complex<f32>, Complex<f64>);
+sortable!(complex_sort::sort_complex_rows: Complex<f32>, Complex<f64>);
 
 /// Sorts rows of a real type other than a signed integer type, so the [`KeyOrder`] has no sign bit.
-fn sort_without_sign_bit<T: Real>(from: &[T], rows: Rows, descending: bool, results: SortOutputs<T>) -> Result<()> {
-    rows::sort(from, rows, KeyOrder::new(0, descending), results)
+fn sort_without_sign_bit<T: Real>(from: &[T], rows: RowDivision, descending: bool, results: SortOutputs<T>) -> Result<()> {
+    row_sort::sort_real_rows(from, rows, KeyOrder::new(0, descending), results)
 }
 
 /// Computes the outputs of `call`, an operation of the kernel family `Sort`.
@@ -63,24 +63,24 @@ pub fn run(call: &Call) -> Result<Outcome> {
     if nth.is_some_and(|nth| nth >= len || keep < len) {
         decline!("element {nth:?} of rows of {len}, {keep} asked for");
     }
-    let elements = Elements::contiguous(input)?;
+    let elements = Elements::from_contiguous_array(input)?;
     let mut outputs = (0..call.outputs.len()).map(|n| Output::allocate(call, n)).collect::<Result<SmallVec<[Output; 2]>>>()?;
     if elements.len() > 0 && keep > 0 {
         let mut left = outputs.iter_mut();
         let mut next = |asked: bool| if asked { left.next().map(Output::elements_mut).transpose() } else { Ok(None) };
         let (values, indices) = (next(*values)?, next(*indices)?);
         with_dtype!(elements.dtype(), T => {
-            let results = SortOutputs { keep, base: 0, nth: *nth, values: values.map(|v| v.typed::<T>()), indices: indices.map(|p| p.typed()) };
-            T::sort_rows(elements.typed(), Rows::Uniform(len), *descending, results)?
+            let results = SortOutputs { keep, base: 0, nth: *nth, values: values.map(|v| v.typed_slice::<T>()), indices: indices.map(|p| p.typed_slice()) };
+            T::sort_rows(elements.typed_slice(), RowDivision::Uniform(len), *descending, results)?
         });
     }
-    call.done_with_buffers(outputs.into_iter().map(Output::finish))
+    call.outcome_from_buffers(outputs.into_iter().map(Output::into_buffer))
 }
 
 /// Executes `call`, which sorts each segment of an array separately. Writes indices in place of values if `indices` is true.
 fn sort_segments(call: &Call, indices: bool) -> Result<Outcome> {
     let [input, offsets] = call.inputs else { decline!("not an array and offsets") };
-    let (elements, offsets) = (Elements::contiguous(input)?, Elements::contiguous(offsets)?.typed::<i64>());
+    let (elements, offsets) = (Elements::from_contiguous_array(input)?, Elements::from_contiguous_array(offsets)?.typed_slice::<i64>());
     let is_cut = offsets.first() == Some(&0) && offsets.last().and_then(|&end| usize::try_from(end).ok()) == Some(elements.len());
     if !is_cut || !offsets.is_sorted() {
         decline!("offsets that do not cut the whole array");
@@ -88,9 +88,9 @@ fn sort_segments(call: &Call, indices: bool) -> Result<Outcome> {
     let mut output = Output::allocate(call, 0)?;
     let out = output.elements_mut()?;
     with_dtype!(elements.dtype(), T => {
-        let (values, indices) = if indices { (None, Some(out.typed::<i64>())) } else { (Some(out.typed::<T>()), None) };
+        let (values, indices) = if indices { (None, Some(out.typed_slice::<i64>())) } else { (Some(out.typed_slice::<T>()), None) };
         let results = SortOutputs { keep: elements.len(), base: 0, nth: None, values, indices };
-        T::sort_rows(elements.typed(), Rows::Offsets(offsets), false, results)?
+        T::sort_rows(elements.typed_slice(), RowDivision::Offsets(offsets), false, results)?
     });
-    call.done_with_buffers([output.finish()])
+    call.outcome_from_buffers([output.into_buffer()])
 }

@@ -3,13 +3,13 @@
 use std::ops::Range;
 
 use cuprum_core::{Call, Outcome, Result, decline};
-use cuprum_cpu_base::simd::{self, Loop};
+use cuprum_cpu_base::simd::{self, SimdLoop};
 use cuprum_cpu_base::threads;
 use cuprum_cpu_base::views::{Elements, Output};
 
+use crate::csr_structure::{CsrStructure, OutOfBoundsRecord, split_output_by_task};
 use crate::element::SparseElement;
 use crate::index::Index;
-use crate::matrix::{CsrStructure, OutOfBoundsRecord, split_rows};
 
 /// Number of partial sums of a long row. Element n of the row is added to partial sum n modulo `PARTIAL_SUMS`.
 const PARTIAL_SUMS: usize = 4;
@@ -17,81 +17,81 @@ const PARTIAL_SUMS: usize = 4;
 /// the additions of consecutive rows.
 const MIN_LONG_ROW: usize = 32;
 /// Number of columns of the dense matrix that one pass over a sparse row multiplies. The sums of these columns stay in registers.
-const WIDE_TILE: usize = 16;
-const NARROW_TILE: usize = 4;
+const WIDE_COLUMN_TILE: usize = 16;
+const NARROW_COLUMN_TILE: usize = 4;
 
 /// Computes a product with a dense array.
 pub(crate) fn run<T: SparseElement, I: Index>(call: &Call) -> Result<Outcome> {
     let [indptr, indices, values, b] = call.inputs else { decline!("not a product with a dense array") };
     let name = call.op.name();
     let structure = CsrStructure::<I>::new(name, indptr, indices)?;
-    let (values, b) = (Elements::contiguous(values)?.typed::<T>(), Elements::contiguous(b)?);
+    let (values, b) = (Elements::from_contiguous_array(values)?.typed_slice::<T>(), Elements::from_contiguous_array(b)?);
     let (columns, width) = match call.inputs[3].shape() {
         [columns] => (*columns, 1),
         [columns, width] => (*columns, *width),
         _ => decline!("a dense array of more than two axes"),
     };
-    let b = b.typed::<T>();
+    let b = b.typed_slice::<T>();
     let mut output = Output::allocate(call, 0)?;
-    let out = output.elements_mut()?.typed::<T>();
-    let tasks = structure.tasks(name)?;
-    let parts = split_rows(name, &tasks, width, out)?;
+    let out = output.elements_mut()?.typed_slice::<T>();
+    let tasks = structure.split_rows_into_tasks(name)?;
+    let parts = split_output_by_task(name, &tasks, width, out)?;
     let out_of_bounds = OutOfBoundsRecord::new();
-    let matrix = Matrix { structure, values, columns, out_of_bounds: &out_of_bounds };
+    let matrix = CsrMatrix { structure, values, columns, out_of_bounds: &out_of_bounds };
     threads::for_each(
         parts.into_iter(),
-        structure.cost().saturating_mul(width),
+        structure.pass_cost().saturating_mul(width),
         || (),
         |_, (rows, out)| match width {
             1 => simd::dispatch(MatrixVectorTask { matrix: &matrix, rows, x: b, out }),
             _ => simd::dispatch(MatrixMatrixTask { matrix: &matrix, rows, b, width, out }),
         },
     );
-    out_of_bounds.result(name, columns)?;
-    call.done_with_buffers([output.finish()])
+    out_of_bounds.to_result(name, columns)?;
+    call.outcome_from_buffers([output.into_buffer()])
 }
 
-struct Matrix<'a, T, I> {
+struct CsrMatrix<'a, T, I> {
     structure: CsrStructure<'a, I>,
     values: &'a [T],
     columns: usize,
     out_of_bounds: &'a OutOfBoundsRecord,
 }
 
-impl<'a, T: SparseElement, I: Index> Matrix<'a, T, I> {
+impl<'a, T: SparseElement, I: Index> CsrMatrix<'a, T, I> {
     /// Returns the column indices and the values of a row.
     #[inline(always)]
-    fn row(&self, row: usize) -> (&'a [I], &'a [T]) {
-        let at = self.structure.row(row);
+    fn row_elements(&self, row: usize) -> (&'a [I], &'a [T]) {
+        let at = self.structure.row_range(row);
         (&self.structure.indices[at.clone()], &self.values[at])
     }
 
     /// Returns whether all column indices of the elements in `rows` are valid. If not, records an invalid index.
     #[inline(always)]
-    fn check(&self, rows: &Range<usize>) -> bool {
-        let at = self.structure.row(rows.start).start..self.structure.row(rows.end - 1).end;
-        self.out_of_bounds.check(self.columns, &self.structure.indices[at])
+    fn check_column_indices(&self, rows: &Range<usize>) -> bool {
+        let at = self.structure.row_range(rows.start).start..self.structure.row_range(rows.end - 1).end;
+        self.out_of_bounds.check_indices(self.columns, &self.structure.indices[at])
     }
 }
 
 /// A task of a matrix-vector product: computes the products of some rows with a vector.
 struct MatrixVectorTask<'a, 'o, T, I> {
-    matrix: &'a Matrix<'a, T, I>,
+    matrix: &'a CsrMatrix<'a, T, I>,
     rows: Range<usize>,
     x: &'a [T],
     out: &'o mut [T],
 }
 
-impl<T: SparseElement, I: Index> Loop for MatrixVectorTask<'_, '_, T, I> {
+impl<T: SparseElement, I: Index> SimdLoop for MatrixVectorTask<'_, '_, T, I> {
     type Output = ();
     #[inline(always)]
     fn run(self) {
         let MatrixVectorTask { matrix, rows, x, out } = self;
-        if !matrix.check(&rows) {
+        if !matrix.check_column_indices(&rows) {
             return out.fill(T::ZERO);
         }
         for (row, out) in rows.zip(out) {
-            let (indices, values) = matrix.row(row);
+            let (indices, values) = matrix.row_elements(row);
             if indices.len() < MIN_LONG_ROW {
                 let term = |(index, value): (&I, &T)| value.times(x[index.to_usize()]);
                 *out = indices.iter().zip(values).fold(T::ZERO, |sum, pair| sum.plus(term(pair)));
@@ -115,35 +115,37 @@ impl<T: SparseElement, I: Index> Loop for MatrixVectorTask<'_, '_, T, I> {
 
 /// A task of a matrix-matrix product: multiplies some rows by a dense matrix of `width` columns in C order.
 struct MatrixMatrixTask<'a, 'o, T, I> {
-    matrix: &'a Matrix<'a, T, I>,
+    matrix: &'a CsrMatrix<'a, T, I>,
     rows: Range<usize>,
     b: &'a [T],
     width: usize,
     out: &'o mut [T],
 }
 
-impl<T: SparseElement, I: Index> Loop for MatrixMatrixTask<'_, '_, T, I> {
+impl<T: SparseElement, I: Index> SimdLoop for MatrixMatrixTask<'_, '_, T, I> {
     type Output = ();
     #[inline(always)]
     fn run(self) {
         let MatrixMatrixTask { matrix, rows, b, width, out } = self;
-        if !matrix.check(&rows) {
+        if !matrix.check_column_indices(&rows) {
             return out.fill(T::ZERO);
         }
         for (row, out) in rows.zip(out.chunks_exact_mut(width)) {
-            let (indices, values) = matrix.row(row);
+            let (indices, values) = matrix.row_elements(row);
             let dense = DenseMatrix { b, width };
             let mut column = 0;
-            while column + WIDE_TILE <= width {
-                out[column..column + WIDE_TILE].copy_from_slice(&dense.tile::<I, WIDE_TILE>(indices, values, column));
-                column += WIDE_TILE;
+            while column + WIDE_COLUMN_TILE <= width {
+                out[column..column + WIDE_COLUMN_TILE]
+                    .copy_from_slice(&dense.multiply_row_by_columns::<I, WIDE_COLUMN_TILE>(indices, values, column));
+                column += WIDE_COLUMN_TILE;
             }
-            while column + NARROW_TILE <= width {
-                out[column..column + NARROW_TILE].copy_from_slice(&dense.tile::<I, NARROW_TILE>(indices, values, column));
-                column += NARROW_TILE;
+            while column + NARROW_COLUMN_TILE <= width {
+                out[column..column + NARROW_COLUMN_TILE]
+                    .copy_from_slice(&dense.multiply_row_by_columns::<I, NARROW_COLUMN_TILE>(indices, values, column));
+                column += NARROW_COLUMN_TILE;
             }
             while column < width {
-                out[column..column + 1].copy_from_slice(&dense.tile::<I, 1>(indices, values, column));
+                out[column..column + 1].copy_from_slice(&dense.multiply_row_by_columns::<I, 1>(indices, values, column));
                 column += 1;
             }
         }
@@ -159,7 +161,7 @@ struct DenseMatrix<'a, T> {
 impl<T: SparseElement> DenseMatrix<'_, T> {
     /// Multiplies one row of the sparse matrix by columns `column..column + W` of the dense matrix. Returns the `W` sums.
     #[inline(always)]
-    fn tile<I: Index, const W: usize>(&self, indices: &[I], values: &[T], column: usize) -> [T; W] {
+    fn multiply_row_by_columns<I: Index, const W: usize>(&self, indices: &[I], values: &[T], column: usize) -> [T; W] {
         let mut sums = [T::ZERO; W];
         for (index, &value) in indices.iter().zip(values) {
             let start = index.to_usize() * self.width + column;

@@ -5,13 +5,13 @@
 //! `cuprum-backend-cpu` and changes with it.
 #![forbid(unsafe_code)]
 
+mod csr_structure;
 mod dense_product;
 mod element;
 mod index;
-mod matrix;
 mod sampled_product;
 mod sparse_product;
-mod triangular;
+mod triangular_solve;
 
 use cuprum_core::call::Sparse;
 use cuprum_core::{Array, Call, Complex, DType, Outcome, Result, Work, decline};
@@ -53,6 +53,6 @@ fn run_for_index_type<T: SparseElement, I: Index>(call: &Call, request: &Sparse)
         Sparse::Multiply => dense_product::run::<T, I>(call),
         Sparse::Product { columns } => sparse_product::run::<T, I>(call, columns),
         Sparse::Sample => sampled_product::run::<T, I>(call),
-        Sparse::SolveTriangular { triangle, unit_diagonal } => triangular::run::<T, I>(call, triangle, unit_diagonal),
+        Sparse::SolveTriangular { triangle, unit_diagonal } => triangular_solve::run::<T, I>(call, triangle, unit_diagonal),
     }
 }

@@ -2,18 +2,18 @@
 
 use std::ops::Range;
 
-use cuprum_core::buffer::try_reserve;
+use cuprum_core::host_buffer::try_reserve;
 use cuprum_core::{Call, Outcome, Result, decline};
-use cuprum_cpu_base::simd::{self, Loop};
+use cuprum_cpu_base::simd::{self, SimdLoop};
 use cuprum_cpu_base::threads;
 use cuprum_cpu_base::views::{Elements, Output};
 
+use crate::csr_structure::{CsrStructure, OutOfBoundsRecord};
 use crate::element::SparseElement;
 use crate::index::Index;
-use crate::matrix::{CsrStructure, OutOfBoundsRecord};
 
-/// Number of partial sums of a dot product. Term n is added to partial sum n modulo `LANES`.
-const LANES: usize = 8;
+/// Number of partial sums of a dot product. Term n is added to partial sum n modulo `PARTIAL_SUMS`.
+const PARTIAL_SUMS: usize = 8;
 
 /// Computes the sampled product.
 pub(crate) fn run<T: SparseElement, I: Index>(call: &Call) -> Result<Outcome> {
@@ -21,18 +21,18 @@ pub(crate) fn run<T: SparseElement, I: Index>(call: &Call) -> Result<Outcome> {
     let ([_, k], [columns, _]) = (a.shape(), b.shape()) else { decline!("dense factors that are not 2-D") };
     let (k, columns) = (*k, *columns);
     let structure = CsrStructure::<I>::new(name, indptr, indices)?;
-    let (a, b) = (Elements::contiguous(a)?.typed::<T>(), Elements::contiguous(b)?.typed::<T>());
+    let (a, b) = (Elements::from_contiguous_array(a)?.typed_slice::<T>(), Elements::from_contiguous_array(b)?.typed_slice::<T>());
     let mut output = Output::allocate(call, 0)?;
-    let mut out = output.elements_mut()?.typed::<T>();
+    let mut out = output.elements_mut()?.typed_slice::<T>();
     let first = structure.indptr[0].to_usize();
     let (before, rest) = out.split_at_mut(first);
     before.fill(T::ZERO);
     out = rest;
     let mut parts = Vec::new();
-    let tasks = structure.tasks(name)?;
+    let tasks = structure.split_rows_into_tasks(name)?;
     try_reserve(name, &mut parts, tasks.len())?;
     for rows in tasks {
-        let count = structure.row(rows.end - 1).end - structure.row(rows.start).start;
+        let count = structure.row_range(rows.end - 1).end - structure.row_range(rows.start).start;
         let (part, rest) = out.split_at_mut(count);
         parts.push((rows, part));
         out = rest;
@@ -41,19 +41,19 @@ pub(crate) fn run<T: SparseElement, I: Index>(call: &Call) -> Result<Outcome> {
     let out_of_bounds = OutOfBoundsRecord::new();
     threads::for_each(
         parts.into_iter(),
-        structure.cost().saturating_mul(k),
+        structure.pass_cost().saturating_mul(k),
         || (),
         |_, (rows, out)| {
-            let at = structure.row(rows.start).start..structure.row(rows.end - 1).end;
+            let at = structure.row_range(rows.start).start..structure.row_range(rows.end - 1).end;
             let indices = &structure.indices[at];
-            match out_of_bounds.check(columns, indices) {
+            match out_of_bounds.check_indices(columns, indices) {
                 true => simd::dispatch(SampledRowsTask { structure, rows, a, b, k, out }),
                 false => out.fill(T::ZERO),
             }
         },
     );
-    out_of_bounds.result(name, columns)?;
-    call.done_with_buffers([output.finish()])
+    out_of_bounds.to_result(name, columns)?;
+    call.outcome_from_buffers([output.into_buffer()])
 }
 
 /// A task: computes the elements of some rows.
@@ -66,14 +66,14 @@ struct SampledRowsTask<'a, 'o, T, I> {
     out: &'o mut [T],
 }
 
-impl<T: SparseElement, I: Index> Loop for SampledRowsTask<'_, '_, T, I> {
+impl<T: SparseElement, I: Index> SimdLoop for SampledRowsTask<'_, '_, T, I> {
     type Output = ();
     #[inline(always)]
     fn run(self) {
         let mut out = self.out.iter_mut();
         for row in self.rows {
             let left = &self.a[row * self.k..(row + 1) * self.k];
-            for (index, out) in self.structure.indices[self.structure.row(row)].iter().zip(&mut out) {
+            for (index, out) in self.structure.indices[self.structure.row_range(row)].iter().zip(&mut out) {
                 let start = index.to_usize() * self.k;
                 *out = dot(left, &self.b[start..start + self.k]);
             }
@@ -81,14 +81,14 @@ impl<T: SparseElement, I: Index> Loop for SampledRowsTask<'_, '_, T, I> {
     }
 }
 
-/// Returns the dot product of two slices, computed in `LANES` partial sums.
+/// Returns the dot product of two slices, computed in `PARTIAL_SUMS` partial sums.
 #[inline(always)]
 fn dot<T: SparseElement>(a: &[T], b: &[T]) -> T {
-    let mut sums = [T::ZERO; LANES];
-    let (a_blocks, b_blocks) = (a.chunks_exact(LANES), b.chunks_exact(LANES));
+    let mut sums = [T::ZERO; PARTIAL_SUMS];
+    let (a_blocks, b_blocks) = (a.chunks_exact(PARTIAL_SUMS), b.chunks_exact(PARTIAL_SUMS));
     let (a_tail, b_tail) = (a_blocks.remainder(), b_blocks.remainder());
     for (a, b) in a_blocks.zip(b_blocks) {
-        for lane in 0..LANES {
+        for lane in 0..PARTIAL_SUMS {
             sums[lane] = sums[lane].plus(a[lane].times(b[lane]));
         }
     }

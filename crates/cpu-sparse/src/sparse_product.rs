@@ -3,14 +3,14 @@
 
 use std::ops::Range;
 
-use cuprum_core::buffer::try_reserve;
+use cuprum_core::host_buffer::try_reserve;
 use cuprum_core::{Call, Element, Error, Layout, Outcome, Result, StoredArray, decline};
 use cuprum_cpu_base::threads;
 use cuprum_cpu_base::views::{Elements, Output};
 
+use crate::csr_structure::CsrStructure;
 use crate::element::SparseElement;
 use crate::index::Index;
-use crate::matrix::CsrStructure;
 
 /// Maximum spread of the column indices of a row that are sorted by a scan over their range. The spread is the size of this range divided
 /// by the number of indices. Rows with a larger spread or at most 16 elements are sorted by comparisons.
@@ -20,16 +20,16 @@ const MAX_SCAN_SPREAD: usize = 8;
 pub(crate) fn run<T: SparseElement, I: Index>(call: &Call, columns: usize) -> Result<Outcome> {
     let [a_indptr, a_indices, a_values, b_indptr, b_indices, b_values] = call.inputs else { decline!("not a product of two matrices") };
     let name = call.op.name();
-    let factors = Factors {
+    let factors = ProductFactors {
         a: CsrStructure::<I>::new(name, a_indptr, a_indices)?,
         b: CsrStructure::<I>::new(name, b_indptr, b_indices)?,
-        a_values: Elements::contiguous(a_values)?.typed::<T>(),
-        b_values: Elements::contiguous(b_values)?.typed::<T>(),
+        a_values: Elements::from_contiguous_array(a_values)?.typed_slice::<T>(),
+        b_values: Elements::from_contiguous_array(b_values)?.typed_slice::<T>(),
         columns,
     };
-    let tasks = factors.a.tasks(name)?;
-    let mean = factors.b.indices.len() / factors.b.rows().max(1) + 1;
-    let cost = factors.a.cost().saturating_mul(mean).saturating_mul(4);
+    let tasks = factors.a.split_rows_into_tasks(name)?;
+    let mean = factors.b.indices.len() / factors.b.row_count().max(1) + 1;
+    let cost = factors.a.pass_cost().saturating_mul(mean).saturating_mul(4);
     let parts =
         threads::map(tasks.into_iter(), cost, RowAccumulator::new, |accumulator, rows| factors.multiply_rows(name, rows, accumulator))?;
     let mut complete = Vec::new();
@@ -38,13 +38,13 @@ pub(crate) fn run<T: SparseElement, I: Index>(call: &Call, columns: usize) -> Re
         complete.push(part?);
     }
     let total = complete.iter().map(|part| part.indices.len()).sum::<usize>();
-    let indptr = write_indptr::<T, I>(call, factors.a.rows(), &complete, total)?;
+    let indptr = write_indptr::<T, I>(call, factors.a.row_count(), &complete, total)?;
     let indices = concatenate_parts(call, 1, total, complete.iter().map(|part| &part.indices[..]))?;
     let values = concatenate_parts(call, 2, total, complete.iter().map(|part| &part.values[..]))?;
     Ok(Outcome::Done([indptr, indices, values].into_iter().collect()))
 }
 
-struct Factors<'a, T, I> {
+struct ProductFactors<'a, T, I> {
     a: CsrStructure<'a, I>,
     b: CsrStructure<'a, I>,
     a_values: &'a [T],
@@ -53,7 +53,7 @@ struct Factors<'a, T, I> {
 }
 
 /// The result of one task: consecutive rows of the product.
-struct ProductPart<T, I> {
+struct ProductRows<T, I> {
     /// Number of elements of each row.
     counts: Vec<usize>,
     indices: Vec<I>,
@@ -91,17 +91,17 @@ impl<T: SparseElement> RowAccumulator<T> {
     }
 }
 
-impl<T: SparseElement, I: Index> Factors<'_, T, I> {
+impl<T: SparseElement, I: Index> ProductFactors<'_, T, I> {
     /// Computes the given rows of the product.
-    fn multiply_rows(&self, op: &'static str, rows: Range<usize>, accumulator: &mut RowAccumulator<T>) -> Result<ProductPart<T, I>> {
-        let mut part = ProductPart { counts: Vec::new(), indices: Vec::new(), values: Vec::new() };
+    fn multiply_rows(&self, op: &'static str, rows: Range<usize>, accumulator: &mut RowAccumulator<T>) -> Result<ProductRows<T, I>> {
+        let mut part = ProductRows { counts: Vec::new(), indices: Vec::new(), values: Vec::new() };
         try_reserve(op, &mut part.counts, rows.len())?;
         for row in rows {
             accumulator.start_row(op, self.columns)?;
             let start = part.indices.len();
-            self.add_row(op, row, accumulator, &mut part.indices)?;
+            self.add_row_products(op, row, accumulator, &mut part.indices)?;
             let indices = &mut part.indices[start..];
-            order_columns(indices, accumulator);
+            sort_column_indices(indices, accumulator);
             try_reserve(op, &mut part.values, indices.len())?;
             part.values.extend(indices.iter().map(|column| accumulator.sums[column.to_usize()]));
             part.counts.push(indices.len());
@@ -111,15 +111,15 @@ impl<T: SparseElement, I: Index> Factors<'_, T, I> {
 
     /// Adds the terms of one row of the product to the accumulator. Appends the index of each column to `columns` when the first term of
     /// that column is added.
-    fn add_row(&self, op: &'static str, row: usize, accumulator: &mut RowAccumulator<T>, columns: &mut Vec<I>) -> Result<()> {
+    fn add_row_products(&self, op: &'static str, row: usize, accumulator: &mut RowAccumulator<T>, columns: &mut Vec<I>) -> Result<()> {
         let RowAccumulator { written_by, sums, row: current } = accumulator;
-        let at = self.a.row(row);
+        let at = self.a.row_range(row);
         for (inner, &left) in self.a.indices[at.clone()].iter().zip(&self.a_values[at]) {
             let b_row = inner.to_usize();
-            if b_row >= self.b.rows() {
-                return Err(Error::Index { op, index: inner.to_i64(), axis: 1, size: self.b.rows() });
+            if b_row >= self.b.row_count() {
+                return Err(Error::Index { op, index: inner.to_i64(), axis: 1, size: self.b.row_count() });
             }
-            let at = self.b.row(b_row);
+            let at = self.b.row_range(b_row);
             try_reserve(op, columns, at.len())?;
             for (&column, &right) in self.b.indices[at.clone()].iter().zip(&self.b_values[at]) {
                 let place = column.to_usize();
@@ -140,7 +140,7 @@ impl<T: SparseElement, I: Index> Factors<'_, T, I> {
 }
 
 /// Sorts the column indices of a row in ascending order.
-fn order_columns<T, I: Index>(columns: &mut [I], accumulator: &RowAccumulator<T>) {
+fn sort_column_indices<T, I: Index>(columns: &mut [I], accumulator: &RowAccumulator<T>) {
     let bounds = columns.iter().fold((usize::MAX, 0), |(low, high), c| (low.min(c.to_usize()), high.max(c.to_usize())));
     let (low, high) = bounds;
     if columns.len() > 16 && (high - low) / MAX_SCAN_SPREAD < columns.len() {
@@ -153,11 +153,11 @@ fn order_columns<T, I: Index>(columns: &mut [I], accumulator: &RowAccumulator<T>
 }
 
 /// Returns the first output, `indptr`: the index of the first element of each row, then the total number of elements.
-fn write_indptr<T, I: Index>(call: &Call, rows: usize, parts: &[ProductPart<T, I>], total: usize) -> Result<StoredArray> {
+fn write_indptr<T, I: Index>(call: &Call, rows: usize, parts: &[ProductRows<T, I>], total: usize) -> Result<StoredArray> {
     let too_many = || Error::value(call.op.name(), format!("{total} elements need int64 indices"));
     I::from_usize(total).ok_or_else(too_many)?;
-    let mut output = Output::with_length(call, 0, rows + 1)?;
-    let indptr = output.elements_mut()?.typed::<I>();
+    let mut output = Output::allocate_with_length(call, 0, rows + 1)?;
+    let indptr = output.elements_mut()?.typed_slice::<I>();
     let mut position = 0;
     let ends = parts.iter().flat_map(|part| &part.counts);
     if let Some(first) = indptr.first_mut() {
@@ -167,13 +167,13 @@ fn write_indptr<T, I: Index>(call: &Call, rows: usize, parts: &[ProductPart<T, I
         position += count;
         *slot = I::from_usize(position).ok_or_else(too_many)?;
     }
-    StoredArray::new(I::DTYPE, Layout::contiguous(&[rows + 1])?, output.finish())
+    StoredArray::new(I::DTYPE, Layout::contiguous(&[rows + 1])?, output.into_buffer())
 }
 
 /// Returns output `n` of the call: the concatenation of `parts`, which have `total` elements.
 fn concatenate_parts<'p, E: Element>(call: &Call, n: usize, total: usize, parts: impl Iterator<Item = &'p [E]>) -> Result<StoredArray> {
-    let mut output = Output::with_length(call, n, total)?;
-    let mut rest = output.elements_mut()?.typed::<E>();
+    let mut output = Output::allocate_with_length(call, n, total)?;
+    let mut rest = output.elements_mut()?.typed_slice::<E>();
     let mut tasks = Vec::new();
     for part in parts {
         let (target, after) = rest.split_at_mut(part.len());
@@ -182,5 +182,5 @@ fn concatenate_parts<'p, E: Element>(call: &Call, n: usize, total: usize, parts:
         rest = after;
     }
     threads::for_each(tasks.into_iter(), total, || (), |_, (target, part)| target.copy_from_slice(part));
-    StoredArray::new(call.outputs[n].dtype, Layout::contiguous(&[total])?, output.finish())
+    StoredArray::new(call.outputs[n].dtype, Layout::contiguous(&[total])?, output.into_buffer())
 }

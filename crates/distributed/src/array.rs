@@ -3,11 +3,11 @@
 use cuprum_core::{Array, Complex, Error, NdArray, Result, Scalar, StoredArray};
 use smallvec::SmallVec;
 
-use crate::buffer::{ShardedBuffer, array_over_parts};
+use crate::buffer::{ShardedBuffer, sharded_array_from_parts};
 use crate::mesh::Mesh;
 use crate::placement::{Distribution, PartialOp, Placement, Placements, check_placements};
-use crate::redistribute::{redistribute, redistribute_view, resolve_partial_along, to_c_contiguous};
-use crate::views::{HeldView, ViewMap, divided_axes_of_view, local_parts};
+use crate::redistribute::{redistribute, redistribute_view, resolve_pending_reductions_along, to_c_contiguous};
+use crate::views::{ShardedView, ViewAxisMap, divided_axes_of_view, fetch_local_parts};
 
 /// Sharding of arrays, as methods of [`NdArray`].
 pub trait ShardedArray: Sized {
@@ -77,27 +77,27 @@ impl ShardedArray for NdArray {
     fn shard(&self, mesh: &Mesh, placements: impl AsRef<[Placement]>) -> Result<NdArray> {
         let placements = check_placements("shard", *mesh, placements.as_ref(), self.ndim())?;
         let array = if self.device() == mesh.device() { self.clone() } else { self.to_device(mesh.device())? };
-        with_placements(&array, *mesh, &placements)
+        change_placements(&array, *mesh, &placements)
     }
 
     fn reshard(&self, placements: impl AsRef<[Placement]>) -> Result<NdArray> {
         let mesh = Mesh::of_device(self.device())?;
         let placements = check_placements("reshard", mesh, placements.as_ref(), self.ndim())?;
-        with_placements(self, mesh, &placements)
+        change_placements(self, mesh, &placements)
     }
 
     fn placements(&self) -> Option<Vec<Placement>> {
         let stored = self.stored().ok()?;
         let buffer = ShardedBuffer::of(&stored)?;
-        let map = ViewMap::new(stored.layout(), &buffer.distribution.shape);
+        let map = ViewAxisMap::new(stored.layout(), &buffer.distribution.shape);
         let of_view = |placement: &Placement| match placement {
             Placement::Shard(axis) => {
-                let axis = map.as_ref().and_then(|map| map.axis_along(usize::try_from(*axis).ok()?, stored.shape()));
+                let axis = map.as_ref().and_then(|map| map.view_axis_along(usize::try_from(*axis).ok()?, stored.shape()));
                 axis.map_or(Placement::Replicate, |axis| Placement::Shard(axis as isize))
             }
             other => *other,
         };
-        // A C-contiguous array with the shape of its buffer has the placements of the buffer. A [`ViewMap`] would lose placements along
+        // A C-contiguous array with the shape of its buffer has the placements of the buffer. A [`ViewAxisMap`] would lose placements along
         // axes of extent 1.
         if buffer.distribution.shape[..] == *stored.shape() && stored.layout().is_c_contiguous() {
             return Some(buffer.distribution.placements.to_vec());
@@ -109,11 +109,11 @@ impl ShardedArray for NdArray {
         let mesh = Mesh::of_device(self.device())?;
         let stored = self.stored()?;
         let parts = match ShardedBuffer::of(&stored) {
-            Some(buffer) if buffer.distribution.is_partial() && has_shape_of_buffer(&stored) => buffer.parts.clone(),
-            Some(buffer) if buffer.distribution.is_partial() => {
-                local_parts(mesh, &with_uncombined_values(&stored, buffer)?, &divided_axes_of_view(mesh, &stored))?
+            Some(buffer) if buffer.distribution.has_pending_reduction() && covers_whole_buffer(&stored) => buffer.parts.clone(),
+            Some(buffer) if buffer.distribution.has_pending_reduction() => {
+                fetch_local_parts(mesh, &treat_partial_as_replicated(&stored, buffer)?, &divided_axes_of_view(mesh, &stored))?
             }
-            _ => local_parts(mesh, &stored, &divided_axes_of_view(mesh, &stored))?,
+            _ => fetch_local_parts(mesh, &stored, &divided_axes_of_view(mesh, &stored))?,
         };
         mesh.engine().wait_for_exchanges()?;
         Ok(parts.into_iter().map(NdArray::from).collect())
@@ -122,7 +122,7 @@ impl ShardedArray for NdArray {
 
 /// Returns a view of an array with pending reductions as a view of a replicated array in which the ranks have different elements. These are
 /// the values that the ranks have not combined yet.
-fn with_uncombined_values(stored: &StoredArray, buffer: &ShardedBuffer) -> Result<StoredArray> {
+fn treat_partial_as_replicated(stored: &StoredArray, buffer: &ShardedBuffer) -> Result<StoredArray> {
     let mut distribution = buffer.distribution.clone();
     for placement in &mut distribution.placements {
         if matches!(placement, Placement::Partial(_)) {
@@ -131,20 +131,20 @@ fn with_uncombined_values(stored: &StoredArray, buffer: &ShardedBuffer) -> Resul
     }
     let layout = cuprum_core::Layout::contiguous(&distribution.shape)?;
     let replicated: Placements = distribution.placements.iter().map(|_| Placement::Replicate).collect();
-    let parts = array_over_parts(buffer.mesh, buffer.dtype, layout, distribution, buffer.parts.clone())?;
+    let parts = sharded_array_from_parts(buffer.mesh, buffer.dtype, layout, distribution, buffer.parts.clone())?;
     let whole = ShardedBuffer::of(&parts).map(|parts| redistribute(parts, &replicated)).transpose()?.unwrap_or(parts);
     StoredArray::new(stored.dtype(), stored.layout().clone(), whole.buffer().clone())
 }
 
 /// Returns the array with the given placements, which [`check_placements`] has checked.
-fn with_placements(array: &NdArray, mesh: Mesh, placements: &Placements) -> Result<NdArray> {
+fn change_placements(array: &NdArray, mesh: Mesh, placements: &Placements) -> Result<NdArray> {
     let is_pending = |p: &Placement| matches!(p, Placement::Partial(_));
     let settled: Placements = placements.iter().map(|p| if is_pending(p) { Placement::Replicate } else { *p }).collect();
     let stored = array.stored()?;
-    if let Some(view) = HeldView::of(&stored).filter(|_| !has_shape_of_buffer(&stored)) {
-        return with_pending_reductions(mesh, redistribute_view(&view, &settled)?, placements);
+    if let Some(view) = ShardedView::of(&stored).filter(|_| !covers_whole_buffer(&stored)) {
+        return add_partial_placements(mesh, redistribute_view(&view, &settled)?, placements);
     }
-    let stored = to_array_shaped_buffer(&stored, mesh)?;
+    let stored = copy_view_to_own_buffer(&stored, mesh)?;
     let Some(buffer) = ShardedBuffer::of(&stored) else {
         return Err(Error::Device { op: "reshard", message: format!("the array is on {}, not on a mesh", array.device()) });
     };
@@ -157,14 +157,14 @@ fn with_placements(array: &NdArray, mesh: Mesh, placements: &Placements) -> Resu
         _ => None,
     });
     let is_free = |axis: &usize| (0..placements.len()).all(|m| buffer.distribution.sharded_axis(m) != Some(*axis));
-    let resolved = resolve_partial_along(buffer, scattered.filter(is_free))?;
+    let resolved = resolve_pending_reductions_along(buffer, scattered.filter(is_free))?;
     let source = resolved.as_ref().and_then(ShardedBuffer::of).unwrap_or(buffer);
-    with_pending_reductions(mesh, redistribute(source, &settled)?, placements)
+    add_partial_placements(mesh, redistribute(source, &settled)?, placements)
 }
 
 /// Returns `settled`, an array without pending reductions, with the partial placements in `placements`. The other placements of `settled`
 /// must equal those in `placements`.
-fn with_pending_reductions(mesh: Mesh, settled: StoredArray, placements: &Placements) -> Result<NdArray> {
+fn add_partial_placements(mesh: Mesh, settled: StoredArray, placements: &Placements) -> Result<NdArray> {
     if !placements.iter().any(|p| matches!(p, Placement::Partial(_))) {
         return Ok(NdArray::from(settled));
     }
@@ -173,21 +173,21 @@ fn with_pending_reductions(mesh: Mesh, settled: StoredArray, placements: &Placem
     let mut parts = Vec::new();
     for ((local, rank), part) in mesh.local_ranks().enumerate().zip(&buffer.parts) {
         let other = placements.iter().enumerate().find_map(|(m, p)| match p {
-            Placement::Partial(op) if mesh.coordinate(rank, m) > 0 => Some(*op),
+            Placement::Partial(op) if mesh.rank_coordinate(rank, m) > 0 => Some(*op),
             _ => None,
         });
         parts.push(match other {
-            Some(op) => filled_with_identity(mesh, local, part, op)?,
+            Some(op) => fill_with_identity_element(mesh, local, part, op)?,
             None => part.clone(),
         });
     }
     let distribution = Distribution { shape: buffer.distribution.shape.clone(), placements: placements.clone() };
-    Ok(NdArray::from(array_over_parts(mesh, buffer.dtype, settled.layout().clone(), distribution, parts)?))
+    Ok(NdArray::from(sharded_array_from_parts(mesh, buffer.dtype, settled.layout().clone(), distribution, parts)?))
 }
 
 /// Returns an array with the shape and dtype of `part`, filled with the identity element of `op`. The identity element of a sum of floats
 /// is -0.0, which keeps signed zeros.
-fn filled_with_identity(mesh: Mesh, local: usize, part: &StoredArray, op: PartialOp) -> Result<StoredArray> {
+fn fill_with_identity_element(mesh: Mesh, local: usize, part: &StoredArray, op: PartialOp) -> Result<StoredArray> {
     let dtype = part.dtype();
     let value = match op.reduction().reduction() {
         Some(_) if op == PartialOp::Sum && dtype.is_complex() => Scalar::Complex(Complex::new(-0.0, -0.0)),
@@ -195,11 +195,11 @@ fn filled_with_identity(mesh: Mesh, local: usize, part: &StoredArray, op: Partia
         Some(reduction) => reduction.identity.of(dtype),
         None => return Err(Error::value("reshard", "the combination is not a reduction")),
     };
-    mesh.on_rank(local, || cuprum_core::full(part.shape(), value, dtype)?.stored())
+    mesh.with_rank_device(local, || cuprum_core::full(part.shape(), value, dtype)?.stored())
 }
 
 /// Returns whether an array on a mesh covers its whole buffer in C order, with the shape and dtype of the buffer.
-fn has_shape_of_buffer(stored: &StoredArray) -> bool {
+fn covers_whole_buffer(stored: &StoredArray) -> bool {
     ShardedBuffer::of(stored).is_some_and(|buffer| {
         let is_whole = stored.layout().is_c_contiguous() && stored.layout().offset() == 0 && stored.dtype() == buffer.dtype;
         is_whole && buffer.distribution.shape[..] == *stored.shape()
@@ -208,14 +208,14 @@ fn has_shape_of_buffer(stored: &StoredArray) -> bool {
 
 /// Returns an array on a mesh as a C-contiguous array whose sharded buffer has the array's shape, and copies a view. Returns an array that
 /// is not on a mesh unchanged.
-fn to_array_shaped_buffer(stored: &StoredArray, mesh: Mesh) -> Result<StoredArray> {
-    if ShardedBuffer::of(stored).is_none() || has_shape_of_buffer(stored) {
+fn copy_view_to_own_buffer(stored: &StoredArray, mesh: Mesh) -> Result<StoredArray> {
+    if ShardedBuffer::of(stored).is_none() || covers_whole_buffer(stored) {
         return Ok(stored.clone());
     }
     let cuts = divided_axes_of_view(mesh, stored);
-    let parts = local_parts(mesh, stored, &cuts)?.iter().map(to_c_contiguous).collect::<Result<Vec<_>>>()?;
+    let parts = fetch_local_parts(mesh, stored, &cuts)?.iter().map(to_c_contiguous).collect::<Result<Vec<_>>>()?;
     let placements: SmallVec<[Placement; 2]> =
         cuts.iter().map(|cut| cut.map_or(Placement::Replicate, |axis| Placement::Shard(axis as isize))).collect();
     let layout = cuprum_core::Layout::contiguous(stored.shape())?;
-    array_over_parts(mesh, stored.dtype(), layout, Distribution { shape: stored.shape().into(), placements }, parts)
+    sharded_array_from_parts(mesh, stored.dtype(), layout, Distribution { shape: stored.shape().into(), placements }, parts)
 }

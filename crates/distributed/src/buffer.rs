@@ -8,7 +8,7 @@ use cuprum_core::layout::Dims;
 use cuprum_core::{Array, DType, Device, Layout, Result, StoredArray, Stream};
 
 use crate::mesh::Mesh;
-use crate::placement::{Distribution, extents};
+use crate::placement::{Distribution, region_extents};
 
 /// The memory of an array on a mesh, of which each rank holds one part. Byte offsets refer to the whole array in C order, with the shape of
 /// `distribution`.
@@ -51,7 +51,7 @@ impl Buffer for ShardedBuffer {
 }
 
 /// Returns an array without elements on `device`.
-pub(crate) fn empty_part(device: Device, dtype: DType, shape: &[usize]) -> Result<StoredArray> {
+pub(crate) fn zero_size_array(device: Device, dtype: DType, shape: &[usize]) -> Result<StoredArray> {
     StoredArray::new(dtype, Layout::contiguous(shape)?, driver(device)?.allocate(0, Stream::current(device))?)
 }
 
@@ -59,7 +59,7 @@ pub(crate) fn empty_part(device: Device, dtype: DType, shape: &[usize]) -> Resul
 ///
 /// The buffer of a part starts with the elements of the rank's region, as `distribution` defines it, in C order. These elements have the
 /// dtype `dtype`, also if the part is given as an array of another dtype.
-pub(crate) fn array_over_parts(
+pub(crate) fn sharded_array_from_parts(
     mesh: Mesh,
     dtype: DType,
     layout: Layout,
@@ -67,7 +67,7 @@ pub(crate) fn array_over_parts(
     parts: Vec<StoredArray>,
 ) -> Result<StoredArray> {
     let whole = |(part, rank): (StoredArray, usize)| {
-        let shape = extents(&distribution.region(mesh, rank));
+        let shape = region_extents(&distribution.rank_region(mesh, rank));
         StoredArray::new(dtype, Layout::contiguous(&shape)?, part.buffer().clone())
     };
     let parts = parts.into_iter().zip(mesh.local_ranks()).map(whole).collect::<Result<Vec<_>>>()?;
@@ -75,14 +75,14 @@ pub(crate) fn array_over_parts(
 }
 
 /// Returns a replicated array on the mesh. `leaders` is indexed by local rank: the array of each rank that computes replicated results
-/// ([`Mesh::is_leader`]), and `None` for other ranks. All these arrays have the same layout, which is also the layout of the result.
-pub(crate) fn replicated(mesh: Mesh, leaders: &[Option<StoredArray>]) -> Result<StoredArray> {
-    let part = |local: usize| leaders.get(mesh.leader_of(local)).and_then(Option::as_ref);
+/// ([`Mesh::is_device_leader`]), and `None` for other ranks. All these arrays have the same layout, which is also the layout of the result.
+pub(crate) fn replicated_array_from_leaders(mesh: Mesh, leaders: &[Option<StoredArray>]) -> Result<StoredArray> {
+    let part = |local: usize| leaders.get(mesh.device_leader_of(local)).and_then(Option::as_ref);
     let first = part(0).ok_or_else(|| cuprum_core::Error::value("mesh", "no rank has computed the result"))?;
     let count = usize::try_from(first.layout().buffer_range().1).unwrap_or(0);
     let shape: Dims = [count].into_iter().collect();
-    let parts = (0..mesh.members().len()).map(|local| part(local).unwrap_or(first).clone()).collect();
-    array_over_parts(mesh, first.dtype(), first.layout().clone(), Distribution::replicated(mesh, &shape), parts)
+    let parts = (0..mesh.local_devices().len()).map(|local| part(local).unwrap_or(first).clone()).collect();
+    sharded_array_from_parts(mesh, first.dtype(), first.layout().clone(), Distribution::replicated(mesh, &shape), parts)
 }
 
 /// Returns the axes of a layout without gaps in memory order, outermost first.

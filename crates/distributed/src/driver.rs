@@ -6,10 +6,10 @@ use std::sync::Arc;
 use cuprum_core::device::{Buffer, DeviceDriver, DeviceEvent, DeviceInfo, driver};
 use cuprum_core::{DType, Device, Error, Layout, MemoryStats, Result, StoredArray, Stream, full};
 
-use crate::buffer::{ShardedBuffer, array_over_parts};
+use crate::buffer::{ShardedBuffer, sharded_array_from_parts};
 use crate::mesh::Mesh;
 use crate::placement::Distribution;
-use crate::redistribute::{all_gather, gather};
+use crate::redistribute::{all_gather, gather_on_leaders};
 
 /// The device driver of one mesh. A mesh has only stream 0; work runs on the current streams of the ranks' devices.
 pub(crate) struct MeshDriver(Mesh);
@@ -21,32 +21,32 @@ impl MeshDriver {
     }
 
     /// Returns a buffer of `nbytes` bytes that every rank holds. Ranks on the same device share one allocation.
-    fn replicated(&self, nbytes: usize, make: impl Fn(Device) -> Result<Arc<dyn Buffer>>) -> Result<Arc<dyn Buffer>> {
+    fn make_replicated_buffer(&self, nbytes: usize, make: impl Fn(Device) -> Result<Arc<dyn Buffer>>) -> Result<Arc<dyn Buffer>> {
         let mesh = self.0;
-        mesh.engine().check()?;
+        mesh.engine().check_for_failure()?;
         let layout = Layout::contiguous(&[nbytes])?;
         let mut parts: Vec<StoredArray> = Vec::new();
-        for (local, member) in mesh.members().iter().enumerate() {
-            let part = match parts.get(mesh.leader_of(local)) {
+        for (local, member) in mesh.local_devices().iter().enumerate() {
+            let part = match parts.get(mesh.device_leader_of(local)) {
                 Some(part) => part.clone(),
                 None => StoredArray::new(DType::U8, layout.clone(), make(*member)?)?,
             };
             parts.push(part);
         }
-        Ok(array_over_parts(mesh, DType::U8, layout, Distribution::replicated(mesh, &[nbytes]), parts)?.buffer().clone())
+        Ok(sharded_array_from_parts(mesh, DType::U8, layout, Distribution::replicated(mesh, &[nbytes]), parts)?.buffer().clone())
     }
 }
 
 /// Returns the devices of the ranks of this process, each device once.
 fn distinct_devices(mesh: Mesh) -> impl Iterator<Item = Device> {
-    let members = mesh.members();
+    let members = mesh.local_devices();
     members.iter().enumerate().filter(|(n, member)| !members[..*n].contains(member)).map(|(_, member)| *member)
 }
 
 /// Waits for the devices of all ranks and discards their asynchronous faults. Called before an error is returned to the user. Ranks that
 /// run the same operation may all find the same fault, and the error of one rank reports it. A fault that is not discarded would be
 /// reported again by a later operation.
-pub(crate) fn discard_faults(mesh: Mesh) {
+pub(crate) fn discard_device_faults(mesh: Mesh) {
     for driver in distinct_devices(mesh).filter_map(|member| driver(member).ok()) {
         let _ = driver.synchronize();
     }
@@ -54,11 +54,11 @@ pub(crate) fn discard_faults(mesh: Mesh) {
 
 impl DeviceDriver for MeshDriver {
     fn allocate(&self, nbytes: usize, _stream: Stream) -> Result<Arc<dyn Buffer>> {
-        self.replicated(nbytes, |member| driver(member)?.allocate(nbytes, Stream::current(member)))
+        self.make_replicated_buffer(nbytes, |member| driver(member)?.allocate(nbytes, Stream::current(member)))
     }
 
     fn upload(&self, bytes: &[u8], _stream: Stream) -> Result<Arc<dyn Buffer>> {
-        self.replicated(bytes.len(), |member| driver(member)?.upload(bytes, Stream::current(member)))
+        self.make_replicated_buffer(bytes.len(), |member| driver(member)?.upload(bytes, Stream::current(member)))
     }
 
     fn download(&self, buffer: &dyn Buffer, byte_offset: usize, out: &mut [u8]) -> Result<()> {
@@ -67,27 +67,27 @@ impl DeviceDriver for MeshDriver {
         if byte_offset.checked_add(out.len()).is_none_or(|end| end > buffer.nbytes()) {
             return Err(Error::value("download", "range outside the buffer"));
         }
-        let whole = gather(buffer)?;
+        let whole = gather_on_leaders(buffer)?;
         let whole = whole.iter().flatten().next().ok_or_else(|| Error::value("download", "no rank holds the whole array"))?;
         let downloaded = driver(whole.buffer().device())?.download(whole.buffer().as_ref(), byte_offset, out);
-        downloaded.inspect_err(|_| discard_faults(self.0))?;
+        downloaded.inspect_err(|_| discard_device_faults(self.0))?;
         // A failure of the mesh aborts queued exchanges. The downloaded values may then be undefined.
-        self.0.engine().check()
+        self.0.engine().check_for_failure()
     }
 
     fn synchronize(&self) -> Result<()> {
         let synchronized = distinct_devices(self.0).try_for_each(|member| driver(member)?.synchronize());
-        synchronized.inspect_err(|_| discard_faults(self.0))?;
-        self.0.engine().check()
+        synchronized.inspect_err(|_| discard_device_faults(self.0))?;
+        self.0.engine().check_for_failure()
     }
 
     fn is_true_in_all_processes(&self, flag: bool) -> Result<bool> {
         let mesh = self.0;
-        if mesh.members().len() == mesh.size() {
+        if mesh.local_devices().len() == mesh.size() {
             return Ok(flag);
         }
-        let part = |local: usize| mesh.on_rank(local, || full(1, i64::from(flag), DType::I64)?.stored());
-        let parts = (0..mesh.members().len()).map(part).collect::<Result<Vec<_>>>()?;
+        let part = |local: usize| mesh.with_rank_device(local, || full(1, i64::from(flag), DType::I64)?.stored());
+        let parts = (0..mesh.local_devices().len()).map(part).collect::<Result<Vec<_>>>()?;
         let flags = all_gather(mesh, DType::I64, 1, parts)?.to_vec::<i64>()?;
         Ok(flags.iter().all(|flag| *flag != 0))
     }
@@ -134,8 +134,8 @@ impl DeviceDriver for MeshDriver {
         distinct_devices(self.0).try_for_each(|member| driver(member)?.reset_peak_memory())
     }
 
-    fn free_all(&self) -> Result<()> {
-        distinct_devices(self.0).try_for_each(|member| driver(member)?.free_all())
+    fn free_cached_memory(&self) -> Result<()> {
+        distinct_devices(self.0).try_for_each(|member| driver(member)?.free_cached_memory())
     }
 }
 

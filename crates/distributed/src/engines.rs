@@ -10,8 +10,8 @@ use cuprum_core::layout::Dims;
 use cuprum_core::{DType, Device, Error, NdArray, Result};
 
 pub(crate) use library::LibraryEngine;
-pub(crate) use loopback::Loopback;
-pub(crate) use tcp::Tcp;
+pub(crate) use loopback::LoopbackEngine;
+pub(crate) use tcp::TcpEngine;
 
 /// A piece of an array that one rank sends to another rank. All ranks know all transfers of an exchange, since these follow from shapes and
 /// placements.
@@ -36,7 +36,7 @@ impl Transfer {
 pub(crate) trait PieceEndpoint {
     /// Returns the piece that a rank of this process sends in transfer number `transfer`. The piece is an array on the rank's device,
     /// perhaps a strided view.
-    fn piece(&mut self, transfer: usize) -> Result<NdArray>;
+    fn piece_to_send(&mut self, transfer: usize) -> Result<NdArray>;
 
     /// Called when all pieces are sent or queued, before the first call of [`PieceEndpoint::on_received`].
     fn on_all_sent(&mut self) -> Result<()>;
@@ -52,7 +52,7 @@ pub(crate) trait Engine: Send + Sync {
 
     /// Returns why the mesh uses no communication library of its devices, such as NCCL. Returns `None` if the mesh uses such a library or
     /// has only one process.
-    fn reason(&self) -> Option<&str> {
+    fn no_library_reason(&self) -> Option<&str> {
         None
     }
 
@@ -68,15 +68,15 @@ pub(crate) trait Engine: Send + Sync {
     ///
     /// # Errors
     /// Returns an error if a device or a function of `pieces` fails, or if another process does not answer or runs another program.
-    fn exchange(&self, members: &[Device], dtype: DType, transfers: &[Transfer], pieces: &mut dyn PieceEndpoint) -> Result<()>;
+    fn perform_transfers(&self, members: &[Device], dtype: DType, transfers: &[Transfer], pieces: &mut dyn PieceEndpoint) -> Result<()>;
 
     /// Returns the error that has ended the mesh. Returns `Ok` if the mesh has not failed.
-    fn check(&self) -> Result<()> {
+    fn check_for_failure(&self) -> Result<()> {
         Ok(())
     }
 
     /// Ends the mesh in all processes because of an error of this process.
-    fn fail(&self, _error: &Error) {}
+    fn fail_mesh(&self, _error: &Error) {}
 
     /// Waits until all exchanges of this process are done.
     fn wait_for_exchanges(&self) -> Result<()> {
@@ -86,5 +86,5 @@ pub(crate) trait Engine: Send + Sync {
 
 /// Returns whether two engines count as equal when meshes are compared: they are the same object, or both are `loopback`.
 pub(crate) fn is_same_engine(a: &Arc<dyn Engine>, b: &Arc<dyn Engine>) -> bool {
-    Arc::ptr_eq(a, b) || (a.name() == loopback::NAME && b.name() == loopback::NAME)
+    Arc::ptr_eq(a, b) || (a.name() == loopback::ENGINE_NAME && b.name() == loopback::ENGINE_NAME)
 }

@@ -1,12 +1,12 @@
 //! Exchanges: pieces of arrays move between ranks, and are assembled to arrays in the order in which they arrive.
 
 use cuprum_core::dispatch::record_launch;
-use cuprum_core::{CallRecord, DType, Family, Item, KernelLaunch, NdArray, Result, StoredArray, Stream, assemble, empty};
+use cuprum_core::{CallRecord, DType, Family, KernelLaunch, NdArray, Result, StoredArray, Stream};
 
-use crate::buffer::empty_part;
 use crate::engines::{PieceEndpoint, Transfer};
 use crate::mesh::Mesh;
-use crate::placement::{Region, extents};
+use crate::piece_assembly::PieceAssembly;
+use crate::placement::{Region, region_extents};
 
 /// A region of an array that rank `from` holds and rank `to` needs. Both may be the same rank.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,77 +19,11 @@ pub(crate) struct Piece {
     pub slot: usize,
 }
 
-/// An array on one device that is assembled from pieces.
-///
-/// A large array is written piece by piece, so that a piece is copied while later pieces are still travelling. A small array is written by
-/// one operation after the last piece, because one operation per piece would take longer than the copies.
-pub(crate) struct PieceAssembly {
-    mesh: Mesh,
-    /// Index of the rank among the ranks of this process.
-    local: usize,
-    dtype: DType,
-    region: Region,
-    is_written_piecewise: bool,
-    /// Pieces that one operation writes at the end, each with the indices of its first element in the array.
-    parts: Vec<(NdArray, Vec<usize>)>,
-    /// The array, some of whose elements may not be written yet.
-    array: Option<NdArray>,
-}
-
-/// Minimum size in bytes of an array that is written piece by piece.
-const MIN_PIECEWISE_BYTES: usize = 4 << 20;
-
-impl PieceAssembly {
-    /// Returns an assembly without pieces for local rank `local`. The array covers `region`.
-    pub fn new(mesh: Mesh, local: usize, dtype: DType, region: Region) -> PieceAssembly {
-        let device = mesh.members()[local];
-        let nbytes = extents(&region).iter().product::<usize>().saturating_mul(dtype.itemsize());
-        // During a graph capture, each assignment to a part of an array copies the whole array. The array is then written by one operation.
-        let is_written_piecewise =
-            nbytes > mesh.engine().max_transfer_bytes().min(MIN_PIECEWISE_BYTES) && !Stream::current(device).is_capturing();
-        PieceAssembly { mesh, local, dtype, region, is_written_piecewise, parts: Vec::new(), array: None }
-    }
-
-    /// Adds a piece that covers `region`. Pieces do not overlap.
-    fn add(&mut self, region: &Region, piece: NdArray) -> Result<()> {
-        if *region == self.region {
-            self.array = Some(piece);
-            return Ok(());
-        }
-        let start = region.iter().zip(&self.region).map(|(range, whole)| range.start - whole.start);
-        if !self.is_written_piecewise {
-            self.parts.push((piece, start.collect()));
-            return Ok(());
-        }
-        let items: Vec<Item> =
-            start.zip(region).map(|(start, range)| Item::slice(Some(start as isize), Some((start + range.len()) as isize), 1)).collect();
-        self.mesh.on_rank(self.local, || {
-            let mut array = match self.array.take() {
-                Some(array) => array,
-                None => empty(&extents(&self.region)[..], self.dtype)?,
-            };
-            array.assign(&items[..], &piece)?;
-            self.array = Some(array);
-            Ok(())
-        })
-    }
-
-    /// Returns the array. The array may be a strided view if one piece covers the whole region.
-    fn finish(self) -> Result<StoredArray> {
-        let shape = extents(&self.region);
-        match self.array {
-            _ if shape.contains(&0) => empty_part(self.mesh.members()[self.local], self.dtype, &shape),
-            Some(array) => array.stored(),
-            None => self.mesh.on_rank(self.local, || assemble(&shape, &self.parts)?.stored()),
-        }
-    }
-}
-
 /// Moves `pieces` to their receivers, and returns the assembled arrays. `view` returns the elements of a piece that a rank of this process
 /// holds, on the rank's device. `name` is the name under which the exchange is recorded.
 ///
 /// All processes of the mesh must call this function with the same pieces.
-pub(crate) fn exchange(
+pub(crate) fn exchange_pieces(
     mesh: Mesh,
     name: &'static str,
     dtype: DType,
@@ -100,14 +34,16 @@ pub(crate) fn exchange(
     let (own, sent): (Vec<Piece>, Vec<Piece>) = pieces.into_iter().partition(|piece| piece.from == piece.to);
     let own = own.into_iter().filter(|piece| mesh.local_ranks().contains(&piece.to)).collect();
     let sent = split_pieces(sent, mesh.engine().max_transfer_bytes() / dtype.itemsize());
-    let transfers: Vec<Transfer> = sent.iter().map(|p| Transfer { from: p.from, to: p.to, shape: extents(&p.region) }).collect();
+    let transfers: Vec<Transfer> = sent.iter().map(|p| Transfer { from: p.from, to: p.to, shape: region_extents(&p.region) }).collect();
     let mut local = LocalPieces { own, sent, assemblies, view };
     if transfers.is_empty() {
         local.on_all_sent()?;
     } else {
-        record_collective(mesh, name, dtype, &transfers, || mesh.engine().exchange(mesh.members(), dtype, &transfers, &mut local))?;
+        record_collective(mesh, name, dtype, &transfers, || {
+            mesh.engine().perform_transfers(mesh.local_devices(), dtype, &transfers, &mut local)
+        })?;
     }
-    local.assemblies.into_iter().map(PieceAssembly::finish).collect()
+    local.assemblies.into_iter().map(PieceAssembly::into_array).collect()
 }
 
 /// The pieces that ranks of this process send, keep and receive in an exchange, and the arrays that are assembled from them.
@@ -121,17 +57,17 @@ struct LocalPieces<'a> {
 }
 
 impl PieceEndpoint for LocalPieces<'_> {
-    fn piece(&mut self, transfer: usize) -> Result<NdArray> {
+    fn piece_to_send(&mut self, transfer: usize) -> Result<NdArray> {
         (self.view)(&self.sent[transfer])
     }
 
     fn on_all_sent(&mut self) -> Result<()> {
-        self.own.iter().try_for_each(|piece| self.assemblies[piece.slot].add(&piece.region, (self.view)(piece)?))
+        self.own.iter().try_for_each(|piece| self.assemblies[piece.slot].add_piece(&piece.region, (self.view)(piece)?))
     }
 
     fn on_received(&mut self, transfer: usize, array: NdArray) -> Result<()> {
         let piece = &self.sent[transfer];
-        self.assemblies[piece.slot].add(&piece.region, array)
+        self.assemblies[piece.slot].add_piece(&piece.region, array)
     }
 }
 
@@ -186,7 +122,7 @@ fn record_collective<R>(
             options: format!("{bytes} bytes in {} transfers", transfers.len()),
             bytes,
             launch: None,
-            ..CallRecord::of_launch(name, mesh.engine_name(), mesh.device(), launch, std::iter::empty())
+            ..CallRecord::from_kernel_launch(name, mesh.engine_name(), mesh.device(), launch, std::iter::empty())
         }
     };
     record_launch(Stream::default_of(mesh.device()), describe, work)

@@ -6,11 +6,11 @@ use cuprum_core::device::collectives::{CollectiveLibrary, CommunicatorArguments}
 use cuprum_core::settings::mesh as settings;
 use cuprum_core::{Device, Error, Result, random};
 
-use crate::engines::{Engine, LibraryEngine, Tcp};
-use crate::mesh::{DEVICE_KIND_NAME, Mesh, rank_count};
-use crate::processes::engine_choice::{EngineChoice, offer_of};
+use crate::engines::{Engine, LibraryEngine, TcpEngine};
+use crate::mesh::{DEVICE_KIND_NAME, Mesh, check_rank_count};
+use crate::processes::engine_choice::{EngineChoice, make_library_offer};
 use crate::processes::launch::{LaunchedProcess, find_launched_process};
-use crate::processes::rank_connections::connect;
+use crate::processes::rank_connections::connect_to_other_ranks;
 use crate::processes::rendezvous::{JoiningProcess, run_rendezvous};
 use crate::processes::world::World;
 
@@ -55,9 +55,9 @@ impl Mesh {
     /// # }
     /// ```
     pub fn from_env() -> Result<Mesh> {
-        match launched_rank(|size| rank_count(&[size]).map(drop))? {
-            Some(member) => Mesh::add(&[member.size], &[member.device], member.rank, member.engine),
-            None => Mesh::devices(&[Device::current()?]),
+        match launched_rank(|size| check_rank_count(&[size]).map(drop))? {
+            Some(member) => Mesh::find_or_create(&[member.size], &[member.device], member.rank, member.engine),
+            None => Mesh::over_devices(&[Device::current()?]),
         }
     }
 
@@ -66,10 +66,10 @@ impl Mesh {
     /// # Errors
     /// Returns the errors of [`Mesh::from_env`], and an error if the number of processes differs from the number of ranks.
     pub fn from_env_grid(shape: &[usize]) -> Result<Mesh> {
-        let ranks = rank_count(shape)?;
+        let ranks = check_rank_count(shape)?;
         let differs = |size| Error::value("mesh", format!("a mesh of shape {shape:?} has {ranks} ranks, but there are {size} processes"));
         match launched_rank(|size| if ranks == size { Ok(()) } else { Err(differs(size)) })? {
-            Some(member) => Mesh::add(shape, &[member.device], member.rank, member.engine),
+            Some(member) => Mesh::find_or_create(shape, &[member.device], member.rank, member.engine),
             None => Mesh::grid_over_devices(shape, &[Device::current()?]),
         }
     }
@@ -83,13 +83,13 @@ fn launched_rank(check: impl FnOnce(usize) -> Result<()>) -> Result<Option<Launc
     check(launch.as_ref().map_or(1, |launch| launch.size))?;
     let Some(launch) = launch else { return Ok(None) };
     let mut member = LAUNCHED_RANK.lock().unwrap_or_else(|e| e.into_inner());
-    member.get_or_insert_with(|| join(launch)).clone().map(Some)
+    member.get_or_insert_with(|| join_mesh(launch)).clone().map(Some)
 }
 
 /// Runs the rendezvous, connects to the other processes and opens the communication engine.
-fn join(launch: LaunchedProcess) -> Result<LaunchedRank> {
+fn join_mesh(launch: LaunchedProcess) -> Result<LaunchedRank> {
     let LaunchedProcess { rank, size, local_rank, address } = launch;
-    let device = device_of(local_rank)?;
+    let device = device_of_local_rank(local_rank)?;
     let timeout = settings::timeout()?;
     let candidate = JoiningProcess {
         rank,
@@ -98,23 +98,23 @@ fn join(launch: LaunchedProcess) -> Result<LaunchedRank> {
         secret: settings::secret(),
         timeout,
         version: env!("CARGO_PKG_VERSION").into(),
-        offer: offer_of(device, settings::engine()?),
+        offer: make_library_offer(device, settings::engine()?),
         entropy: random::fresh_entropy(),
     };
     let meeting = run_rendezvous(&candidate)?;
-    let world = World::start(rank, size, timeout, connect(&candidate, &meeting)?)?;
-    random::share_entropy(meeting.entropy);
+    let world = World::start_threads(rank, size, timeout, connect_to_other_ranks(&candidate, &meeting)?)?;
+    random::set_shared_entropy_key(meeting.entropy);
     let engine: Arc<dyn Engine> = match &meeting.engine {
-        EngineChoice::Tcp { reason } => Arc::new(Tcp::new(world, reason.clone())),
+        EngineChoice::Tcp { reason } => Arc::new(TcpEngine::new(world, reason.clone())),
         EngineChoice::Library { name, id } => {
-            let library = CollectiveLibrary::of_kind(device.kind().name()).filter(|library| library.name == name);
+            let library = CollectiveLibrary::for_device_kind(device.kind().name()).filter(|library| library.name == name);
             let library = library.ok_or_else(|| Error::Device { op: "mesh", message: format!("{device} has no library {name}") })?;
             let started = std::time::Instant::now();
             let mut patience = world.keep_waiting_for((rank + 1) % size);
             let joined = (library.join)(CommunicatorArguments { id, size, rank, device }, &mut || patience(started.elapsed()));
             let communicator = joined.map_err(|error| {
-                let error = world.fail(error);
-                world.end();
+                let error = world.fail_mesh(error);
+                world.close_connections();
                 error
             })?;
             Arc::new(LibraryEngine::new(library.name, world.clone(), communicator)?)
@@ -124,7 +124,7 @@ fn join(launch: LaunchedProcess) -> Result<LaunchedRank> {
 }
 
 /// Returns the device of the process whose rank on its machine is `local_rank`.
-fn device_of(local_rank: usize) -> Result<Device> {
+fn device_of_local_rank(local_rank: usize) -> Result<Device> {
     let current = Device::current()?;
     if current.kind().name() == DEVICE_KIND_NAME {
         return Err(Error::value("mesh", format!("a rank cannot be on {current}, which is a mesh")));

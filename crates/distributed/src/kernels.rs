@@ -7,7 +7,7 @@ mod contract;
 mod copy;
 mod fft;
 mod fill;
-mod gathered;
+mod gather_fallback;
 mod map;
 mod reduce;
 mod rows;
@@ -22,9 +22,9 @@ use cuprum_core::{
     registry,
 };
 
-use crate::driver::{MeshDriver, discard_faults};
+use crate::driver::{MeshDriver, discard_device_faults};
 use crate::mesh::{DEVICE_KIND_NAME, Mesh};
-use crate::ranks::{has_sharded_input, mesh_of};
+use crate::ranks::{has_sharded_input, mesh_of_call};
 
 /// Expands to a kernel that runs the rule `$rule` unless the mesh has failed ([`run_unless_failed`]).
 macro_rules! guarded {
@@ -48,14 +48,14 @@ macro_rules! divided {
 /// Runs a rule unless the mesh has failed. An error that may occur in this process only, such as out of memory, ends the mesh, because the
 /// other processes would wait for this process.
 fn run_unless_failed(call: &Call, rule: fn(&Call) -> Result<Outcome>) -> Result<Outcome> {
-    let engine = mesh_of(call)?.engine();
-    engine.check()?;
+    let engine = mesh_of_call(call)?.engine();
+    engine.check_for_failure()?;
     let result = rule(call);
     if let Err(error @ (Error::OutOfMemory { .. } | Error::Backend { .. } | Error::DeviceLost { .. } | Error::Io { .. })) = &result {
-        engine.fail(error);
+        engine.fail_mesh(error);
     }
     if let Err(Error::Index { .. } | Error::LinAlg { .. } | Error::Value { .. }) = &result {
-        discard_faults(mesh_of(call)?);
+        discard_device_faults(mesh_of_call(call)?);
     }
     result
 }
@@ -79,14 +79,14 @@ fn reads_divided_array_argument(call: &Call) -> bool {
 /// reason why the library is missing.
 fn engine_availability() -> Availability {
     let is_ready = |library: &&CollectiveLibrary| {
-        let base = registry::all().into_iter().find(|a| a.base.is_some() && a.device == library.device);
+        let base = registry::all_accelerators().into_iter().find(|a| a.base.is_some() && a.device == library.device);
         base.is_some_and(|base| matches!(registry::availability(base), Availability::Ready(_)))
     };
     let describe = |library: &&CollectiveLibrary| match (library.locate)() {
         Ok(path) => format!(", {} ({path})", library.name),
         Err(reason) => format!("; {} is missing: {reason}", library.name),
     };
-    let libraries: String = CollectiveLibrary::all().iter().copied().filter(is_ready).map(|library| describe(&library)).collect();
+    let libraries: String = CollectiveLibrary::all_libraries().iter().copied().filter(is_ready).map(|library| describe(&library)).collect();
     Availability::Ready(format!("engines loopback, tcp{libraries}"))
 }
 
@@ -98,36 +98,38 @@ pub static MESH: Accelerator = Accelerator {
     summary: "every operation on sharded arrays: local calls and collectives",
     probe: engine_availability,
     kernels: &[
-        Kernel::new(Family::Map, divided!(map::run)).capabilities(&[UserDefined]),
-        Kernel::new(Family::Reduce, divided!(reduce::run)).capabilities(&[UserDefined]),
-        Kernel::new(Family::Rows, divided!(rows::run)).capabilities(&[UserDefined, RowPrograms]),
-        Kernel::new(Family::Scan, divided!(scan::run)).capabilities(&[UserDefined]),
+        Kernel::new(Family::Map, divided!(map::run)).with_capabilities(&[UserDefined]),
+        Kernel::new(Family::Reduce, divided!(reduce::run)).with_capabilities(&[UserDefined]),
+        Kernel::new(Family::Rows, divided!(rows::run)).with_capabilities(&[UserDefined, RowPrograms]),
+        Kernel::new(Family::Scan, divided!(scan::run)).with_capabilities(&[UserDefined]),
         Kernel::new(Family::Contract, guarded!(contract::run)),
         Kernel::new(Family::Copy, guarded!(copy::run)).writes_targets(),
         Kernel::new(Family::Fill, guarded!(fill::run_fill)),
-        Kernel::new(Family::Fft, divided!(fft::run)).capabilities(&[UserDefined]),
+        Kernel::new(Family::Fft, divided!(fft::run)).with_capabilities(&[UserDefined]),
         Kernel::new(Family::Sort, guarded!(sort::run)),
         Kernel::new(Family::Random, guarded!(fill::run_random)),
-        Kernel::new(Family::Map, guarded!(gathered::run)).capabilities(&[UserDefined]),
-        Kernel::new(Family::Reduce, guarded!(gathered::run)).capabilities(&[UserDefined]),
-        Kernel::new(Family::Scan, guarded!(gathered::run)).capabilities(&[UserDefined]),
-        Kernel::new(Family::Contract, guarded!(gathered::run)),
-        Kernel::new(Family::Copy, guarded!(gathered::run)).writes_targets(),
-        Kernel::new(Family::Fill, guarded!(gathered::run)),
-        Kernel::new(Family::Random, guarded!(gathered::run)),
-        Kernel::new(Family::Sort, guarded!(gathered::run)),
-        Kernel::new(Family::Select, guarded!(gathered::run)).capabilities(&[UserDefined]),
-        Kernel::new(Family::Search, guarded!(gathered::run)),
-        Kernel::new(Family::Histogram, guarded!(gathered::run)).capabilities(&[UserDefined]),
-        Kernel::new(Family::Gather, guarded!(gathered::run)),
-        Kernel::new(Family::Scatter, guarded!(gathered::run)).capabilities(&[OrderedScatter, ReproducibleScatterSum]).writes_targets(),
-        Kernel::new(Family::Fft, guarded!(gathered::run)).capabilities(&[UserDefined]),
-        Kernel::new(Family::Linalg, guarded!(gathered::run)),
-        Kernel::new(Family::Sparse, guarded!(gathered::run)),
-        Kernel::new(Family::Custom, guarded!(gathered::run)),
+        Kernel::new(Family::Map, guarded!(gather_fallback::run)).with_capabilities(&[UserDefined]),
+        Kernel::new(Family::Reduce, guarded!(gather_fallback::run)).with_capabilities(&[UserDefined]),
+        Kernel::new(Family::Scan, guarded!(gather_fallback::run)).with_capabilities(&[UserDefined]),
+        Kernel::new(Family::Contract, guarded!(gather_fallback::run)),
+        Kernel::new(Family::Copy, guarded!(gather_fallback::run)).writes_targets(),
+        Kernel::new(Family::Fill, guarded!(gather_fallback::run)),
+        Kernel::new(Family::Random, guarded!(gather_fallback::run)),
+        Kernel::new(Family::Sort, guarded!(gather_fallback::run)),
+        Kernel::new(Family::Select, guarded!(gather_fallback::run)).with_capabilities(&[UserDefined]),
+        Kernel::new(Family::Search, guarded!(gather_fallback::run)),
+        Kernel::new(Family::Histogram, guarded!(gather_fallback::run)).with_capabilities(&[UserDefined]),
+        Kernel::new(Family::Gather, guarded!(gather_fallback::run)),
+        Kernel::new(Family::Scatter, guarded!(gather_fallback::run))
+            .with_capabilities(&[OrderedScatter, ReproducibleScatterSum])
+            .writes_targets(),
+        Kernel::new(Family::Fft, guarded!(gather_fallback::run)).with_capabilities(&[UserDefined]),
+        Kernel::new(Family::Linalg, guarded!(gather_fallback::run)),
+        Kernel::new(Family::Sparse, guarded!(gather_fallback::run)),
+        Kernel::new(Family::Custom, guarded!(gather_fallback::run)),
     ],
     // A mesh is not a device of the machine, so `Device::all` omits it, and `auto` never selects it.
-    base: Some(DeviceProvider { count: Mesh::count, is_ready: |_| false, open: MeshDriver::open }),
+    base: Some(DeviceProvider { count: Mesh::mesh_count, is_ready: |_| false, open: MeshDriver::open }),
 };
 
 inventory::submit! { Registration(&MESH) }

@@ -33,6 +33,7 @@ mod from_env;
 mod kernels;
 mod mesh;
 mod partition;
+mod piece_assembly;
 mod placement;
 mod processes;
 mod ranks;

@@ -7,7 +7,7 @@ use cuprum_core::layout::Dims;
 use cuprum_core::profiler::trace;
 use cuprum_core::{Device, DeviceKind, Error, Result, with_device};
 
-use crate::engines::{Engine, Loopback, is_same_engine};
+use crate::engines::{Engine, LoopbackEngine, is_same_engine};
 use crate::partition::MAX_BLOCKS;
 
 /// Name of the device kind of meshes.
@@ -69,7 +69,7 @@ impl Mesh {
     /// # Errors
     /// Returns the errors of [`Mesh::loopback`], and an error if `shape` has no axes.
     pub fn loopback_grid(shape: &[usize]) -> Result<Mesh> {
-        let ranks = rank_count(shape)?;
+        let ranks = check_rank_count(shape)?;
         Mesh::grid_over_devices(shape, &vec![Device::CPU; ranks])
     }
 
@@ -77,17 +77,18 @@ impl Mesh {
     ///
     /// # Errors
     /// Returns the errors of [`Mesh::loopback`], and an error if a device is not ready or is itself a mesh.
-    pub fn devices(devices: &[Device]) -> Result<Mesh> {
+    pub fn over_devices(devices: &[Device]) -> Result<Mesh> {
         Mesh::grid_over_devices(&[devices.len()], devices)
     }
 
     /// Returns a mesh of the given shape over devices of this process, in C order.
     ///
     /// # Errors
-    /// Returns the errors of [`Mesh::devices`], and an error if the number of devices differs from the number of ranks.
+    /// Returns the errors of [`Mesh::over_devices`], and an error if the number of devices differs from the number of ranks.
     pub fn grid_over_devices(shape: &[usize], devices: &[Device]) -> Result<Mesh> {
-        if rank_count(shape)? != devices.len() {
-            let message = format!("a mesh of shape {shape:?} has {} ranks, but {} devices are given", rank_count(shape)?, devices.len());
+        if check_rank_count(shape)? != devices.len() {
+            let message =
+                format!("a mesh of shape {shape:?} has {} ranks, but {} devices are given", check_rank_count(shape)?, devices.len());
             return Err(Error::value("mesh", message));
         }
         for device in devices {
@@ -96,11 +97,11 @@ impl Mesh {
             }
             cuprum_core::device::driver(*device)?;
         }
-        Mesh::add(shape, devices, 0, Arc::new(Loopback))
+        Mesh::find_or_create(shape, devices, 0, Arc::new(LoopbackEngine))
     }
 
     /// Returns the mesh with these properties. Creates it if the process has no such mesh.
-    pub(crate) fn add(shape: &[usize], members: &[Device], first_rank: usize, engine: Arc<dyn Engine>) -> Result<Mesh> {
+    pub(crate) fn find_or_create(shape: &[usize], members: &[Device], first_rank: usize, engine: Arc<dyn Engine>) -> Result<Mesh> {
         let mut meshes = MESHES.lock().unwrap_or_else(|e| e.into_inner());
         let is_equal = |m: &&Mesh| {
             m.shape() == shape && m.0.members == members && m.0.first_rank == first_rank && is_same_engine(&m.0.engine, &engine)
@@ -129,7 +130,7 @@ impl Mesh {
     }
 
     /// Returns the number of meshes of this process.
-    pub(crate) fn count() -> usize {
+    pub(crate) fn mesh_count() -> usize {
         MESHES.lock().unwrap_or_else(|e| e.into_inner()).len()
     }
 
@@ -155,12 +156,12 @@ impl Mesh {
     }
 
     /// Calls `f`, the work of a local rank, with the rank's device as the current device.
-    pub(crate) fn on_rank<R>(self, local: usize, f: impl FnOnce() -> R) -> R {
+    pub(crate) fn with_rank_device<R>(self, local: usize, f: impl FnOnce() -> R) -> R {
         trace::with_rank(self.0.first_rank + local, || with_device(self.0.members[local], f))
     }
 
     /// Returns the devices of the ranks of this process.
-    pub fn members(&self) -> &'static [Device] {
+    pub fn local_devices(&self) -> &'static [Device] {
         &self.0.members
     }
 
@@ -176,7 +177,7 @@ impl Mesh {
     }
 
     /// Returns the position of `rank` along a mesh axis.
-    pub(crate) fn coordinate(self, rank: usize, mesh_axis: usize) -> usize {
+    pub(crate) fn rank_coordinate(self, rank: usize, mesh_axis: usize) -> usize {
         let inner: usize = self.0.shape[mesh_axis + 1..].iter().product();
         rank / inner % self.0.shape[mesh_axis]
     }
@@ -186,15 +187,15 @@ impl Mesh {
     ///
     /// The first rank on each device of a process computes. A rank of another process always computes, because it is the only rank of its
     /// process.
-    pub(crate) fn is_leader(self, rank: usize) -> bool {
+    pub(crate) fn is_device_leader(self, rank: usize) -> bool {
         match rank.checked_sub(self.0.first_rank).and_then(|local| self.0.members.get(local).map(|device| (local, device))) {
             Some((local, device)) => self.0.members.iter().position(|member| member == device) == Some(local),
             None => true,
         }
     }
 
-    /// Returns the index of the local rank that computes for local rank `local`. See [`Mesh::is_leader`].
-    pub(crate) fn leader_of(self, local: usize) -> usize {
+    /// Returns the index of the local rank that computes for local rank `local`. See [`Mesh::is_device_leader`].
+    pub(crate) fn device_leader_of(self, local: usize) -> usize {
         self.0.members.iter().position(|member| *member == self.0.members[local]).unwrap_or(local)
     }
 }
@@ -203,7 +204,7 @@ impl Mesh {
 ///
 /// # Errors
 /// Returns an error if the mesh has no axis, no rank or too many ranks.
-pub(crate) fn rank_count(shape: &[usize]) -> Result<usize> {
+pub(crate) fn check_rank_count(shape: &[usize]) -> Result<usize> {
     let count = shape.iter().try_fold(1usize, |count, n| count.checked_mul(*n)).unwrap_or(usize::MAX);
     if shape.is_empty() || count == 0 || count > MAX_RANKS {
         return Err(Error::value("mesh", format!("a mesh of shape {shape:?} needs an axis and between 1 and {MAX_RANKS} ranks")));
@@ -226,7 +227,7 @@ impl Eq for Mesh {}
 impl fmt::Debug for Mesh {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} ({:?} ranks, {}: {:?}", self.0.device, self.0.shape, self.0.engine.name(), self.0.members)?;
-        self.0.engine.reason().map_or(Ok(()), |reason| write!(f, "; {reason}"))?;
+        self.0.engine.no_library_reason().map_or(Ok(()), |reason| write!(f, "; {reason}"))?;
         f.write_str(")")
     }
 }

@@ -9,7 +9,7 @@ pub(crate) const MAX_BLOCKS: usize = 192;
 /// The blocks of an axis. The division depends only on the extent of the axis, so that reductions by block do not depend on the number of
 /// ranks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Blocks {
+pub(crate) struct AxisBlocks {
     /// Extent of the axis.
     pub extent: usize,
     /// Elements of each block; the last block may be shorter.
@@ -18,11 +18,11 @@ pub(crate) struct Blocks {
     pub count: usize,
 }
 
-impl Blocks {
+impl AxisBlocks {
     /// Returns the blocks of an axis of `extent` elements.
-    pub fn of(extent: usize) -> Blocks {
+    pub fn of(extent: usize) -> AxisBlocks {
         let length = extent.div_ceil(MAX_BLOCKS).max(1);
-        Blocks { extent, length, count: extent.div_ceil(length) }
+        AxisBlocks { extent, length, count: extent.div_ceil(length) }
     }
 
     /// Returns the blocks that rank `rank` of `ranks` owns.
@@ -45,7 +45,7 @@ mod tests {
     #[test]
     fn ranks_own_adjacent_blocks_that_cover_the_axis() {
         for extent in (0..1000).chain([191, 192, 193, 383, 384, 385, 100_000, 1 << 20, (1 << 40) + 1]) {
-            let blocks = Blocks::of(extent);
+            let blocks = AxisBlocks::of(extent);
             assert!(blocks.count <= MAX_BLOCKS && (blocks.count == 0) == (extent == 0));
             for ranks in [1, 2, 3, 4, 5, 7, 8, 64, 1000] {
                 let mut next = 0;
@@ -63,7 +63,7 @@ mod tests {
     #[test]
     fn long_axes_are_balanced() {
         for ranks in [1, 2, 3, 4, 6, 8] {
-            let sizes: Vec<usize> = (0..ranks).map(|r| Blocks::of(192 * 1000).owned_elements(r, ranks).len()).collect();
+            let sizes: Vec<usize> = (0..ranks).map(|r| AxisBlocks::of(192 * 1000).owned_elements(r, ranks).len()).collect();
             assert!(sizes.iter().all(|n| *n == sizes[0]), "{sizes:?}");
         }
     }

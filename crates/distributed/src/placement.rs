@@ -9,7 +9,7 @@ use cuprum_core::{Error, Op, Result, layout::normalize_axis};
 use smallvec::SmallVec;
 
 use crate::mesh::Mesh;
-use crate::partition::Blocks;
+use crate::partition::AxisBlocks;
 
 /// The operation of a pending reduction ([`Placement::Partial`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -78,12 +78,12 @@ pub(crate) type Placements = SmallVec<[Placement; 2]>;
 pub(crate) type Region = SmallVec<[Range<usize>; 6]>;
 
 /// Returns the extents of a region.
-pub(crate) fn extents(region: &[Range<usize>]) -> Dims {
+pub(crate) fn region_extents(region: &[Range<usize>]) -> Dims {
     region.iter().map(|range| range.len()).collect()
 }
 
 /// Returns the common elements of two regions, or `None` if there are none.
-pub(crate) fn intersection(a: &[Range<usize>], b: &[Range<usize>]) -> Option<Region> {
+pub(crate) fn region_intersection(a: &[Range<usize>], b: &[Range<usize>]) -> Option<Region> {
     let region: Region = a.iter().zip(b).map(|(a, b)| a.start.max(b.start)..a.end.min(b.end)).collect();
     region.iter().all(|range| range.start < range.end).then_some(region)
 }
@@ -125,7 +125,7 @@ impl Distribution {
     }
 
     /// Returns whether a reduction over the ranks is pending.
-    pub fn is_partial(&self) -> bool {
+    pub fn has_pending_reduction(&self) -> bool {
         self.placements.iter().any(|p| matches!(p, Placement::Partial(_)))
     }
 
@@ -138,7 +138,7 @@ impl Distribution {
     }
 
     /// Returns the region that `rank` holds.
-    pub fn region(&self, mesh: Mesh, rank: usize) -> Region {
+    pub fn rank_region(&self, mesh: Mesh, rank: usize) -> Region {
         let cuts: DividedAxes = (0..mesh.shape().len()).map(|m| self.sharded_axis(m)).collect();
         region_of_rank(mesh, &self.shape, &cuts, rank)
     }
@@ -151,18 +151,18 @@ pub(crate) type DividedAxes = SmallVec<[Option<usize>; 2]>;
 /// order of their coordinates along these mesh axes.
 pub(crate) fn region_of_rank(mesh: Mesh, shape: &[usize], cuts: &[Option<usize>], rank: usize) -> Region {
     let range = |(axis, &extent): (usize, &usize)| {
-        let (index, count) = position_on_axis(mesh, cuts, axis, rank);
-        Blocks::of(extent).owned_elements(index, count)
+        let (index, count) = part_index_and_count(mesh, cuts, axis, rank);
+        AxisBlocks::of(extent).owned_elements(index, count)
     };
     shape.iter().enumerate().map(range).collect()
 }
 
 /// Returns the position of `rank` among the parts of `axis`, and the number of parts.
-pub(crate) fn position_on_axis(mesh: Mesh, cuts: &[Option<usize>], axis: usize, rank: usize) -> (usize, usize) {
+pub(crate) fn part_index_and_count(mesh: Mesh, cuts: &[Option<usize>], axis: usize, rank: usize) -> (usize, usize) {
     let (mut index, mut count) = (0, 1);
     for (m, &extent) in mesh.shape().iter().enumerate() {
         if cuts.get(m) == Some(&Some(axis)) {
-            index = index * extent + mesh.coordinate(rank, m);
+            index = index * extent + mesh.rank_coordinate(rank, m);
             count *= extent;
         }
     }

@@ -3,10 +3,10 @@
 
 use cuprum_core::{Array, Call, Error, Layout, Outcome, OutputSpec, Outputs, Result, StoredArray, Stream, Work, decline, dispatch};
 
-use crate::buffer::{ShardedBuffer, array_over_parts, axes_in_memory_order};
+use crate::buffer::{ShardedBuffer, axes_in_memory_order, sharded_array_from_parts};
 use crate::mesh::Mesh;
-use crate::placement::{Distribution, DividedAxes, Placement, extents, region_of_rank};
-use crate::views::{divided_axes_of_view, shape_in_order};
+use crate::placement::{Distribution, DividedAxes, Placement, region_extents, region_of_rank};
+use crate::views::{divided_axes_of_view, permute_shape};
 
 /// Runs an operation on the device of a local rank. If the device declines the operation, the inner result is `Err` with the reason.
 pub(crate) fn run_on_rank(
@@ -17,9 +17,9 @@ pub(crate) fn run_on_rank(
     outputs: &[OutputSpec],
     work: Work,
 ) -> Result<std::result::Result<Outputs, String>> {
-    let device = mesh.members()[local];
+    let device = mesh.local_devices()[local];
     let local_call = Call { op: call.op, device, stream: Stream::current(device), inputs, outputs, work };
-    match mesh.on_rank(local, || dispatch::run_call(&local_call)) {
+    match mesh.with_rank_device(local, || dispatch::run_call(&local_call)) {
         Ok(outputs) => Ok(Ok(outputs)),
         Err(error @ Error::Unsupported { .. }) => Ok(Err(error.to_string())),
         Err(error) => Err(error),
@@ -27,7 +27,7 @@ pub(crate) fn run_on_rank(
 }
 
 /// Returns the mesh on which a call runs.
-pub(crate) fn mesh_of(call: &Call) -> Result<Mesh> {
+pub(crate) fn mesh_of_call(call: &Call) -> Result<Mesh> {
     Mesh::of_device(call.device)
 }
 
@@ -54,25 +54,30 @@ pub(crate) fn divided_axes_of_largest(mesh: Mesh, inputs: &[StoredArray]) -> Div
 }
 
 /// Returns the specification of a rank's part of an output: the extents of the rank's region, with the memory order of the whole output.
-pub(crate) fn local_output(mesh: Mesh, output: &OutputSpec, cuts: &DividedAxes, rank: usize) -> Result<OutputSpec> {
-    let shape = extents(&region_of_rank(mesh, output.layout.shape(), cuts, rank));
+pub(crate) fn local_output_spec(mesh: Mesh, output: &OutputSpec, cuts: &DividedAxes, rank: usize) -> Result<OutputSpec> {
+    let shape = region_extents(&region_of_rank(mesh, output.layout.shape(), cuts, rank));
     Ok(OutputSpec::new(output.dtype, Layout::contiguous_in_order(&shape, &axes_in_memory_order(&output.layout))?))
 }
 
 /// Returns the output array that consists of `parts`, one part for each rank of this process.
-pub(crate) fn sharded_output(mesh: Mesh, output: &OutputSpec, cuts: &DividedAxes, parts: Vec<StoredArray>) -> Result<StoredArray> {
+pub(crate) fn sharded_output_from_parts(
+    mesh: Mesh,
+    output: &OutputSpec,
+    cuts: &DividedAxes,
+    parts: Vec<StoredArray>,
+) -> Result<StoredArray> {
     let order = axes_in_memory_order(&output.layout);
     let place = |cut: &Option<usize>| match cut.and_then(|axis| order.iter().position(|a| *a == axis)) {
         Some(position) => Placement::Shard(position as isize),
         None => Placement::Replicate,
     };
-    let distribution = Distribution { shape: shape_in_order(output.layout.shape(), &order), placements: cuts.iter().map(place).collect() };
-    array_over_parts(mesh, output.dtype, output.layout.clone(), distribution, parts)
+    let distribution = Distribution { shape: permute_shape(output.layout.shape(), &order), placements: cuts.iter().map(place).collect() };
+    sharded_array_from_parts(mesh, output.dtype, output.layout.clone(), distribution, parts)
 }
 
 /// Returns the results of local calls as [`Outcome::Done`]. `parts` has the parts of each output, by local rank.
-pub(crate) fn done_sharded(mesh: Mesh, call: &Call, cuts: &DividedAxes, parts: Vec<Vec<StoredArray>>) -> Result<Outcome> {
-    let arrays = call.outputs.iter().zip(parts).map(|(output, parts)| sharded_output(mesh, output, cuts, parts));
+pub(crate) fn sharded_outcome(mesh: Mesh, call: &Call, cuts: &DividedAxes, parts: Vec<Vec<StoredArray>>) -> Result<Outcome> {
+    let arrays = call.outputs.iter().zip(parts).map(|(output, parts)| sharded_output_from_parts(mesh, output, cuts, parts));
     Ok(Outcome::Done(arrays.collect::<Result<Outputs>>()?))
 }
 
@@ -88,7 +93,7 @@ pub(crate) fn run_on_local_ranks(
 ) -> Result<std::result::Result<Vec<Vec<StoredArray>>, String>> {
     let mut parts: Vec<Vec<StoredArray>> = vec![Vec::new(); outputs];
     for (local, rank) in mesh.local_ranks().enumerate() {
-        let leader = mesh.leader_of(local);
+        let leader = mesh.device_leader_of(local);
         if is_replicated && leader != local {
             parts.iter_mut().for_each(|of_output| of_output.push(of_output[leader].clone()));
             continue;
@@ -103,6 +108,6 @@ pub(crate) fn run_on_local_ranks(
 }
 
 /// Returns [`Outcome::Declined`] with the reason of a rank's device.
-pub(crate) fn declined(reason: String) -> Result<Outcome> {
+pub(crate) fn decline_with_reason(reason: String) -> Result<Outcome> {
     decline!("the devices of the ranks decline: {reason}")
 }

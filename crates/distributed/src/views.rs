@@ -8,22 +8,22 @@ use smallvec::SmallVec;
 
 use crate::buffer::ShardedBuffer;
 use crate::mesh::Mesh;
-use crate::placement::{DividedAxes, Region, extents, region_of_rank};
-use crate::redistribute::{fetch, fetch_parts, gather, resolve_partial};
+use crate::placement::{DividedAxes, Region, region_extents, region_of_rank};
+use crate::redistribute::{fetch_region_parts, fetch_regions, gather_on_leaders, resolve_pending_reductions};
 
 /// The axes of a layout in terms of the axes of the stored array.
 #[derive(Debug)]
-pub(crate) struct ViewMap {
+pub(crate) struct ViewAxisMap {
     /// Index of the layout's first element along each stored axis.
     start: Strides,
     /// `steps[axis][stored_axis]` is the change of the index along `stored_axis` if the index along `axis` of the layout increases by one.
     steps: Vec<Strides>,
 }
 
-impl ViewMap {
+impl ViewAxisMap {
     /// Returns the map of a layout over a C-contiguous array of `shape`. Returns `None` if an axis of the layout runs past the end of a
     /// stored axis, as after a reshape that merges axes.
-    pub fn new(layout: &Layout, shape: &[usize]) -> Option<ViewMap> {
+    pub fn new(layout: &Layout, shape: &[usize]) -> Option<ViewAxisMap> {
         let stored = Layout::contiguous(shape).ok()?;
         let mut start = Strides::new();
         let mut rest = layout.offset();
@@ -52,17 +52,17 @@ impl ViewMap {
             }
             steps.push(step);
         }
-        let map = ViewMap { start, steps };
+        let map = ViewAxisMap { start, steps };
         let whole: Region = layout.shape().iter().map(|&n| 0..n).collect();
         let is_inside = |axis: usize| {
-            let (low, high) = map.range(axis, &whole);
+            let (low, high) = map.stored_range(axis, &whole);
             low >= 0 && high <= shape[axis] as isize
         };
         (0..shape.len()).all(is_inside).then_some(map)
     }
 
     /// Returns the lowest index and the highest index plus one along a stored axis, for a region of the layout.
-    fn range(&self, stored_axis: usize, region: &Region) -> (isize, isize) {
+    fn stored_range(&self, stored_axis: usize, region: &Region) -> (isize, isize) {
         let (mut low, mut high) = (self.start[stored_axis], self.start[stored_axis]);
         for (step, range) in self.steps.iter().zip(region) {
             let step = step[stored_axis];
@@ -76,20 +76,20 @@ impl ViewMap {
     /// Returns the region of the stored array that contains a region of the layout.
     pub fn stored_region(&self, region: &Region) -> Region {
         (0..self.start.len())
-            .map(|axis| if region.iter().any(|r| r.is_empty()) { (0, 0) } else { self.range(axis, region) })
+            .map(|axis| if region.iter().any(|r| r.is_empty()) { (0, 0) } else { self.stored_range(axis, region) })
             .map(|(low, high)| low.max(0) as usize..high.max(0) as usize)
             .collect()
     }
 
     /// Returns the axis of the layout that runs along a stored axis; the longest such axis if there are several.
-    pub fn axis_along(&self, stored_axis: usize, shape: &[usize]) -> Option<usize> {
+    pub fn view_axis_along(&self, stored_axis: usize, shape: &[usize]) -> Option<usize> {
         let runs = |axis: &usize| self.steps[*axis][stored_axis] != 0 && shape[*axis] > 1;
         (0..self.steps.len()).filter(runs).max_by_key(|&axis| (shape[axis], std::cmp::Reverse(axis)))
     }
 
     /// Returns the stored axis along which an axis of the layout runs, and the step along it. Returns `None` unless there is exactly one
     /// such stored axis.
-    pub fn single_step(&self, axis: usize) -> Option<(usize, isize)> {
+    pub fn stored_axis_and_step(&self, axis: usize) -> Option<(usize, isize)> {
         let mut found = self.steps[axis].iter().enumerate().filter(|(_, step)| **step != 0);
         let (stored_axis, step) = found.next()?;
         found.next().is_none().then_some((stored_axis, *step))
@@ -97,7 +97,7 @@ impl ViewMap {
 
     /// Returns the longest range of indices along an axis of `region` at which all elements of the view are in `held`, a region of the
     /// stored array. The other axes keep their ranges. Returns `None` if the range depends on the indices along other axes.
-    fn range_within(&self, held: &Region, region: &Region, axis: usize) -> Option<Range<usize>> {
+    fn held_range_along_axis(&self, held: &Region, region: &Region, axis: usize) -> Option<Range<usize>> {
         let needed = self.stored_region(region);
         let Range { mut start, mut end } = region[axis].clone();
         for (stored_axis, (needed, held)) in needed.iter().zip(held).enumerate() {
@@ -111,7 +111,7 @@ impl ViewMap {
             }
             let others = self.steps.iter().zip(region).enumerate().filter(|(n, _)| *n != axis);
             let first = self.start[stored_axis] + others.map(|(_, (step, range))| step[stored_axis] * range.start as isize).sum::<isize>();
-            let inside = indices_within(first, step, held);
+            let inside = indices_in_range(first, step, held);
             start = start.max(inside.start);
             end = end.min(inside.end);
         }
@@ -120,19 +120,19 @@ impl ViewMap {
 
     /// Returns the region of a layout of `shape` whose elements are in `held`, a region of the stored array. Returns `None` if these
     /// elements may form no region, because several axes of the layout run along one stored axis.
-    fn region_within(&self, held: &Region, shape: &[usize]) -> Option<Region> {
+    fn held_view_region(&self, held: &Region, shape: &[usize]) -> Option<Region> {
         let whole: Region = shape.iter().map(|&n| 0..n).collect();
         let mut region = whole.clone();
         for (stored_axis, held) in held.iter().enumerate() {
-            let (low, high) = self.range(stored_axis, &whole);
+            let (low, high) = self.stored_range(stored_axis, &whole);
             if held.start as isize <= low && high <= held.end as isize {
                 continue;
             }
             let mut along = (0..self.steps.len()).filter(|&axis| self.steps[axis][stored_axis] != 0);
             match (along.next(), along.next()) {
                 (Some(axis), None) => {
-                    let inside = indices_within(self.start[stored_axis], self.steps[axis][stored_axis], held);
-                    region[axis] = intersect(&region[axis], &inside);
+                    let inside = indices_in_range(self.start[stored_axis], self.steps[axis][stored_axis], held);
+                    region[axis] = intersect_ranges(&region[axis], &inside);
                 }
                 (None, _) => return Some(shape.iter().map(|_| 0..0).collect()),
                 _ => return None,
@@ -142,7 +142,7 @@ impl ViewMap {
     }
 
     /// Returns the index of the layout's first element along a stored axis.
-    pub fn start(&self, stored_axis: usize) -> isize {
+    pub fn start_index(&self, stored_axis: usize) -> isize {
         self.start[stored_axis]
     }
 
@@ -155,12 +155,12 @@ impl ViewMap {
             (self.start[axis] + of_region - held.start as isize) * part.strides()[axis]
         };
         let offset = part.offset() as isize + held.iter().enumerate().map(first).sum::<isize>();
-        Layout::strided(&extents(region), &strides, usize::try_from(offset).unwrap_or(usize::MAX))
+        Layout::strided(&region_extents(region), &strides, usize::try_from(offset).unwrap_or(usize::MAX))
     }
 }
 
 /// Returns the indices `i` with `first + step * i` in `held`. `step` is not 0.
-fn indices_within(first: isize, step: isize, held: &Range<usize>) -> Range<usize> {
+fn indices_in_range(first: isize, step: isize, held: &Range<usize>) -> Range<usize> {
     let (low, high) = (held.start as isize - first, held.end as isize - 1 - first);
     let (low, high) = if step > 0 { (low, high) } else { (-high, -low) };
     let length = step.abs();
@@ -169,35 +169,36 @@ fn indices_within(first: isize, step: isize, held: &Range<usize>) -> Range<usize
 }
 
 /// Returns the common indices of two ranges.
-fn intersect(a: &Range<usize>, b: &Range<usize>) -> Range<usize> {
+fn intersect_ranges(a: &Range<usize>, b: &Range<usize>) -> Range<usize> {
     let start = a.start.max(b.start);
     start..a.end.min(b.end).max(start)
 }
 
 /// A view of a sharded array, of which each rank holds a region.
-pub(crate) struct HeldView<'a> {
+pub(crate) struct ShardedView<'a> {
     pub array: &'a StoredArray,
     pub buffer: &'a ShardedBuffer,
-    map: ViewMap,
+    map: ViewAxisMap,
     /// The regions of the view that the ranks hold, by rank.
     pub held: Vec<Region>,
 }
 
-impl<'a> HeldView<'a> {
+impl<'a> ShardedView<'a> {
     /// Returns the view, or `None` if partial results of the ranks are not combined yet, or if the elements of some rank may not be a
     /// rectangular region of the view.
-    pub fn of(array: &'a StoredArray) -> Option<HeldView<'a>> {
-        let buffer = ShardedBuffer::of(array).filter(|buffer| !buffer.distribution.is_partial() && has_same_items(array, buffer))?;
-        let map = ViewMap::new(array.layout(), &buffer.distribution.shape)?;
-        let held = |rank: usize| map.region_within(&buffer.distribution.region(buffer.mesh, rank), array.shape());
+    pub fn of(array: &'a StoredArray) -> Option<ShardedView<'a>> {
+        let buffer =
+            ShardedBuffer::of(array).filter(|buffer| !buffer.distribution.has_pending_reduction() && has_same_itemsize(array, buffer))?;
+        let map = ViewAxisMap::new(array.layout(), &buffer.distribution.shape)?;
+        let held = |rank: usize| map.held_view_region(&buffer.distribution.rank_region(buffer.mesh, rank), array.shape());
         let held = (0..buffer.mesh.size()).map(held).collect::<Option<Vec<_>>>()?;
-        Some(HeldView { array, buffer, map, held })
+        Some(ShardedView { array, buffer, map, held })
     }
 
     /// Returns a region of the view that a local rank holds, as a view of the rank's part.
-    pub fn local_view(&self, local: usize, region: &Region) -> Result<NdArray> {
+    pub fn local_region_view(&self, local: usize, region: &Region) -> Result<NdArray> {
         let (mesh, part) = (self.buffer.mesh, &self.buffer.parts[local]);
-        let held = self.buffer.distribution.region(mesh, mesh.local_ranks().start + local);
+        let held = self.buffer.distribution.rank_region(mesh, mesh.local_ranks().start + local);
         let layout = self.map.local_layout(region, part.layout(), &held)?;
         Ok(NdArray::from(StoredArray::new(self.array.dtype(), layout, part.buffer().clone())?))
     }
@@ -205,44 +206,44 @@ impl<'a> HeldView<'a> {
 
 /// Returns the axis of the view that each mesh axis divides, or `None` for a mesh axis that divides no axis of the view.
 ///
-/// If no [`ViewMap`] describes the view, mesh axes that divide the stored array get the view's axis with the largest stride.
+/// If no [`ViewAxisMap`] describes the view, mesh axes that divide the stored array get the view's axis with the largest stride.
 pub(crate) fn divided_axes_of_view(mesh: Mesh, array: &StoredArray) -> DividedAxes {
     let none = SmallVec::from_elem(None, mesh.shape().len());
     let Some(buffer) = ShardedBuffer::of(array) else { return none };
-    let map = ViewMap::new(array.layout(), &buffer.distribution.shape).filter(|_| has_same_items(array, buffer));
+    let map = ViewAxisMap::new(array.layout(), &buffer.distribution.shape).filter(|_| has_same_itemsize(array, buffer));
     let cut = |m: usize| {
         let stored_axis = buffer.distribution.sharded_axis(m)?;
         match &map {
-            Some(map) => map.axis_along(stored_axis, array.shape()),
-            None => longest_stride_axis(array.layout()),
+            Some(map) => map.view_axis_along(stored_axis, array.shape()),
+            None => largest_stride_axis(array.layout()),
         }
     };
     (0..mesh.shape().len()).map(cut).collect()
 }
 
 /// Returns the axis with the largest stride among the axes of several elements, or `None` if all strides are 0.
-fn longest_stride_axis(layout: &Layout) -> Option<usize> {
+fn largest_stride_axis(layout: &Layout) -> Option<usize> {
     let axes = (0..layout.ndim()).filter(|&axis| layout.shape()[axis] > 1 && layout.strides()[axis] != 0);
     axes.max_by_key(|&axis| (layout.strides()[axis].unsigned_abs(), std::cmp::Reverse(axis)))
 }
 
 /// Returns the range of indices along `axis` of a region at which `rank` holds all elements of a view. Returns `None` if no such range is
 /// known, or if a reduction is pending.
-pub(crate) fn held_range(mesh: Mesh, array: &StoredArray, region: &Region, axis: usize, rank: usize) -> Option<Range<usize>> {
+pub(crate) fn range_held_by_rank(mesh: Mesh, array: &StoredArray, region: &Region, axis: usize, rank: usize) -> Option<Range<usize>> {
     let buffer = ShardedBuffer::of(array)?;
     if buffer.is_replicated() {
         return Some(region[axis].clone());
     }
-    if buffer.distribution.is_partial() || !has_same_items(array, buffer) {
+    if buffer.distribution.has_pending_reduction() || !has_same_itemsize(array, buffer) {
         return None;
     }
-    let map = ViewMap::new(array.layout(), &buffer.distribution.shape)?;
-    map.range_within(&buffer.distribution.region(mesh, rank), region, axis)
+    let map = ViewAxisMap::new(array.layout(), &buffer.distribution.shape)?;
+    map.held_range_along_axis(&buffer.distribution.rank_region(mesh, rank), region, axis)
 }
 
 /// Returns whether the elements of `array` have as many bytes as those of its buffer. A view of another dtype may have elements of another
 /// size.
-pub(crate) fn has_same_items(array: &StoredArray, buffer: &ShardedBuffer) -> bool {
+pub(crate) fn has_same_itemsize(array: &StoredArray, buffer: &ShardedBuffer) -> bool {
     array.dtype().itemsize() == buffer.dtype.itemsize()
 }
 
@@ -250,59 +251,59 @@ pub(crate) fn has_same_items(array: &StoredArray, buffer: &ShardedBuffer) -> boo
 ///
 /// The part is the region of the array's shape that `cuts` assign to the rank. Elements that the rank does not hold are received from other
 /// ranks.
-pub(crate) fn local_parts(mesh: Mesh, array: &StoredArray, cuts: &DividedAxes) -> Result<Vec<StoredArray>> {
-    local_regions(mesh, array, &|rank| region_of_rank(mesh, array.shape(), cuts, rank))
+pub(crate) fn fetch_local_parts(mesh: Mesh, array: &StoredArray, cuts: &DividedAxes) -> Result<Vec<StoredArray>> {
+    fetch_local_regions(mesh, array, &|rank| region_of_rank(mesh, array.shape(), cuts, rank))
 }
 
 /// Returns, for each rank of this process, the region `region(rank)` of `array` on the rank's device.
-pub(crate) fn local_regions(mesh: Mesh, array: &StoredArray, region: &dyn Fn(usize) -> Region) -> Result<Vec<StoredArray>> {
+pub(crate) fn fetch_local_regions(mesh: Mesh, array: &StoredArray, region: &dyn Fn(usize) -> Region) -> Result<Vec<StoredArray>> {
     let Some(buffer) = ShardedBuffer::of(array) else {
         return Err(cuprum_core::Error::Device { op: "mesh", message: format!("an array on {} is not on a mesh", array.device()) });
     };
-    if let Some(resolved) = resolve_partial(buffer)? {
-        return local_regions(mesh, &StoredArray::new(array.dtype(), array.layout().clone(), resolved.buffer().clone())?, region);
+    if let Some(resolved) = resolve_pending_reductions(buffer)? {
+        return fetch_local_regions(mesh, &StoredArray::new(array.dtype(), array.layout().clone(), resolved.buffer().clone())?, region);
     }
     let ranks = || mesh.local_ranks().enumerate();
     if buffer.is_replicated() {
-        return ranks().map(|(local, rank)| view_of_whole(array, &buffer.parts[local], &region(rank))).collect();
+        return ranks().map(|(local, rank)| view_region_of_whole(array, &buffer.parts[local], &region(rank))).collect();
     }
-    if has_same_items(array, buffer) {
-        if let Some(map) = ViewMap::new(array.layout(), &buffer.distribution.shape) {
+    if has_same_itemsize(array, buffer) {
+        if let Some(map) = ViewAxisMap::new(array.layout(), &buffer.distribution.shape) {
             let held = |rank: usize| map.stored_region(&region(rank));
-            let parts = fetch(buffer, &held)?;
+            let parts = fetch_regions(buffer, &held)?;
             let view = |((local, rank), part): ((usize, usize), &StoredArray)| {
                 let region = region(rank);
                 if region.iter().any(|range| range.is_empty()) {
-                    return crate::buffer::empty_part(mesh.members()[local], array.dtype(), &extents(&region));
+                    return crate::buffer::zero_size_array(mesh.local_devices()[local], array.dtype(), &region_extents(&region));
                 }
                 StoredArray::new(array.dtype(), map.local_layout(&region, part.layout(), &held(rank))?, part.buffer().clone())
             };
             return ranks().zip(&parts).map(view).collect();
         }
         if let Some(rows) = StoredRows::of(buffer) {
-            return rows.local_regions(mesh, array, buffer, region);
+            return rows.fetch_local_regions(mesh, array, buffer, region);
         }
     }
-    let whole = gather(buffer)?;
+    let whole = gather_on_leaders(buffer)?;
     let view = |(local, rank): (usize, usize)| {
-        let whole = whole.get(mesh.leader_of(local)).and_then(Option::as_ref);
+        let whole = whole.get(mesh.device_leader_of(local)).and_then(Option::as_ref);
         let whole = whole.ok_or_else(|| cuprum_core::Error::value("mesh", "no rank holds the whole array"))?;
-        view_of_whole(array, whole, &region(rank))
+        view_region_of_whole(array, whole, &region(rank))
     };
     ranks().map(view).collect()
 }
 
 /// Returns, for each rank of this process, the region `region(rank)` of `array` as one or more parts on the rank's device. Each part has
 /// its own region of `array`. Parts that come from different ranks remain separate arrays if they divide the region along one axis.
-pub(crate) fn local_region_parts(
+pub(crate) fn fetch_local_region_parts(
     mesh: Mesh,
     array: &StoredArray,
     region: &dyn Fn(usize) -> Region,
 ) -> Result<Vec<Vec<(StoredArray, Region)>>> {
-    if let Some((buffer, map, axis)) = divided_view(mesh, array) {
+    if let Some((buffer, map, axis)) = find_divided_axis(mesh, array) {
         let part = |rank: usize, (part, held): (NdArray, Region)| {
             let mut region = region(rank);
-            let Some(range) = map.range_within(&held, &region, axis).filter(|range| !range.is_empty()) else { return Ok(None) };
+            let Some(range) = map.held_range_along_axis(&held, &region, axis).filter(|range| !range.is_empty()) else { return Ok(None) };
             region[axis] = range;
             let part = part.stored()?;
             let layout = map.local_layout(&region, part.layout(), &held)?;
@@ -311,36 +312,37 @@ pub(crate) fn local_region_parts(
         let parts_of_rank = |(parts, rank): (Vec<(NdArray, Region)>, usize)| {
             parts.into_iter().filter_map(|held| part(rank, held).transpose()).collect::<Result<Vec<_>>>()
         };
-        let parts = fetch_parts(buffer, &|rank| map.stored_region(&region(rank)))?;
+        let parts = fetch_region_parts(buffer, &|rank| map.stored_region(&region(rank)))?;
         return parts.into_iter().zip(mesh.local_ranks()).map(parts_of_rank).collect();
     }
     let whole = |(part, rank)| vec![(part, region(rank))];
-    Ok(local_regions(mesh, array, region)?.into_iter().zip(mesh.local_ranks()).map(whole).collect())
+    Ok(fetch_local_regions(mesh, array, region)?.into_iter().zip(mesh.local_ranks()).map(whole).collect())
 }
 
 /// Returns the buffer, the map and the divided axis of a view. Returns `None` unless the stored array is divided along one axis and exactly
 /// one axis of the view runs along that axis.
-fn divided_view(mesh: Mesh, array: &StoredArray) -> Option<(&ShardedBuffer, ViewMap, usize)> {
-    let buffer = ShardedBuffer::of(array).filter(|buffer| !buffer.distribution.is_partial() && has_same_items(array, buffer))?;
+fn find_divided_axis(mesh: Mesh, array: &StoredArray) -> Option<(&ShardedBuffer, ViewAxisMap, usize)> {
+    let buffer =
+        ShardedBuffer::of(array).filter(|buffer| !buffer.distribution.has_pending_reduction() && has_same_itemsize(array, buffer))?;
     let mut divided = (0..mesh.shape().len()).filter_map(|m| buffer.distribution.sharded_axis(m));
     let (stored_axis, None) = (divided.next()?, divided.next()) else { return None };
-    let map = ViewMap::new(array.layout(), &buffer.distribution.shape)?;
-    let axis = map.axis_along(stored_axis, array.shape())?;
+    let map = ViewAxisMap::new(array.layout(), &buffer.distribution.shape)?;
+    let axis = map.view_axis_along(stored_axis, array.shape())?;
     let runs_alone = |n: usize| n == axis || map.steps[n][stored_axis] == 0 || array.shape()[n] == 1;
     (0..map.steps.len()).all(runs_alone).then_some((buffer, map, axis))
 }
 
 /// Restricts `layout` to the elements of `region`.
-pub(crate) fn sub_layout(layout: &Layout, region: &Region) -> Result<Layout> {
+pub(crate) fn layout_of_region(layout: &Layout, region: &Region) -> Result<Layout> {
     let shift: isize = layout.strides().iter().zip(region).map(|(stride, range)| stride * range.start as isize).sum();
-    let shape = extents(region);
+    let shape = region_extents(region);
     let offset = if shape.contains(&0) { 0 } else { layout.offset() as isize + shift };
     Layout::strided(&shape, layout.strides(), usize::try_from(offset).unwrap_or(usize::MAX))
 }
 
 /// Returns the region `region` of `array` as a view of `whole`, a copy on one device of the array's complete buffer.
-fn view_of_whole(array: &StoredArray, whole: &StoredArray, region: &Region) -> Result<StoredArray> {
-    StoredArray::new(array.dtype(), sub_layout(array.layout(), region)?, whole.buffer().clone())
+fn view_region_of_whole(array: &StoredArray, whole: &StoredArray, region: &Region) -> Result<StoredArray> {
+    StoredArray::new(array.dtype(), layout_of_region(array.layout(), region)?, whole.buffer().clone())
 }
 
 /// The rows of a stored array that is divided along its outermost axis only. Axes of extent 1 do not count.
@@ -365,7 +367,7 @@ impl StoredRows {
         Some(StoredRows { axis, length: shape[axis + 1..].iter().product::<usize>().max(1) })
     }
 
-    fn local_regions(
+    fn fetch_local_regions(
         &self,
         mesh: Mesh,
         array: &StoredArray,
@@ -373,7 +375,7 @@ impl StoredRows {
         region: &dyn Fn(usize) -> Region,
     ) -> Result<Vec<StoredArray>> {
         let shape = &buffer.distribution.shape;
-        let layouts = (0..mesh.size()).map(|rank| sub_layout(array.layout(), &region(rank))).collect::<Result<Vec<_>>>()?;
+        let layouts = (0..mesh.size()).map(|rank| layout_of_region(array.layout(), &region(rank))).collect::<Result<Vec<_>>>()?;
         let rows = |rank: usize| {
             let (low, high) = layouts[rank].buffer_range();
             low.max(0) as usize / self.length..(high.max(0) as usize).div_ceil(self.length)
@@ -381,11 +383,11 @@ impl StoredRows {
         let held = |rank: usize| -> Region {
             shape.iter().enumerate().map(|(axis, &n)| if axis == self.axis { rows(rank) } else { 0..n }).collect()
         };
-        let parts = fetch(buffer, &held)?;
+        let parts = fetch_regions(buffer, &held)?;
         let view = |((local, rank), part): ((usize, usize), &StoredArray)| {
             let layout = &layouts[rank];
             if layout.size() == 0 {
-                return crate::buffer::empty_part(mesh.members()[local], array.dtype(), layout.shape());
+                return crate::buffer::zero_size_array(mesh.local_devices()[local], array.dtype(), layout.shape());
             }
             let offset = layout.offset() + part.layout().offset() - rows(rank).start * self.length;
             StoredArray::new(array.dtype(), layout.with_offset(offset), part.buffer().clone())
@@ -395,7 +397,7 @@ impl StoredRows {
 }
 
 /// Returns the extents `shape` in the order of axes that `order` gives.
-pub(crate) fn shape_in_order(shape: &[usize], order: &[usize]) -> Dims {
+pub(crate) fn permute_shape(shape: &[usize], order: &[usize]) -> Dims {
     order.iter().map(|&axis| shape[axis]).collect()
 }
 
@@ -407,9 +409,9 @@ mod tests {
     fn slices_and_transposes_map_to_stored_axes() {
         let layout = Layout::contiguous(&[4, 6]).unwrap();
         let flipped = layout.flip(&[0]).transpose();
-        let map = ViewMap::new(&flipped, &[4, 6]).unwrap();
-        assert_eq!((map.axis_along(0, flipped.shape()), map.axis_along(1, flipped.shape())), (Some(1), Some(0)));
-        assert_eq!((map.single_step(1), map.start(0)), (Some((0, -1)), 3));
+        let map = ViewAxisMap::new(&flipped, &[4, 6]).unwrap();
+        assert_eq!((map.view_axis_along(0, flipped.shape()), map.view_axis_along(1, flipped.shape())), (Some(1), Some(0)));
+        assert_eq!((map.stored_axis_and_step(1), map.start_index(0)), (Some((0, -1)), 3));
         assert_eq!(map.stored_region(&[0..6, 0..1].into_iter().collect())[..], [3..4, 0..6]);
     }
 
@@ -419,7 +421,7 @@ mod tests {
         let stored = Layout::contiguous(&[10, 3]).unwrap();
         let view = |start: usize, rows: usize, step: isize| {
             let layout = Layout::strided(&[rows, 3], &[3 * step, 1], 3 * start).unwrap();
-            ViewMap::new(&layout, &[10, 3]).unwrap()
+            ViewAxisMap::new(&layout, &[10, 3]).unwrap()
         };
         // The rank holds rows 4 to 7.
         let held = region(&[4..8, 0..3]);
@@ -427,21 +429,21 @@ mod tests {
             let map = view(start, rows, step);
             for (low, high) in [(0, rows), (1, rows), (0, rows - 1)] {
                 let inside: Vec<usize> = (low..high).filter(|&i| (4..8).contains(&(start as isize + step * i as isize))).collect();
-                let range = map.range_within(&held, &region(&[low..high, 0..3]), 0).unwrap();
+                let range = map.held_range_along_axis(&held, &region(&[low..high, 0..3]), 0).unwrap();
                 assert_eq!(range.clone().collect::<Vec<_>>(), inside, "{start} {rows} {step} {low}..{high}: {range:?}");
             }
         }
-        let map = ViewMap::new(&stored.transpose(), &[10, 3]).unwrap();
-        assert_eq!(map.range_within(&held, &region(&[0..3, 0..10]), 0), None);
-        assert_eq!(map.range_within(&held, &region(&[0..3, 0..10]), 1), Some(4..8));
+        let map = ViewAxisMap::new(&stored.transpose(), &[10, 3]).unwrap();
+        assert_eq!(map.held_range_along_axis(&held, &region(&[0..3, 0..10]), 0), None);
+        assert_eq!(map.held_range_along_axis(&held, &region(&[0..3, 0..10]), 1), Some(4..8));
     }
 
     #[test]
     fn merged_axes_and_diagonals() {
         let layout = Layout::contiguous(&[4, 6]).unwrap();
-        assert!(ViewMap::new(&layout.reshape(&[24]).unwrap(), &[4, 6]).is_none());
+        assert!(ViewAxisMap::new(&layout.reshape(&[24]).unwrap(), &[4, 6]).is_none());
         let diagonal = layout.diagonal(1, 0, 1).unwrap();
-        let map = ViewMap::new(&diagonal, &[4, 6]).unwrap();
+        let map = ViewAxisMap::new(&diagonal, &[4, 6]).unwrap();
         assert_eq!(map.stored_region(&Region::from_iter(std::iter::once(1..3)))[..], [1..3, 2..4]);
     }
 }

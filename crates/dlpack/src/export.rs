@@ -1,6 +1,6 @@
 //! Arrays as DLPack tensors.
 
-use cuprum_core::buffer::HostBuffer;
+use cuprum_core::host_buffer::HostBuffer;
 use cuprum_core::{Array, Device, Error, NdArray, Result, StoredArray};
 use dlpark::ffi::{DLDevice, DLManagedTensor, DLManagedTensorVersioned};
 use dlpark::metadata::Dynamic;
@@ -80,7 +80,7 @@ impl Exporter {
     /// # Errors
     /// The errors of [`export`].
     pub fn shared(self, array: &NdArray) -> Result<ManagedTensor> {
-        let exported = Exported::new(array.stored()?, false, self.stream)?;
+        let exported = ElementOwner::from_array(array.stored()?, false, self.stream)?;
         exported.into_tensor(DlpackFlags::READ_ONLY)
     }
 
@@ -89,7 +89,7 @@ impl Exporter {
     /// # Errors
     /// The errors of [`export_owned`].
     pub fn owned(self, array: NdArray) -> Result<ManagedTensor> {
-        Exported::new(unshared_elements(array)?, true, self.stream)?.into_tensor(DlpackFlags::IS_COPIED)
+        ElementOwner::from_array(copy_unless_unshared(array)?, true, self.stream)?.into_tensor(DlpackFlags::IS_COPIED)
     }
 
     /// Returns a writable tensor in the structure of DLPack 0.x, as [`export_legacy`] does.
@@ -97,7 +97,7 @@ impl Exporter {
     /// # Errors
     /// The errors of [`export_legacy`].
     pub fn legacy(self, array: NdArray) -> Result<LegacyTensor> {
-        Exported::new(unshared_elements(array)?, true, self.stream)?.into_tensor(DlpackFlags::empty())
+        ElementOwner::from_array(copy_unless_unshared(array)?, true, self.stream)?.into_tensor(DlpackFlags::empty())
     }
 }
 
@@ -119,7 +119,7 @@ fn dlpack_device(device: Device) -> Result<DLDevice> {
 
 /// Returns the elements of `array` in memory that nothing else uses, and in which no two elements overlap. Copies the elements if
 /// necessary.
-fn unshared_elements(mut array: NdArray) -> Result<StoredArray> {
+fn copy_unless_unshared(mut array: NdArray) -> Result<StoredArray> {
     let may_write = |a: &StoredArray| a.buffer().is_writable() && !a.layout().may_overlap();
     if !array.is_unique() || !may_write(&array.stored()?) {
         // Evaluating a deferred array may store the elements in memory that nothing else uses. A copy is then unnecessary.
@@ -132,18 +132,18 @@ fn unshared_elements(mut array: NdArray) -> Result<StoredArray> {
 }
 
 /// The owner of an exported tensor's elements.
-enum Exported {
+enum ElementOwner {
     Host(StoredArray),
     #[cfg(feature = "cuda")]
     Cuda(cuprum_backend_cuda::interop::SharedPointer),
 }
 
-impl Exported {
+impl ElementOwner {
     #[cfg_attr(not(feature = "cuda"), expect(unused_variables, reason = "host memory needs no order"))]
-    fn new(array: StoredArray, writable: bool, stream: StreamNumber) -> Result<Exported> {
+    fn from_array(array: StoredArray, writable: bool, stream: StreamNumber) -> Result<ElementOwner> {
         let device = array.device();
         if device == Device::CPU {
-            return Ok(Exported::Host(array));
+            return Ok(ElementOwner::Host(array));
         }
         dlpack_device(device)?;
         #[cfg(feature = "cuda")]
@@ -151,10 +151,10 @@ impl Exported {
             use cuprum_backend_cuda::interop::SharedPointer;
             let array = NdArray::from(array);
             let pointer = match writable {
-                true => SharedPointer::for_writing(array, stream.foreign_stream())?,
-                false => SharedPointer::new(&array, stream.foreign_stream())?,
+                true => SharedPointer::for_writing(array, stream.to_foreign_stream())?,
+                false => SharedPointer::new(&array, stream.to_foreign_stream())?,
             };
-            Ok(Exported::Cuda(pointer.may_outlive_stream()))
+            Ok(ElementOwner::Cuda(pointer.may_outlive_stream()))
         }
         #[cfg(not(feature = "cuda"))]
         Err(Error::Device { op: OP, message: format!("this build has no support for {device}; enable the feature `cuda`") })
@@ -162,22 +162,22 @@ impl Exported {
 
     fn stored_array(&self) -> &StoredArray {
         match self {
-            Exported::Host(array) => array,
+            ElementOwner::Host(array) => array,
             #[cfg(feature = "cuda")]
-            Exported::Cuda(pointer) => pointer.array(),
+            ElementOwner::Cuda(pointer) => pointer.array(),
         }
     }
 
     /// Returns the address of element 0.
-    fn address(&self) -> Result<*mut u8> {
+    fn first_element_address(&self) -> Result<*mut u8> {
         match self {
-            Exported::Host(array) => {
+            ElementOwner::Host(array) => {
                 let host = array.buffer().as_any().downcast_ref::<HostBuffer>();
                 let host = host.ok_or_else(|| Error::Device { op: OP, message: "not a host buffer".into() })?;
                 Ok(host.as_mut_ptr().wrapping_add(array.layout().offset() * array.dtype().itemsize()))
             }
             #[cfg(feature = "cuda")]
-            Exported::Cuda(pointer) => Ok(std::ptr::without_provenance_mut(pointer.address() as usize)),
+            ElementOwner::Cuda(pointer) => Ok(std::ptr::without_provenance_mut(pointer.address() as usize)),
         }
     }
 
@@ -188,13 +188,13 @@ impl Exported {
         let (shape, strides) = (array.layout().shape(), array.layout().strides());
         let (shape, strides): (SmallVec<[usize; 8]>, SmallVec<[isize; 8]>) = (shape.into(), strides.into());
         // As the specification demands, the address of an empty tensor is null.
-        let data = if array.size() == 0 { std::ptr::null_mut() } else { self.address()?.cast() };
+        let data = if array.size() == 0 { std::ptr::null_mut() } else { self.first_element_address()?.cast() };
         let metadata = Dynamic::new(&shape[..], &strides[..]).initialize_as::<M>(Box::new(self));
         let mut tensor = metadata.map_err(|error| Error::value(OP, error.to_string()))?;
         tensor.set_data(data).set_device(device).set_dtype(dtype);
-        // SAFETY: `IS_COPIED` is set only for elements from `unshared_elements`, which belong to the consumer alone. All other tensors are
-        // `READ_ONLY`, or have the structure of DLPack 0.x without flags. `self` keeps the elements alive and constant until the deleter
-        // drops `self`, on any thread.
+        // SAFETY: `IS_COPIED` is set only for elements from `copy_unless_unshared`, which belong to the consumer alone. All other tensors
+        // are `READ_ONLY`, or have the structure of DLPack 0.x without flags. `self` keeps the elements alive and constant until the
+        // deleter drops `self`, on any thread.
         Ok(unsafe {
             tensor.set_flags_unchecked(flags);
             tensor.finish()

@@ -3,8 +3,8 @@
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
 
-use cuprum_core::buffer::HostBuffer;
 use cuprum_core::device::Buffer;
+use cuprum_core::host_buffer::HostBuffer;
 use cuprum_core::layout::{Dims, MAX_NDIM, Strides};
 use cuprum_core::{DType, Error, Layout, NdArray, Result, StoredArray};
 use dlpark::ffi::{DLDevice, DLDeviceType, DLTensor};
@@ -56,10 +56,10 @@ pub unsafe fn import_on<M: ManagedTensorBase + 'static>(tensor: *mut M, ready: S
     let buffer = match place.device_type {
         DLDeviceType::CPU | DLDeviceType::CUDAHOST => {
             // SAFETY: the caller guarantees that the tensor's owner keeps the elements alive and constant.
-            unsafe { host_buffer(managed, dtype, start, nbytes) }?
+            unsafe { wrap_host_memory(managed, dtype, start, nbytes) }?
         }
         // SAFETY: the caller guarantees that the owner keeps the bytes allocated and constant, and that the stream exists.
-        DLDeviceType::CUDA => unsafe { cuda_buffer(managed, place.device_id, start, nbytes, ready) }?,
+        DLDeviceType::CUDA => unsafe { wrap_cuda_memory(managed, place.device_id, start, nbytes, ready) }?,
         other => return Err(unsupported_device_error(other)),
     };
     Ok(NdArray::from(StoredArray::new(dtype, layout, buffer)?))
@@ -147,7 +147,7 @@ fn tensor_memory(tensor: &DLTensor, dtype: DType, shape: &[usize], strides: Opti
 ///
 /// # Safety
 /// `owner` keeps `nbytes` initialised bytes at `start` allocated. Nothing else writes to them.
-unsafe fn host_buffer<M: ManagedTensorBase + 'static>(
+unsafe fn wrap_host_memory<M: ManagedTensorBase + 'static>(
     owner: Managed<M>,
     dtype: DType,
     start: *mut u8,
@@ -173,7 +173,7 @@ unsafe fn host_buffer<M: ManagedTensorBase + 'static>(
 /// # Safety
 /// `owner` keeps `nbytes` bytes at `start` allocated. Nothing else writes to them. The stream `ready` exists.
 #[cfg(feature = "cuda")]
-unsafe fn cuda_buffer<M: ManagedTensorBase + 'static>(
+unsafe fn wrap_cuda_memory<M: ManagedTensorBase + 'static>(
     owner: Managed<M>,
     ordinal: i32,
     start: *mut u8,
@@ -185,13 +185,13 @@ unsafe fn cuda_buffer<M: ManagedTensorBase + 'static>(
     let device = Device::new(DeviceKind::intern("cuda")?, ordinal);
     // SAFETY: the caller guarantees that `owner` keeps the memory allocated, that nothing else writes to it, and that the stream exists.
     let buffer = unsafe {
-        cuprum_backend_cuda::interop::wrap_device_memory(device, start.addr() as u64, nbytes, Box::new(owner), ready.foreign_stream())
+        cuprum_backend_cuda::interop::wrap_device_memory(device, start.addr() as u64, nbytes, Box::new(owner), ready.to_foreign_stream())
     }?;
     Ok(buffer)
 }
 
 #[cfg(not(feature = "cuda"))]
-unsafe fn cuda_buffer<M: ManagedTensorBase>(_: Managed<M>, _: i32, _: *mut u8, _: usize, _: StreamNumber) -> Result<Arc<dyn Buffer>> {
+unsafe fn wrap_cuda_memory<M: ManagedTensorBase>(_: Managed<M>, _: i32, _: *mut u8, _: usize, _: StreamNumber) -> Result<Arc<dyn Buffer>> {
     Err(Error::Device { op: OP, message: "this build has no support for CUDA; enable the feature `cuda`".into() })
 }
 

@@ -48,7 +48,7 @@ impl StreamNumber {
 
     /// Returns the stream in the form that the CUDA backend takes. Returns `None` for [`StreamNumber::UNORDERED`].
     #[cfg(feature = "cuda")]
-    pub(crate) fn foreign_stream(self) -> Option<cuprum_backend_cuda::interop::ForeignStream> {
+    pub(crate) fn to_foreign_stream(self) -> Option<cuprum_backend_cuda::interop::ForeignStream> {
         use cuprum_backend_cuda::interop::ForeignStream;
         match self {
             StreamNumber::UNORDERED => None,

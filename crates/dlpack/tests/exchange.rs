@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use cuprum_backend_cpu as _;
-use cuprum_core::buffer::HostBuffer;
 use cuprum_core::dtype::Element;
+use cuprum_core::host_buffer::HostBuffer;
 use cuprum_core::{Array, DType, Device, NdArray, Result, arange, broadcast_to, ones, s, with_device, zeros};
 use cuprum_dlpack::dlpark::metadata::Fixed;
 use cuprum_dlpack::dlpark::{DlpackFlags, ManagedTensorBase, versioned};

@@ -6,12 +6,12 @@ use cuprum_core::{Error, Item, NdArray, Operand, with_device};
 use crate::ast::{Expr, ExprKind, Index};
 use crate::error::EvalError;
 use crate::evaluate::Evaluator;
-use crate::index::{IndexPart, convert_index_parts, index_array, index_error};
+use crate::index::{IndexPart, convert_index_error, convert_index_parts, index_array};
 use crate::library;
 use crate::operators::BinaryOp;
 use crate::span::Span;
 use crate::unlocated_error::{Unlocated, UnlocatedError};
-use crate::value_ops::binary;
+use crate::value_ops::apply_binary_operator;
 
 /// An assignment target `name[..]` or `name[..][..]` with evaluated indices.
 pub(crate) struct ElementTarget<'e> {
@@ -22,7 +22,7 @@ pub(crate) struct ElementTarget<'e> {
 
 impl<'e> ElementTarget<'e> {
     /// Returns the name of the variable.
-    pub(crate) fn name(&self) -> &'e str {
+    pub(crate) fn variable_name(&self) -> &'e str {
         self.name
     }
 }
@@ -38,13 +38,13 @@ impl Evaluator<'_> {
                 if target.indices.iter().flatten().any(|part| matches!(part, IndexPart::Array(_))) {
                     let message = "a mask or an index array selects a copy, so an assignment to its elements has no effect";
                     let help = "write one index: `x[mask] = value`";
-                    return self.locate_error(index.span, UnlocatedError::type_error(message).with_help(help));
+                    return self.error_at_span(index.span, UnlocatedError::type_error(message).with_help(help));
                 }
                 target
             }
             _ => {
                 let error = UnlocatedError::type_error("only elements of a variable can be assigned");
-                return self.locate_error(base.span, error.with_help("name the array first: `x = ...; x[index] = value`"));
+                return self.error_at_span(base.span, error.with_help("name the array first: `x = ...; x[index] = value`"));
             }
         };
         target.indices.push(self.evaluate_index_parts(index)?);
@@ -52,9 +52,9 @@ impl Evaluator<'_> {
             Some(Value::Array(_)) => Ok(target),
             Some(other) => {
                 let error = UnlocatedError::type_error(format!("elements of '{}' cannot be assigned", other.type_name()));
-                self.locate_error(base.span, error.with_help("make it an array first: `x = array(x)`"))
+                self.error_at_span(base.span, error.with_help("make it an array first: `x = array(x)`"))
             }
-            None => self.locate_error(base.span, library::unknown_name(target.name, self.variables.keys().map(String::as_str))),
+            None => self.error_at_span(base.span, library::unknown_name_error(target.name, self.variables.keys().map(String::as_str))),
         }
     }
 
@@ -62,7 +62,9 @@ impl Evaluator<'_> {
     pub(crate) fn assign_elements(&mut self, target: &ElementTarget, span: Span, value: Value) -> Result<(), EvalError> {
         // The array is changed inside the variable, because a second handle to the array would make the assignment copy it.
         let result = match self.variables.get_mut(target.name) {
-            Some(Value::Array(array)) => assigned_operand(value, array).and_then(|value| assign(array, &target.indices, value)),
+            Some(Value::Array(array)) => {
+                convert_assigned_value(value, array).and_then(|value| assign_at_nested_indices(array, &target.indices, value))
+            }
             _ => Err(UnlocatedError::type_error("only elements of an array can be assigned")),
         };
         result.map_err(|error| error.at(self.source, span))
@@ -84,14 +86,14 @@ impl Evaluator<'_> {
         let old = selected.map_err(|error| error.at(self.source, span))?;
         let right = self.evaluate(value)?;
         let advice = "convert the array first: `x = x.astype(dtype)`";
-        let new = augmented_value(op, old.into(), right, advice).map_err(|error| error.at(self.source, op_span))?;
+        let new = compute_augmented_assignment(op, old.into(), right, advice).map_err(|error| error.at(self.source, op_span))?;
         self.assign_elements(&target, span, new)?;
         Ok(target.name)
     }
 }
 
 /// Converts `value` to the operand of an assignment to elements of `array`. Lists and tuples become arrays of the dtype of `array`.
-fn assigned_operand(value: Value, array: &NdArray) -> Unlocated<Operand> {
+fn convert_assigned_value(value: Value, array: &NdArray) -> Unlocated<Operand> {
     match value {
         Value::Scalar(scalar) => Ok(scalar.into()),
         Value::Array(value) => Ok(value.into()),
@@ -104,21 +106,21 @@ fn assigned_operand(value: Value, array: &NdArray) -> Unlocated<Operand> {
 }
 
 /// Executes `array[first][second].. = value`. All indices but the last select views.
-fn assign(array: &mut NdArray, indices: &[Vec<IndexPart>], value: Operand) -> Unlocated<()> {
+fn assign_at_nested_indices(array: &mut NdArray, indices: &[Vec<IndexPart>], value: Operand) -> Unlocated<()> {
     let Some((first, rest)) = indices.split_first() else { return Ok(()) };
     let value = if rest.is_empty() {
         value
     } else {
         let mut view = index_array(array, first)?;
-        assign(&mut view, rest, value)?;
+        assign_at_nested_indices(&mut view, rest, value)?;
         view.into()
     };
     let items = convert_index_parts(array, first)?;
-    array.assign(&items, value).map_err(index_error)
+    array.assign(&items, value).map_err(convert_index_error)
 }
 
 /// Unpacks a tuple, a list or an array (along its first axis) into `count` values.
-pub(crate) fn unpack(value: Value, count: usize) -> Unlocated<Vec<Value>> {
+pub(crate) fn unpack_values(value: Value, count: usize) -> Unlocated<Vec<Value>> {
     let parts = match value {
         Value::Tuple(items) | Value::List(items) if items.len() == count => items.to_vec(),
         Value::Tuple(items) | Value::List(items) => {
@@ -139,12 +141,12 @@ pub(crate) fn unpack(value: Value, count: usize) -> Unlocated<Vec<Value>> {
 /// Computes `old op= right`. An array keeps its dtype and shape, as with NumPy's in-place operators; a 0-d array may change both.
 ///
 /// `advice` is the help text of the error if the array cannot store the result.
-pub(crate) fn augmented_value(op: BinaryOp, old: Value, right: Value, advice: &str) -> Unlocated<Value> {
+pub(crate) fn compute_augmented_assignment(op: BinaryOp, old: Value, right: Value, advice: &str) -> Unlocated<Value> {
     let array = match &old {
         Value::Array(a) if a.ndim() > 0 => a.clone(),
-        _ => return binary(op, old, right),
+        _ => return apply_binary_operator(op, old, right),
     };
-    let result = match binary(op, old, right)? {
+    let result = match apply_binary_operator(op, old, right)? {
         Value::Array(result) => result,
         other => return Ok(other),
     };

@@ -14,10 +14,10 @@ pub(crate) type Builtin = fn(&[Value]) -> Unlocated<Value>;
 
 /// Built-in functions whose names are neither declared functions nor dtypes. [`call_python_builtin`] implements built-ins such as `abs` and
 /// `int`, which share their name with a declared function or a dtype.
-pub(crate) static BUILTINS: [(&str, Builtin); 2] = [("len", length), ("dtype", dtype)];
+pub(crate) static BUILTINS: [(&str, Builtin); 2] = [("len", builtin_len), ("dtype", builtin_dtype)];
 
 /// Python's `len(x)`: the length of an array's first axis, or the number of items of a sequence or string.
-fn length(args: &[Value]) -> Unlocated<Value> {
+fn builtin_len(args: &[Value]) -> Unlocated<Value> {
     let [value] = args else { return Err(argument_count_error("len", args)) };
     match value {
         Value::Array(a) => match a.shape().first() {
@@ -31,7 +31,7 @@ fn length(args: &[Value]) -> Unlocated<Value> {
 }
 
 /// NumPy's `dtype('f4')`: the dtype with the given name. A dtype is returned unchanged, and `None` gives float64.
-fn dtype(args: &[Value]) -> Unlocated<Value> {
+fn builtin_dtype(args: &[Value]) -> Unlocated<Value> {
     match args {
         [Value::DType(d)] => Ok(Value::DType(*d)),
         [Value::Str(name)] => Ok(Value::DType(DType::parse(name).map_err(|e| e.with_function_name("dtype"))?)),
@@ -46,7 +46,7 @@ fn argument_count_error(name: &str, args: &[Value]) -> UnlocatedError {
 }
 
 /// Returns the number that a scalar or a 0-d array holds, and `None` for any other value. As in NumPy 2.4, arrays with axes are no numbers.
-fn single_number(value: &Value) -> Unlocated<Option<Scalar>> {
+fn extract_single_number(value: &Value) -> Unlocated<Option<Scalar>> {
     match value {
         Value::Scalar(s) => Ok(Some(*s)),
         Value::Array(a) if a.ndim() == 0 => Ok(Some(a.item()?)),
@@ -65,20 +65,20 @@ pub(crate) fn call_python_builtin(name: &str, args: &[Value], keywords: &[(Strin
     match (name, args) {
         ("int" | "float", [Value::Str(text)]) => return parse_number_argument(name, text).map(|s| Some(s.into())),
         ("divmod", [Value::Scalar(a), Value::Scalar(b)]) => {
-            let parts = [BinaryOp::FloorDiv, BinaryOp::Rem].map(|op| crate::scalar::binary(op, *a, *b));
+            let parts = [BinaryOp::FloorDiv, BinaryOp::Rem].map(|op| crate::scalar::apply_binary_operator(op, *a, *b));
             let [quotient, remainder] = parts;
             return Ok(Some(Value::tuple([quotient?.into(), remainder?.into()])));
         }
         ("pow", [base @ Value::Array(_), exponent]) => {
-            return crate::value_ops::binary(BinaryOp::Pow, base.clone(), exponent.clone()).map(Some);
+            return crate::value_ops::apply_binary_operator(BinaryOp::Pow, base.clone(), exponent.clone()).map(Some);
         }
-        ("abs", [Value::Object(object)]) => return object.unary("abs").transpose().map_err(UnlocatedError::from),
+        ("abs", [Value::Object(object)]) => return object.unary_operator("abs").transpose().map_err(UnlocatedError::from),
         ("min", [_, _, ..]) => return min_or_max(CompareOp::Lt, args),
         ("max", [_, _, ..]) => return min_or_max(CompareOp::Gt, args),
         // The real and imaginary parts are computed separately: `re + im * 1j` turns infinities into NaN, and adding a zero loses the sign
         // of -0.0.
         ("complex", [re, im]) => {
-            let (Some(re), Some(im)) = (single_number(re)?, single_number(im)?) else {
+            let (Some(re), Some(im)) = (extract_single_number(re)?, extract_single_number(im)?) else {
                 return Err(UnlocatedError::type_error("complex() takes two numbers"));
             };
             let cross = |part: Scalar| if let Scalar::Complex(c) = part { Some(c.im) } else { None };
@@ -89,7 +89,7 @@ pub(crate) fn call_python_builtin(name: &str, args: &[Value], keywords: &[(Strin
         _ => {}
     }
     let convert = |as_array: &str| match args {
-        [value] => single_number(value)?.ok_or_else(|| match value {
+        [value] => extract_single_number(value)?.ok_or_else(|| match value {
             Value::Array(_) | Value::List(_) => UnlocatedError::type_error(format!("only a single number can be made {as_array}"))
                 .with_help(format!("use `.astype({name})` on arrays")),
             other => UnlocatedError::type_error(format!("'{}' cannot be made {as_array}", other.type_name())),
@@ -119,7 +119,7 @@ pub(crate) fn call_python_builtin(name: &str, args: &[Value], keywords: &[(Strin
         ("abs", Some([s])) => {
             s.as_int().and_then(i128::checked_abs).ok_or_else(|| UnlocatedError::value_error("the result is too large"))?.into()
         }
-        ("pow", Some([a, b])) => crate::scalar::binary(BinaryOp::Pow, *a, *b)?,
+        ("pow", Some([a, b])) => crate::scalar::apply_binary_operator(BinaryOp::Pow, *a, *b)?,
         _ => return Ok(None),
     };
     Ok(Some(value.into()))
@@ -173,7 +173,7 @@ fn min_or_max(better: CompareOp, args: &[Value]) -> Unlocated<Option<Value>> {
             Value::Array(a) if a.ndim() == 0 => a.item()?,
             _ => return Ok(None),
         };
-        let is_better = best.map_or(Ok(true), |(best, _)| crate::scalar::compare(better, number, best))?;
+        let is_better = best.map_or(Ok(true), |(best, _)| crate::scalar::compare_scalars(better, number, best))?;
         if is_better {
             best = Some((number, value));
         }

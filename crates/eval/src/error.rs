@@ -209,7 +209,7 @@ impl EvalError {
     }
 
     /// Creates an error from an error of the array library. `span` is the part of the expression that caused it.
-    pub fn array(source: &str, span: Span, cause: impl Into<Box<dyn StdError + Send + Sync>>) -> EvalError {
+    pub fn from_array_error(source: &str, span: Span, cause: impl Into<Box<dyn StdError + Send + Sync>>) -> EvalError {
         let cause = cause.into();
         let mut error = EvalError::new(EvalErrorKind::Array, source, span, cause.to_string());
         error.cause = Some(cause);
@@ -284,8 +284,8 @@ impl Snippet {
         let line = source[line_start..line_end].trim_end_matches('\r');
         let mark = start - line_start..span.end.clamp(start, line_end) - line_start;
 
-        let (indent, width) = (display_columns(line, 0..mark.start), display_columns(line, mark).max(1));
-        if display_columns(line, 0..line.len()) <= SNIPPET_WIDTH {
+        let (indent, width) = (count_terminal_columns(line, 0..mark.start), count_terminal_columns(line, mark).max(1));
+        if count_terminal_columns(line, 0..line.len()) <= SNIPPET_WIDTH {
             return Snippet { text: line.chars().map(DisplayChar::of).map(|shown| shown.display_text()).collect(), indent, width };
         }
         let from = indent.saturating_sub(SNIPPET_WIDTH / 3);
@@ -327,7 +327,7 @@ impl Snippet {
 }
 
 /// Returns the number of terminal columns of the characters of `line` that start within the byte range `bytes`.
-fn display_columns(line: &str, bytes: std::ops::Range<usize>) -> usize {
+fn count_terminal_columns(line: &str, bytes: std::ops::Range<usize>) -> usize {
     line.char_indices().filter(|(at, _)| bytes.contains(at)).map(|(_, c)| DisplayChar::of(c).width).sum()
 }
 

@@ -18,7 +18,7 @@ use crate::scalar;
 use crate::show;
 use crate::span::Span;
 use crate::unlocated_error::{Unlocated, UnlocatedError};
-use crate::value_ops::{binary, call_function_by_path, compare, truth_value};
+use crate::value_ops::{apply_binary_operator, call_function_by_path, compare_values, truth_value};
 
 /// A function that receives each line that `print` writes.
 pub(crate) type LinePrinter = Box<dyn FnMut(&str) + Send>;
@@ -46,11 +46,11 @@ enum Callee<'e> {
 
 impl Evaluator<'_> {
     /// Adds the source position `span` to the error of `result`.
-    pub(crate) fn with_position<T>(&self, span: Span, result: Unlocated<T>) -> Evaluated<T> {
+    pub(crate) fn add_position_to_error<T>(&self, span: Span, result: Unlocated<T>) -> Evaluated<T> {
         result.map_err(|error| error.at(self.source, span))
     }
 
-    pub(crate) fn locate_error<T>(&self, span: Span, error: UnlocatedError) -> Evaluated<T> {
+    pub(crate) fn error_at_span<T>(&self, span: Span, error: UnlocatedError) -> Evaluated<T> {
         Err(error.at(self.source, span))
     }
 
@@ -76,7 +76,7 @@ impl Evaluator<'_> {
             _ => value.type_name().into(),
         };
         let message = format!("{subject} has more than {} elements, the limit of the session", self.max_elements);
-        self.locate_error(span, UnlocatedError::value_error(message))
+        self.error_at_span(span, UnlocatedError::value_error(message))
     }
 
     /// Evaluates `expr` for [`Evaluator::evaluate`], which then checks the size of the value.
@@ -91,7 +91,7 @@ impl Evaluator<'_> {
             ExprKind::Bool(b) => Ok((*b).into()),
             ExprKind::None => Ok(Value::None),
             ExprKind::Ellipsis => {
-                self.locate_error(expr.span, UnlocatedError::type_error("`...` has a meaning only in an index, such as `a[..., 0]`"))
+                self.error_at_span(expr.span, UnlocatedError::type_error("`...` has a meaning only in an index, such as `a[..., 0]`"))
             }
             ExprKind::Name(name) => match self.variables.get(name) {
                 Some(value) => Ok(value.clone()),
@@ -101,28 +101,28 @@ impl Evaluator<'_> {
                 Some(value) => self.evaluate_attribute_chain(expr.span, value.clone(), path),
                 None => self.library_value(expr.span, path),
             },
-            ExprKind::Tuple(items) => self.evaluate_items(expr.span, "tuple", items).map(Value::Tuple),
-            ExprKind::List(items) => self.evaluate_items(expr.span, "list", items).map(Value::List),
+            ExprKind::Tuple(items) => self.evaluate_sequence_items(expr.span, "tuple", items).map(Value::Tuple),
+            ExprKind::List(items) => self.evaluate_sequence_items(expr.span, "list", items).map(Value::List),
             ExprKind::Unary { op, operand } => self.evaluate_unary(expr.span, *op, operand),
             ExprKind::Binary { op, op_span, left, right } => {
                 let (left, right) = (self.evaluate(left)?, self.evaluate(right)?);
-                self.with_position(*op_span, binary(*op, left, right))
+                self.add_position_to_error(*op_span, apply_binary_operator(*op, left, right))
             }
             ExprKind::Compare { first, rest } => self.evaluate_comparison_chain(first, rest),
             ExprKind::Logical { op, values } => self.evaluate_logical(*op, values),
             ExprKind::Conditional { test, then, otherwise } => {
-                let chosen = if self.evaluate_truth(test)? { then } else { otherwise };
+                let chosen = if self.evaluate_truth_value(test)? { then } else { otherwise };
                 self.evaluate(chosen)
             }
-            ExprKind::Call { callee, args, keywords } => self.call(expr.span, callee, args, keywords),
-            ExprKind::Attribute { base, name, name_span } => match self.library_path(expr) {
+            ExprKind::Call { callee, args, keywords } => self.evaluate_call(expr.span, callee, args, keywords),
+            ExprKind::Attribute { base, name, name_span } => match self.find_unprefixed_library_name(expr) {
                 Some(path) => self.library_value(expr.span, &path),
                 None => {
                     let object = self.evaluate(base)?;
-                    self.with_position(*name_span, members::attribute(&object, name))
+                    self.add_position_to_error(*name_span, members::get_attribute(&object, name))
                 }
             },
-            ExprKind::Index { base, index } => match self.grid_function(base) {
+            ExprKind::Index { base, index } => match self.resolve_grid_function(base) {
                 Some(function) => self.evaluate_grid(function, index),
                 None => {
                     let object = self.evaluate(base)?;
@@ -132,14 +132,14 @@ impl Evaluator<'_> {
         }
     }
 
-    fn evaluate_all(&mut self, exprs: &[Expr]) -> Evaluated<Vec<Value>> {
+    fn evaluate_expressions(&mut self, exprs: &[Expr]) -> Evaluated<Vec<Value>> {
         exprs.iter().map(|e| self.evaluate(e)).collect()
     }
 
     /// Evaluates the positional arguments of a call. A function as an argument, as in `apply_along_axis(np.sum, 1, a)`, is passed as a
     /// string: its path.
     fn evaluate_arguments(&mut self, target: &Callee, args: &[Expr]) -> Evaluated<Vec<Value>> {
-        let argument = |arg| match self.function_argument(target, arg) {
+        let argument = |arg| match self.function_argument_path(target, arg) {
             Some(path) => Ok(path),
             None => self.evaluate(arg),
         };
@@ -148,75 +148,77 @@ impl Evaluator<'_> {
 
     /// Returns the path of the function that `arg` names, if `target` takes functions as arguments, as `apply_along_axis` does. Returns
     /// `None` otherwise.
-    fn function_argument(&self, target: &Callee, arg: &Expr) -> Option<Value> {
+    fn function_argument_path(&self, target: &Callee, arg: &Expr) -> Option<Value> {
         let Callee::LibraryName(LibraryName::Function(function)) = target else { return None };
         if !function.takes_functions() {
             return None;
         }
-        let path = self.declared_function_path(arg).or_else(|| self.library_path(arg).filter(|path| Function::find(path).is_some()));
+        let path = self
+            .declared_function_path(arg)
+            .or_else(|| self.find_unprefixed_library_name(arg).filter(|path| Function::find(path).is_some()));
         path.map(Value::Str)
     }
 
-    fn evaluate_items(&mut self, span: Span, kind: &'static str, exprs: &[Expr]) -> Evaluated<Items> {
-        let values = self.evaluate_all(exprs)?;
-        self.with_position(span, Items::new(kind, values).map_err(UnlocatedError::from))
+    fn evaluate_sequence_items(&mut self, span: Span, kind: &'static str, exprs: &[Expr]) -> Evaluated<Items> {
+        let values = self.evaluate_expressions(exprs)?;
+        self.add_position_to_error(span, Items::new(kind, values).map_err(UnlocatedError::from))
     }
 
     /// Returns the path of a library name written without a prefix, such as `linalg.norm`. `None` if `expr` is not such a name.
-    fn library_path(&self, expr: &Expr) -> Option<String> {
+    fn find_unprefixed_library_name(&self, expr: &Expr) -> Option<String> {
         let path = expr.dotted_name()?;
         let head = path.split('.').next()?;
-        let of_library = || library::lookup(&path).is_some() || library::is_namespace(head);
+        let of_library = || library::lookup_library_name(&path).is_some() || library::is_namespace(head);
         (!self.variables.contains_key(head) && of_library()).then_some(path)
     }
 
     /// Returns the value of a library name that is not called, such as `pi` or `float32`.
     fn library_value(&self, span: Span, path: &str) -> Evaluated {
-        match library::lookup(path) {
+        match library::lookup_library_name(path) {
             Some(LibraryName::Constant(v)) => Ok(v.into()),
             Some(LibraryName::NewAxis) => Ok(Value::None),
             Some(LibraryName::LittleEndian) => Ok(cfg!(target_endian = "little").into()),
             Some(LibraryName::NumpyBool(b)) => {
-                self.with_position(span, NdArray::scalar_as(b, DType::Bool).map(Value::Array).map_err(UnlocatedError::from))
+                self.add_position_to_error(span, NdArray::scalar_as(b, DType::Bool).map(Value::Array).map_err(UnlocatedError::from))
             }
             Some(LibraryName::TypeClass(name)) => Ok(Value::Str(name.into())),
-            Some(LibraryName::Grid(_)) => self.locate_error(
+            Some(LibraryName::Grid(_)) => self.error_at_span(
                 span,
                 UnlocatedError::type_error(format!("`{path}` takes its arguments in brackets"))
                     .with_help(format!("write `{path}[0:3, 0:2]`")),
             ),
             Some(LibraryName::DType(d)) => Ok(Value::DType(d)),
-            Some(LibraryName::Function(_) | LibraryName::Builtin(..)) => self.locate_error(
+            Some(LibraryName::Function(_) | LibraryName::Builtin(..)) => self.error_at_span(
                 span,
                 UnlocatedError::type_error(format!("`{path}` is a function")).with_help(format!("call it: `{path}(...)`")),
             ),
-            None => self.locate_error(span, self.unknown_name(path)),
+            None => self.error_at_span(span, self.unknown_name_error(path)),
         }
     }
 
-    fn unknown_name(&self, path: &str) -> UnlocatedError {
-        library::unknown_name(path, self.variables.keys().map(String::as_str))
+    fn unknown_name_error(&self, path: &str) -> UnlocatedError {
+        library::unknown_name_error(path, self.variables.keys().map(String::as_str))
     }
 
     fn evaluate_attribute_chain(&self, span: Span, value: Value, path: &str) -> Evaluated {
-        path.split('.').try_fold(value, |object, name| self.with_position(span, members::attribute(&object, name)))
+        path.split('.').try_fold(value, |object, name| self.add_position_to_error(span, members::get_attribute(&object, name)))
     }
 
     fn evaluate_unary(&mut self, span: Span, op: UnaryOp, operand: &Expr) -> Evaluated {
         if op == UnaryOp::Not {
-            return Ok((!self.evaluate_truth(operand)?).into());
+            return Ok((!self.evaluate_truth_value(operand)?).into());
         }
         let value = self.evaluate(operand)?;
-        let of_object = if let Value::Object(object) = &value { object.unary(op.function()) } else { None };
+        let of_object = if let Value::Object(object) = &value { object.unary_operator(op.function()) } else { None };
         let result = match (&value, of_object) {
             (_, Some(result)) => result.map_err(UnlocatedError::from),
-            (Value::Scalar(s), None) => scalar::unary(op, *s).map(Value::from),
+            (Value::Scalar(s), None) => scalar::apply_unary_operator(op, *s).map(Value::from),
             (Value::Array(_), None) => call_function_by_path(op.function(), vec![value]),
             (other, None) => {
                 Err(UnlocatedError::type_error(format!("bad operand type for unary {}: '{}'", op.symbol(), other.type_name())))
             }
         };
-        self.with_position(span, result)
+        self.add_position_to_error(span, result)
     }
 
     /// Evaluates a comparison chain: `a < b <= c` is `a < b and b <= c`.
@@ -225,13 +227,13 @@ impl Evaluator<'_> {
         let mut left = self.evaluate(first)?;
         for (i, Comparison { op, op_span, right: right_expr }) in rest.iter().enumerate() {
             let right = self.evaluate(right_expr)?;
-            let result = self.with_position(*op_span, compare(*op, &left, &right))?;
+            let result = self.add_position_to_error(*op_span, compare_values(*op, &left, &right))?;
             if i + 1 == rest.len() {
                 return Ok(result);
             }
             let span = left_expr.span.to(right_expr.span);
-            let holds =
-                self.with_position(span, truth_value(&result).map_err(|error| error.with_help(comparison_chain_help(first, rest))))?;
+            let holds = self
+                .add_position_to_error(span, truth_value(&result).map_err(|error| error.with_help(comparison_chain_help(first, rest))))?;
             if !holds {
                 return Ok(result);
             }
@@ -249,7 +251,7 @@ impl Evaluator<'_> {
             let value = self.evaluate(expr)?;
             let symbol = if op == LogicalOp::And { "&" } else { "|" };
             let help = || format!("on arrays, use `{symbol}` with each side in parentheses, or `{}`", op.function());
-            let holds = self.with_position(expr.span, truth_value(&value).map_err(|error| error.with_help(help())))?;
+            let holds = self.add_position_to_error(expr.span, truth_value(&value).map_err(|error| error.with_help(help())))?;
             if holds == (op == LogicalOp::Or) {
                 return Ok(value);
             }
@@ -257,24 +259,24 @@ impl Evaluator<'_> {
         self.evaluate(last)
     }
 
-    fn evaluate_truth(&mut self, expr: &Expr) -> Evaluated<bool> {
+    fn evaluate_truth_value(&mut self, expr: &Expr) -> Evaluated<bool> {
         let value = self.evaluate(expr)?;
-        self.with_position(expr.span, truth_value(&value))
+        self.add_position_to_error(expr.span, truth_value(&value))
     }
 
-    fn call(&mut self, span: Span, callee: &Expr, args: &[Expr], keywords: &[KeywordArg]) -> Evaluated {
+    fn evaluate_call(&mut self, span: Span, callee: &Expr, args: &[Expr], keywords: &[KeywordArg]) -> Evaluated {
         let target = self.evaluate_callee(callee)?;
         let positional = self.evaluate_arguments(&target, args)?;
         let mut keyword = Vec::with_capacity(keywords.len());
         for k in keywords {
-            let value = match self.function_argument(&target, &k.value) {
+            let value = match self.function_argument_path(&target, &k.value) {
                 Some(path) => path,
                 None => self.evaluate(&k.value)?,
             };
             keyword.push((k.name.clone(), value));
         }
         if let (ExprKind::Name(name), Callee::LibraryName(_)) = (&callee.kind, &target)
-            && let Some(value) = self.with_position(span, builtins::call_python_builtin(name, &positional, &keyword))?
+            && let Some(value) = self.add_position_to_error(span, builtins::call_python_builtin(name, &positional, &keyword))?
         {
             return Ok(value);
         }
@@ -287,7 +289,7 @@ impl Evaluator<'_> {
                 Err(UnlocatedError::type_error(format!("{name}() takes no keyword arguments")))
             }
             Callee::LibraryName(LibraryName::Builtin(_, call)) => call(&positional),
-            Callee::LibraryName(LibraryName::DType(d)) | Callee::Value(Value::DType(d)) => call_dtype(d, positional, keyword),
+            Callee::LibraryName(LibraryName::DType(d)) | Callee::Value(Value::DType(d)) => call_dtype_as_function(d, positional, keyword),
             Callee::LibraryName(
                 LibraryName::Constant(_)
                 | LibraryName::NewAxis
@@ -301,10 +303,10 @@ impl Evaluator<'_> {
                 function.call(positional, keyword).map_err(UnlocatedError::from)
             }
             Callee::Method(object, name) => members::call_method(object, name, positional, keyword),
-            Callee::Value(value) => return self.locate_error(callee.span, not_callable_error(callee, &value)),
+            Callee::Value(value) => return self.error_at_span(callee.span, not_callable_error(callee, &value)),
             Callee::Print => self.print_values(&positional, &keyword),
         };
-        let value = self.with_position(span, result)?;
+        let value = self.add_position_to_error(span, result)?;
         if let Some(out) = out {
             self.assign_to_out_variables(out, &value)?;
         }
@@ -331,32 +333,32 @@ impl Evaluator<'_> {
                 self.variables.insert(name.clone(), value.clone());
                 Ok(())
             }
-            (ExprKind::Name(_) | ExprKind::Index { .. } | ExprKind::Attribute { .. }, _) => self.updated_expression_error(out),
-            _ if self.may_contain_variable(out) => self.updated_expression_error(out),
+            (ExprKind::Name(_) | ExprKind::Index { .. } | ExprKind::Attribute { .. }, _) => self.updated_array_must_be_name_error(out),
+            _ if self.may_alias_variable(out) => self.updated_array_must_be_name_error(out),
             _ => Ok(()), // a new array without a name
         }
     }
 
-    fn updated_expression_error(&self, out: &Expr) -> Evaluated<()> {
+    fn updated_array_must_be_name_error(&self, out: &Expr) -> Evaluated<()> {
         let error = UnlocatedError::type_error("the updated array must be a name");
-        self.locate_error(out.span, error.with_help("give the array a name: `x = ...`"))
+        self.error_at_span(out.span, error.with_help("give the array a name: `x = ...`"))
     }
 
     /// Returns whether the value of `expr` can be an array of a variable, or a view of one.
-    fn may_contain_variable(&self, expr: &Expr) -> bool {
+    fn may_alias_variable(&self, expr: &Expr) -> bool {
         match &expr.kind {
             ExprKind::Name(name) | ExprKind::Global { module: name, .. } => {
                 matches!(self.variables.get(name), Some(Value::Array(_) | Value::Tuple(_) | Value::List(_)))
             }
             ExprKind::Tuple(items) | ExprKind::List(items) | ExprKind::Logical { values: items, .. } => {
-                items.iter().any(|item| self.may_contain_variable(item))
+                items.iter().any(|item| self.may_alias_variable(item))
             }
-            ExprKind::Conditional { then, otherwise, .. } => self.may_contain_variable(then) || self.may_contain_variable(otherwise),
-            ExprKind::Attribute { base, .. } | ExprKind::Index { base, .. } => self.may_contain_variable(base),
+            ExprKind::Conditional { then, otherwise, .. } => self.may_alias_variable(then) || self.may_alias_variable(otherwise),
+            ExprKind::Attribute { base, .. } | ExprKind::Index { base, .. } => self.may_alias_variable(base),
             ExprKind::Call { callee, .. } if Self::returns_new_array(callee) => false,
             ExprKind::Call { callee, args, keywords } => {
                 let mut arguments = args.iter().chain(keywords.iter().map(|k| &k.value));
-                self.may_contain_variable(callee) || arguments.any(|argument| self.may_contain_variable(argument))
+                self.may_alias_variable(callee) || arguments.any(|argument| self.may_alias_variable(argument))
             }
             _ => false, // literals, and operators, whose results are new arrays
         }
@@ -398,14 +400,16 @@ impl Evaluator<'_> {
                     None => Ok(Callee::Method(value.clone(), path)),
                 },
             },
-            ExprKind::Attribute { base, name, .. } => match (self.library_path(callee), self.declared_function_path(base)) {
-                (Some(path), _) => self.resolve_callee(callee.span, &path),
-                (None, Some(ufunc)) => match Function::find(&format!("ufunc.{name}")) {
-                    Some(method) => Ok(Callee::UfuncMethod(method, ufunc)),
-                    None => self.locate_error(callee.span, UnlocatedError::type_error(format!("functions have no method `{name}`"))),
-                },
-                (None, None) => Ok(Callee::Method(self.evaluate(base)?, name)),
-            },
+            ExprKind::Attribute { base, name, .. } => {
+                match (self.find_unprefixed_library_name(callee), self.declared_function_path(base)) {
+                    (Some(path), _) => self.resolve_callee(callee.span, &path),
+                    (None, Some(ufunc)) => match Function::find(&format!("ufunc.{name}")) {
+                        Some(method) => Ok(Callee::UfuncMethod(method, ufunc)),
+                        None => self.error_at_span(callee.span, UnlocatedError::type_error(format!("functions have no method `{name}`"))),
+                    },
+                    (None, None) => Ok(Callee::Method(self.evaluate(base)?, name)),
+                }
+            }
             _ => self.evaluate(callee).map(Callee::Value),
         }
     }
@@ -421,9 +425,9 @@ impl Evaluator<'_> {
     }
 
     fn resolve_callee<'e>(&self, span: Span, path: &str) -> Evaluated<Callee<'e>> {
-        match library::lookup(path) {
+        match library::lookup_library_name(path) {
             Some(member) => Ok(Callee::LibraryName(member)),
-            None => self.locate_error(span, self.unknown_name(path)),
+            None => self.error_at_span(span, self.unknown_name_error(path)),
         }
     }
 
@@ -437,10 +441,10 @@ impl Evaluator<'_> {
                     // array.
                     Value::Tuple(values) if index.items.len() == 1 && !index.tuple => {
                         for value in &values {
-                            parts.push(self.with_position(item.span, index::index_part(value))?);
+                            parts.push(self.add_position_to_error(item.span, index::value_to_index_part(value))?);
                         }
                     }
-                    value => parts.push(self.with_position(item.span, index::index_part(&value))?),
+                    value => parts.push(self.add_position_to_error(item.span, index::value_to_index_part(&value))?),
                 },
                 _ => parts.push(IndexPart::Basic(self.evaluate_slice(item)?)),
             }
@@ -458,12 +462,12 @@ impl Evaluator<'_> {
                 (SequenceSelection::Many(values), _) => Value::List(values.into()),
             }),
             Value::Object(indexed) => match indexed.index(&parts) {
-                Some(result) => result.map_err(index::index_error),
+                Some(result) => result.map_err(index::convert_index_error),
                 None => Err(UnlocatedError::type_error(format!("'{}' cannot be indexed", object.type_name()))),
             },
             other => Err(UnlocatedError::type_error(format!("'{}' cannot be indexed", other.type_name()))),
         };
-        self.with_position(index.span, result)
+        self.add_position_to_error(index.span, result)
     }
 
     fn evaluate_slice(&mut self, item: &IndexItem) -> Evaluated<Item> {
@@ -474,7 +478,7 @@ impl Evaluator<'_> {
             None => Ok(None),
             Some(expr) => {
                 let value = self.evaluate(expr)?;
-                self.with_position(expr.span, index::slice_bound(&value))
+                self.add_position_to_error(expr.span, index::value_to_slice_bound(&value))
             }
         };
         Ok(Item::Slice { start: bound(start)?, stop: bound(stop)?, step: bound(step)?.unwrap_or(1) })
@@ -485,11 +489,11 @@ impl Evaluator<'_> {
 fn out_argument<'e>(callee: &Callee, args: &'e [Expr], keywords: &'e [KeywordArg]) -> Option<&'e Expr> {
     let (function, receiver) = match callee {
         Callee::LibraryName(LibraryName::Function(function)) | Callee::UfuncMethod(function, _) => (Some(*function), 0),
-        Callee::Method(_, name) => (members::method_function(name), 1),
+        Callee::Method(_, name) => (members::find_method_function(name), 1),
         _ => (None, 0),
     };
     let keyword = keywords.iter().find(|k| k.name == "out").map(|k| &k.value);
-    let positional = || args.get(function?.out_position()?.checked_sub(receiver)?);
+    let positional = || args.get(function?.out_argument_position()?.checked_sub(receiver)?);
     keyword.or_else(positional)
 }
 
@@ -502,11 +506,11 @@ fn updated_argument<'e>(target: &Callee, callee: &'e Expr, args: &'e [Expr], key
             argument(function.parameters.text.split(',').next().map(str::trim)).map(Cow::Borrowed)
         }
         Callee::Method(Value::Object(object), name)
-            if members::object_function(&**object, name).is_some_and(|function| function.updates_argument) =>
+            if members::find_object_method(&**object, name).is_some_and(|function| function.updates_argument) =>
         {
             argument(Some("x")).map(Cow::Borrowed)
         }
-        Callee::Method(_, name) if members::method_function(name).is_some_and(|function| function.updates_argument) => {
+        Callee::Method(_, name) if members::find_method_function(name).is_some_and(|function| function.updates_argument) => {
             method_receiver(callee)
         }
         _ => None,
@@ -563,16 +567,16 @@ fn comparison_chain_help(first: &Expr, rest: &[Comparison]) -> &'static str {
 }
 
 /// Calls a dtype as a function: `np.float32(x)` converts an array, a number or a nested list.
-fn call_dtype(dtype: DType, positional: Vec<Value>, keyword: Vec<(String, Value)>) -> Unlocated<Value> {
-    static PARAMETERS: Parameters = Parameters::new("x=0");
-    let args = Args::bind(dtype.name(), &PARAMETERS, positional, keyword)?;
+fn call_dtype_as_function(dtype: DType, positional: Vec<Value>, keyword: Vec<(String, Value)>) -> Unlocated<Value> {
+    static DTYPE_CALL_PARAMETERS: Parameters = Parameters::new("x=0");
+    let args = Args::bind(dtype.name(), &DTYPE_CALL_PARAMETERS, positional, keyword)?;
     Ok(args.get("x").unwrap_or(&Value::from(0)).array_as(dtype.name(), Some(dtype))?.into())
 }
 
 fn not_callable_error(callee: &Expr, value: &Value) -> UnlocatedError {
     let error = UnlocatedError::type_error(format!("'{}' cannot be called", value.type_name()));
     match &callee.kind {
-        ExprKind::Name(name) if library::lookup(name).is_some() => {
+        ExprKind::Name(name) if library::lookup_library_name(name).is_some() => {
             error.with_help(format!("`{name}` is a variable here; the function is `np.{name}`"))
         }
         _ => error.with_help("to multiply, write `*` between; to index, use `[...]`"),

@@ -8,19 +8,19 @@ use cuprum_numpy::{GridPart, GridRange, c_, mgrid, ogrid, r_};
 use crate::ast::{Expr, ExprKind, Index, IndexItem, IndexItemKind};
 use crate::error::EvalError;
 use crate::evaluate::Evaluator;
-use crate::library::{GridFunction, LibraryName, lookup};
+use crate::library::{GridFunction, LibraryName, lookup_library_name};
 use crate::span::Span;
 use crate::unlocated_error::{Unlocated, UnlocatedError};
 
 impl Evaluator<'_> {
     /// Returns the grid function, such as `mgrid`, that `base` names in `base[...]`. Returns `None` for any other expression.
-    pub(crate) fn grid_function(&self, base: &Expr) -> Option<GridFunction> {
+    pub(crate) fn resolve_grid_function(&self, base: &Expr) -> Option<GridFunction> {
         let name = match &base.kind {
             ExprKind::Name(name) if !self.variables.contains_key(name) => name,
             ExprKind::Global { module, path } if !self.variables.contains_key(module) => path,
             _ => return None,
         };
-        match lookup(name)? {
+        match lookup_library_name(name)? {
             LibraryName::Grid(function) => Some(function),
             _ => None,
         }
@@ -34,7 +34,7 @@ impl Evaluator<'_> {
             parts.push(self.evaluate_grid_part(item)?);
         }
         let result = call_grid_function(function, &parts, index.tuple);
-        self.with_position(index.span, result)
+        self.add_position_to_error(index.span, result)
     }
 
     fn evaluate_grid_part(&mut self, item: &IndexItem) -> Result<GridPart, EvalError> {
@@ -49,12 +49,12 @@ impl Evaluator<'_> {
                 let value = self.evaluate(expr)?;
                 if matches!(value, Value::Str(_)) {
                     let error = UnlocatedError::type_error("directives in strings are not in this version");
-                    return self.locate_error(expr.span, error.with_help("use `concatenate`, `stack` or `column_stack`"));
+                    return self.error_at_span(expr.span, error.with_help("use `concatenate`, `stack` or `column_stack`"));
                 }
                 let operand = value.operand("r_").map_err(UnlocatedError::from);
-                self.with_position(expr.span, operand).map(GridPart::Operand)
+                self.add_position_to_error(expr.span, operand).map(GridPart::Operand)
             }
-            _ => self.locate_error(item.span, UnlocatedError::type_error("a grid takes slices, arrays and numbers")),
+            _ => self.error_at_span(item.span, UnlocatedError::type_error("a grid takes slices, arrays and numbers")),
         }
     }
 
@@ -63,14 +63,14 @@ impl Evaluator<'_> {
         match (part, default) {
             (Some(expr), _) => match self.evaluate(expr)? {
                 Value::Scalar(number) => Ok(number),
-                Value::Array(a) if a.size() == 1 => self.with_position(expr.span, a.item().map_err(UnlocatedError::from)),
+                Value::Array(a) if a.size() == 1 => self.add_position_to_error(expr.span, a.item().map_err(UnlocatedError::from)),
                 other => {
                     let message = format!("a bound of a range is a number, not '{}'", other.type_name());
-                    self.locate_error(expr.span, UnlocatedError::type_error(message))
+                    self.error_at_span(expr.span, UnlocatedError::type_error(message))
                 }
             },
             (None, Some(default)) => Ok(default.into()),
-            (None, None) => self.locate_error(item, UnlocatedError::type_error("a range needs a stop, such as `0:3`")),
+            (None, None) => self.error_at_span(item, UnlocatedError::type_error("a range needs a stop, such as `0:3`")),
         }
     }
 }

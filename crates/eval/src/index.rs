@@ -7,7 +7,7 @@ use cuprum_core::{DType, Error, IndexItem, Item, NdArray, Scalar};
 use crate::unlocated_error::{Unlocated, UnlocatedError};
 
 /// Converts the value of an item between the brackets to an index part.
-pub(crate) fn index_part(value: &Value) -> Unlocated<IndexPart> {
+pub(crate) fn value_to_index_part(value: &Value) -> Unlocated<IndexPart> {
     let bad = |what: &str| {
         UnlocatedError::index_error(format!("{what} cannot be an index"))
             .with_help("an index is an integer, a slice, `...`, `None`, an array of integers or a boolean mask")
@@ -19,13 +19,13 @@ pub(crate) fn index_part(value: &Value) -> Unlocated<IndexPart> {
             .map_err(|_| UnlocatedError::index_error(format!("index {i} is out of bounds"))),
         Value::None => Ok(IndexPart::Basic(Item::NewAxis)),
         Value::Array(a) if a.dtype() == DType::Bool => Ok(IndexPart::Array(a.clone())),
-        Value::Array(a) if a.dtype().is_int() && a.ndim() == 0 => index_part(&Value::Scalar(a.item()?)),
+        Value::Array(a) if a.dtype().is_int() && a.ndim() == 0 => value_to_index_part(&Value::Scalar(a.item()?)),
         Value::Array(a) if a.dtype().is_int() => Ok(IndexPart::Array(a.clone())),
         Value::Array(a) => Err(bad(&format!("an array of {}", a.dtype()))),
         // As in NumPy, a tuple in a tuple of indices is an array of indices.
         Value::List(_) | Value::Tuple(_) => {
             let array = value.array("index")?;
-            index_part(&Value::Array(if array.size() == 0 { array.astype(DType::I64)? } else { array }))
+            value_to_index_part(&Value::Array(if array.size() == 0 { array.astype(DType::I64)? } else { array }))
         }
         other => Err(bad(&format!("{} '{}'", indefinite_article(other), other.type_name()))),
     }
@@ -36,7 +36,7 @@ fn indefinite_article(value: &Value) -> &'static str {
 }
 
 /// Converts the start, stop or step of a slice. Returns `None` if `value` is Python's `None`.
-pub(crate) fn slice_bound(value: &Value) -> Unlocated<Option<isize>> {
+pub(crate) fn value_to_slice_bound(value: &Value) -> Unlocated<Option<isize>> {
     match value {
         Value::None => Ok(None),
         Value::Array(a) if a.ndim() > 0 => {
@@ -63,7 +63,7 @@ pub(crate) fn convert_index_parts(array: &NdArray, parts: &[IndexPart]) -> Unloc
 }
 
 /// Converts an error of `NdArray::index` or `NdArray::assign`. Shape errors of the index become index errors.
-pub(crate) fn index_error(error: Error) -> UnlocatedError {
+pub(crate) fn convert_index_error(error: Error) -> UnlocatedError {
     match error {
         Error::Shape { op: "index", message, .. } => UnlocatedError::index_error(message),
         error => error.into(),
@@ -72,7 +72,7 @@ pub(crate) fn index_error(error: Error) -> UnlocatedError {
 
 /// Returns `array[parts]`.
 pub(crate) fn index_array(array: &NdArray, parts: &[IndexPart]) -> Unlocated<NdArray> {
-    array.index(&convert_index_parts(array, parts)?).map_err(index_error)
+    array.index(&convert_index_parts(array, parts)?).map_err(convert_index_error)
 }
 
 /// Indexes a tuple or list by `parts`, which must be one int or one slice.

@@ -21,7 +21,7 @@ pub(crate) enum Token<'s> {
     Newline,
     /// The end of the source.
     End,
-    /// A lexical error, described by [`Lexed::lexical_error`].
+    /// A lexical error, described by [`LexedSource::lexical_error`].
     LexicalError,
 }
 
@@ -35,7 +35,7 @@ pub(crate) struct Lexeme<'s> {
 
 /// The tokens of a source text. The last one is `End` or `LexicalError`.
 #[derive(Debug)]
-pub(crate) struct Lexed<'s> {
+pub(crate) struct LexedSource<'s> {
     pub(crate) lexemes: Vec<Lexeme<'s>>,
     pub(crate) lexical_error: Option<ParseError>,
     /// The innermost bracket that is not closed at the end of the source. `None` after a lexical error.
@@ -100,7 +100,7 @@ const LOOKALIKE_CHARACTERS: [(char, &str, &str); 24] = [
 ];
 
 /// Splits `source` into tokens.
-pub(crate) fn lex(source: &str) -> Lexed<'_> {
+pub(crate) fn lex(source: &str) -> LexedSource<'_> {
     // A byte order mark, which some editors write at the start of a file, is skipped.
     let at = if source.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
     let mut lexer = Lexer { source, at, lexemes: Vec::new(), open: Vec::new() };
@@ -117,11 +117,11 @@ pub(crate) fn lex(source: &str) -> Lexed<'_> {
     };
     lexer.lexemes.push(end);
     let unclosed = if lexical_error.is_none() { lexer.open.last().copied() } else { None };
-    Lexed { lexemes: lexer.lexemes, lexical_error, unclosed }
+    LexedSource { lexemes: lexer.lexemes, lexical_error, unclosed }
 }
 
 /// Returns the identifier at the start of `text`, or an empty string. Unlike in Python, its digits are ASCII only.
-pub(crate) fn identifier(text: &str) -> &str {
+pub(crate) fn leading_identifier(text: &str) -> &str {
     let starts = |c: char| c.is_alphabetic() || c == '_';
     if !text.starts_with(starts) {
         return "";
@@ -200,7 +200,7 @@ impl<'s> Lexer<'s> {
     }
 
     fn lex_word(&mut self) -> Result<(), ParseError> {
-        let word = identifier(self.remaining_source());
+        let word = leading_identifier(self.remaining_source());
         if self.remaining_source()[word.len()..].starts_with(['"', '\'']) && word.len() <= 2 {
             return self.lex_string(word.len());
         }
@@ -245,7 +245,7 @@ impl<'s> Lexer<'s> {
         }
         let known = PUNCTUATION.iter().chain(&BRACKETS).find(|symbol| rest.starts_with(**symbol));
         let Some(symbol) = known.copied() else {
-            return Err(self.unexpected_character(first));
+            return Err(self.unexpected_character_error(first));
         };
         let span = Span::new(self.at, self.at + symbol.len());
         match symbol {
@@ -266,7 +266,7 @@ impl<'s> Lexer<'s> {
         Ok(())
     }
 
-    fn unexpected_character(&self, c: char) -> ParseError {
+    fn unexpected_character_error(&self, c: char) -> ParseError {
         if let Some((_, what, help)) = LOOKALIKE_CHARACTERS.iter().find(|row| row.0 == c) {
             return self.lexical_error(c.len_utf8(), format!("`{c}` (U+{:04X}) is {what}", c as u32)).with_help(*help);
         }

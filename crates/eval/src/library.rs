@@ -60,7 +60,7 @@ const CONSTANTS: [(&str, f64); 5] = [
 ];
 
 /// NumPy's and Python's aliases of dtypes.
-const DTYPE_NAMES: [&str; 23] = [
+const DTYPE_ALIASES: [&str; 23] = [
     "bool_",
     "byte",
     "ubyte",
@@ -93,7 +93,7 @@ const NUMPY_NAMES: &str = include_str!("numpy_names.txt");
 /// Library names that are not declared functions, such as dtypes and constants, with their meanings.
 static LIBRARY_NAMES: LazyLock<HashMap<&'static str, LibraryName>> = LazyLock::new(|| {
     let mut members = HashMap::new();
-    for name in DType::ALL.iter().map(|d| d.name()).chain(DTYPE_NAMES) {
+    for name in DType::ALL.iter().map(|d| d.name()).chain(DTYPE_ALIASES) {
         if let Ok(dtype) = DType::parse(name) {
             members.insert(name, LibraryName::DType(dtype));
         }
@@ -103,13 +103,13 @@ static LIBRARY_NAMES: LazyLock<HashMap<&'static str, LibraryName>> = LazyLock::n
     members.insert("newaxis", LibraryName::NewAxis);
     members.insert("little_endian", LibraryName::LittleEndian);
     members.extend([("True_", true), ("False_", false)].map(|(name, value)| (name, LibraryName::NumpyBool(value))));
-    members.extend(TypeClass::abstract_names().map(|name| (name, LibraryName::TypeClass(name))));
+    members.extend(TypeClass::abstract_type_names().map(|name| (name, LibraryName::TypeClass(name))));
     members.extend(GRID_FUNCTIONS.map(|(name, function)| (name, LibraryName::Grid(function))));
     members
 });
 
 /// Returns the meaning of the library name `path`, such as `sum`, `linalg.norm` or `pi`. Returns `None` for an unknown path.
-pub(crate) fn lookup(path: &str) -> Option<LibraryName> {
+pub(crate) fn lookup_library_name(path: &str) -> Option<LibraryName> {
     Function::find(path).map(LibraryName::Function).or_else(|| LIBRARY_NAMES.get(path).copied())
 }
 
@@ -119,7 +119,7 @@ pub(crate) fn is_namespace(name: &str) -> bool {
 }
 
 /// Returns the error for the unknown name `path`, with a suggestion if `path` is close to a known name.
-pub(crate) fn unknown_name<'a>(path: &str, variables: impl Iterator<Item = &'a str>) -> UnlocatedError {
+pub(crate) fn unknown_name_error<'a>(path: &str, variables: impl Iterator<Item = &'a str>) -> UnlocatedError {
     // NumPy's names match without their namespace too, because pasted code often imports functions such as `shuffle` from `numpy.random`.
     let mut listed = NUMPY_NAMES.lines().map(|line| line.split(['(', ' ']).nth(1).unwrap_or(line));
     if listed.any(|n| n == path || n.rsplit('.').next() == Some(path)) {
@@ -179,12 +179,12 @@ mod tests {
     #[test]
     fn names_are_found_with_and_without_namespace() {
         for path in ["linalg.norm", "linalg.trace", "random.uniform", "uniform", "random.standard_normal", "trace"] {
-            assert!(matches!(lookup(path), Some(LibraryName::Function(_))), "{path}");
+            assert!(matches!(lookup_library_name(path), Some(LibraryName::Function(_))), "{path}");
         }
-        assert!(lookup("random.sin").is_none() && lookup("linalg.sin").is_none());
-        assert!(matches!(lookup("float32"), Some(LibraryName::DType(DType::F32))));
-        for name in DTYPE_NAMES {
-            assert!(matches!(lookup(name), Some(LibraryName::DType(_))), "{name}");
+        assert!(lookup_library_name("random.sin").is_none() && lookup_library_name("linalg.sin").is_none());
+        assert!(matches!(lookup_library_name("float32"), Some(LibraryName::DType(DType::F32))));
+        for name in DTYPE_ALIASES {
+            assert!(matches!(lookup_library_name(name), Some(LibraryName::DType(_))), "{name}");
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Number and string literals in Python's syntax, and the errors for other spellings.
 
-use crate::lexer::{Token, identifier};
+use crate::lexer::{Token, leading_identifier};
 
 /// The error of an invalid literal. `at` and `len` are relative to the start of the literal.
 #[derive(Debug)]
@@ -32,7 +32,7 @@ pub(crate) fn parse_number(text: &str) -> Result<(Token<'static>, usize), Litera
             b'o' | b'O' => (8, "octal"),
             _ => (2, "binary"),
         };
-        return radix_literal(text, radix, name);
+        return parse_radix_literal(text, radix, name);
     }
 
     let whole = end_of_digits(bytes, 0);
@@ -48,7 +48,7 @@ pub(crate) fn parse_number(text: &str) -> Result<(Token<'static>, usize), Litera
         if exponent > end + 1 + sign {
             is_float = true;
             end = exponent;
-        } else if identifier(&text[end..]).len() == 1 {
+        } else if leading_identifier(&text[end..]).len() == 1 {
             let len = end + 1 + sign;
             return Err(LiteralError::new(len, format!("the exponent of `{}` has no digits", &text[..len])));
         }
@@ -59,7 +59,7 @@ pub(crate) fn parse_number(text: &str) -> Result<(Token<'static>, usize), Litera
 
     let imaginary = matches!(bytes.get(end), Some(b'j' | b'J'));
     let len = end + usize::from(imaginary);
-    let suffix = identifier(&text[len..]);
+    let suffix = leading_identifier(&text[len..]);
     if !suffix.is_empty() {
         return Err(number_suffix_error(&text[..len], suffix));
     }
@@ -75,13 +75,13 @@ pub(crate) fn parse_number(text: &str) -> Result<(Token<'static>, usize), Litera
     }
     match plain.parse() {
         Ok(value) => Ok((Token::Int(value), len)),
-        Err(_) => Err(int_too_large(len)),
+        Err(_) => Err(int_too_large_error(len)),
     }
 }
 
 /// Parses an integer literal with a base prefix, such as `0x1f`, `0o17` or `0b11`. Returns its token and its length in bytes.
 /// `name` is the name of the base in error messages.
-fn radix_literal(text: &str, radix: u32, name: &str) -> Result<(Token<'static>, usize), LiteralError> {
+fn parse_radix_literal(text: &str, radix: u32, name: &str) -> Result<(Token<'static>, usize), LiteralError> {
     let end = text[2..].find(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).map_or(text.len(), |at| at + 2);
     let body = &text[2..end];
     if let Some(at) = body.find(|c: char| c != '_' && !c.is_digit(radix)) {
@@ -96,7 +96,7 @@ fn radix_literal(text: &str, radix: u32, name: &str) -> Result<(Token<'static>, 
     }
     match i128::from_str_radix(&plain, radix) {
         Ok(value) => Ok((Token::Int(value), end)),
-        Err(_) => Err(int_too_large(end)),
+        Err(_) => Err(int_too_large_error(end)),
     }
 }
 
@@ -117,7 +117,7 @@ fn check_underscores<'a>(parts: impl IntoIterator<Item = &'a str>, len: usize) -
     Ok(())
 }
 
-fn int_too_large(len: usize) -> LiteralError {
+fn int_too_large_error(len: usize) -> LiteralError {
     LiteralError::new(len, "this integer is too large").with_help("integers go up to 2**127 - 1; write it as a float, such as `1e40`")
 }
 

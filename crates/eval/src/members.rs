@@ -1,7 +1,7 @@
 //! Attributes and methods of arrays, numbers and dtypes.
 
-use cuprum_core::buffer::{check_memory_available, try_collect, try_reserve};
 use cuprum_core::function::Function;
+use cuprum_core::host_buffer::{check_memory_available, try_collect, try_reserve};
 use cuprum_core::ops::value::{Items, MAX_ITEMS, Object, Value};
 use cuprum_core::{Device, Error, Item, Kind, NdArray, Result, Scalar};
 
@@ -11,11 +11,11 @@ use crate::unlocated_error::{Unlocated, UnlocatedError};
 /// Names of methods that this module implements instead of a declared function.
 const BUILTIN_METHODS: [&str; 4] = ["item", "tolist", "get", "to_device"];
 
-const ATTRIBUTES: [&str; 14] =
+const ARRAY_ATTRIBUTES: [&str; 14] =
     ["T", "mT", "real", "imag", "shape", "dtype", "ndim", "size", "itemsize", "nbytes", "strides", "device", "flat", "flags"];
 
 /// Returns the value of the attribute `object.name`.
-pub(crate) fn attribute(object: &Value, name: &str) -> Unlocated<Value> {
+pub(crate) fn get_attribute(object: &Value, name: &str) -> Unlocated<Value> {
     match object {
         Value::Array(a) => Ok(match name {
             "T" => a.t()?.into(),
@@ -41,7 +41,7 @@ pub(crate) fn attribute(object: &Value, name: &str) -> Unlocated<Value> {
                 let field_names = &["c_contiguous", "f_contiguous", "contiguous", "fortran", "aligned", "writeable"];
                 Value::named_tuple(field_names, [c, f, c, f && !c, true, true].map(Value::from))
             }
-            _ => return Err(unknown_member(object, name)),
+            _ => return Err(unknown_member_error(object, name)),
         }),
         Value::Scalar(s) => match (name, s) {
             ("real", Scalar::Complex(c)) => Ok(c.re.into()),
@@ -50,7 +50,7 @@ pub(crate) fn attribute(object: &Value, name: &str) -> Unlocated<Value> {
             ("real", s) => Ok((*s).into()),
             ("imag", Scalar::Float(_)) => Ok(0.0.into()),
             ("imag", _) => Ok(0.into()),
-            _ => Err(unknown_member(object, name)),
+            _ => Err(unknown_member_error(object, name)),
         },
         Value::DType(d) => match name {
             "name" => Ok(Value::Str(d.name().into())),
@@ -65,16 +65,16 @@ pub(crate) fn attribute(object: &Value, name: &str) -> Unlocated<Value> {
                 }
                 .into(),
             )),
-            _ => Err(unknown_member(object, name)),
+            _ => Err(unknown_member_error(object, name)),
         },
-        Value::Object(o) => object_attribute(&**o, name).unwrap_or_else(|| Err(unknown_member(object, name))),
-        Value::Tuple(items) => items.field(name).cloned().ok_or_else(|| unknown_member(object, name)),
-        _ => Err(unknown_member(object, name)),
+        Value::Object(o) => get_object_attribute(&**o, name).unwrap_or_else(|| Err(unknown_member_error(object, name))),
+        Value::Tuple(items) => items.field(name).cloned().ok_or_else(|| unknown_member_error(object, name)),
+        _ => Err(unknown_member_error(object, name)),
     }
 }
 
 /// Returns the attribute `name` of an object, or `None` if it has no such attribute.
-fn object_attribute(object: &dyn Object, name: &str) -> Option<Unlocated<Value>> {
+fn get_object_attribute(object: &dyn Object, name: &str) -> Option<Unlocated<Value>> {
     if let Some(array) = object.as_array() {
         let value = match name {
             "shape" => Some(Value::tuple(array.shape().iter().map(|&n| n.into()))),
@@ -93,28 +93,28 @@ fn object_attribute(object: &dyn Object, name: &str) -> Option<Unlocated<Value>>
 }
 
 /// Returns the declared function that implements the method `name`: `ndarray.name`, or the function `name` if it is also a method.
-pub(crate) fn method_function(name: &str) -> Option<&'static Function> {
+pub(crate) fn find_method_function(name: &str) -> Option<&'static Function> {
     Function::find(&format!("ndarray.{name}")).or_else(|| Function::find(name).filter(|f| f.is_method))
 }
 
-/// Returns the names of all array methods that declared functions implement (see [`method_function`]).
+/// Returns the names of all array methods that declared functions implement (see [`find_method_function`]).
 fn method_names() -> impl Iterator<Item = &'static str> {
     Function::paths().filter_map(|path| match path.strip_prefix("ndarray.") {
         Some(name) => Some(name),
-        None => method_function(path).map(|_| path),
+        None => find_method_function(path).map(|_| path),
     })
 }
 
 /// Returns the error for an unknown attribute or method.
-fn unknown_member(object: &Value, name: &str) -> UnlocatedError {
+fn unknown_member_error(object: &Value, name: &str) -> UnlocatedError {
     if !matches!(object, Value::Array(_)) {
         return UnlocatedError::type_error(format!("'{}' has no attribute `{name}`", object.type_name()));
     }
-    if BUILTIN_METHODS.contains(&name) || method_function(name).is_some() {
+    if BUILTIN_METHODS.contains(&name) || find_method_function(name).is_some() {
         return UnlocatedError::type_error(format!("`{name}` is a method")).with_help(format!("call it: `.{name}()`"));
     }
     let error = UnlocatedError::type_error(format!("arrays have no attribute or method `{name}`"));
-    let known = ATTRIBUTES.into_iter().chain(BUILTIN_METHODS).chain(method_names());
+    let known = ARRAY_ATTRIBUTES.into_iter().chain(BUILTIN_METHODS).chain(method_names());
     match (Function::find(name), nearest_name(name, known)) {
         (Some(_), _) => error.with_help(format!("it is a function: `{name}(a)`")),
         (_, Some(near)) => error.with_help(format!("did you mean `{near}`?")),
@@ -134,7 +134,7 @@ pub(crate) fn call_method(object: Value, name: &str, positional: Vec<Value>, key
         }
         Value::Scalar(_) if name == "item" => return Ok(object),
         Value::Object(_) => return call_object_method(object, name, positional, keyword),
-        _ => return Err(unknown_member(&object, name)),
+        _ => return Err(unknown_member_error(&object, name)),
     };
     let no_keywords = |keyword: &[(String, Value)]| match keyword.first() {
         Some((unexpected, _)) => Err(UnlocatedError::type_error(format!("`{name}` has no keyword argument '{unexpected}'"))),
@@ -143,7 +143,7 @@ pub(crate) fn call_method(object: Value, name: &str, positional: Vec<Value>, key
     match name {
         "item" => {
             no_keywords(&keyword)?;
-            let at = positional.iter().map(|v| v.index("item")).collect::<Result<Vec<_>, _>>()?;
+            let at = positional.iter().map(|v| v.to_isize("item")).collect::<Result<Vec<_>, _>>()?;
             let one = match &at[..] {
                 [] => array,
                 [i] => array.ravel()?.index(*i)?,
@@ -153,7 +153,7 @@ pub(crate) fn call_method(object: Value, name: &str, positional: Vec<Value>, key
         }
         "tolist" => {
             no_keywords(&keyword)?;
-            Ok(nested_lists(&array)?)
+            Ok(array_to_nested_lists(&array)?)
         }
         "get" => {
             no_keywords(&keyword)?;
@@ -168,8 +168,8 @@ pub(crate) fn call_method(object: Value, name: &str, positional: Vec<Value>, key
         },
         // For `a.reshape(2, -1)` and `a.transpose(1, 0)`, the arguments are collected into one tuple of the shape or axes.
         "reshape" | "transpose" if positional.len() > 1 => call_declared_method(object, name, vec![Value::tuple(positional)], keyword),
-        _ if method_function(name).is_some() => call_declared_method(object, name, positional, keyword),
-        _ => match attribute(&object, name) {
+        _ if find_method_function(name).is_some() => call_declared_method(object, name, positional, keyword),
+        _ => match get_attribute(&object, name) {
             Ok(_) => Err(UnlocatedError::type_error(format!("`{name}` is an attribute, not a method"))
                 .with_help(format!("write `.{name}` without parentheses"))),
             Err(unknown) => Err(unknown),
@@ -178,7 +178,7 @@ pub(crate) fn call_method(object: Value, name: &str, positional: Vec<Value>, key
 }
 
 /// Returns the elements of `array` as nested lists in C order, or the element of a 0-d array. Builds the lists from the last axis up.
-fn nested_lists(array: &NdArray) -> Result<Value> {
+fn array_to_nested_lists(array: &NdArray) -> Result<Value> {
     const OP: &str = "tolist";
     let (shape, dtype) = (array.shape(), array.dtype());
     // The number of lists at each nesting level.
@@ -212,16 +212,16 @@ fn group_into_lists(op: &'static str, items: &mut dyn Iterator<Item = Value>, co
 }
 
 /// Returns the function of the object's namespace that implements the object's method `name`. Functions that set a seed are not methods.
-pub(crate) fn object_function(object: &dyn Object, name: &str) -> Option<&'static Function> {
+pub(crate) fn find_object_method(object: &dyn Object, name: &str) -> Option<&'static Function> {
     Function::find(&format!("{}.{name}", object.namespace())).filter(|_| !["seed", "default_rng"].contains(&name))
 }
 
 /// Calls the method `object.name(...)`: the function `name` of the object's namespace. The object becomes the first argument, or for random
 /// generators the keyword argument `seed`.
 fn call_object_method(object: Value, name: &str, mut positional: Vec<Value>, mut keyword: Vec<(String, Value)>) -> Unlocated<Value> {
-    let method = if let Value::Object(object) = &object { object_function(&**object, name) } else { None };
+    let method = if let Value::Object(object) = &object { find_object_method(&**object, name) } else { None };
     let Some(function) = method else {
-        return Err(match attribute(&object, name) {
+        return Err(match get_attribute(&object, name) {
             Ok(_) => UnlocatedError::type_error(format!("`{name}` is an attribute, not a method"))
                 .with_help(format!("write `.{name}` without parentheses")),
             Err(unknown) => unknown,
@@ -238,8 +238,8 @@ fn call_object_method(object: Value, name: &str, mut positional: Vec<Value>, mut
 }
 
 fn call_declared_method(array: Value, name: &str, positional: Vec<Value>, keyword: Vec<(String, Value)>) -> Unlocated<Value> {
-    match method_function(name) {
+    match find_method_function(name) {
         Some(function) => Ok(function.call([vec![array], positional].concat(), keyword)?),
-        None => Err(unknown_member(&array, name)),
+        None => Err(unknown_member_error(&array, name)),
     }
 }

@@ -101,7 +101,7 @@ pub(crate) mod precedence {
 
 impl BinaryOp {
     /// Returns the precedence level of the operator. All operators except `**` are left-associative.
-    pub(crate) const fn level(self) -> u8 {
+    pub(crate) const fn precedence_level(self) -> u8 {
         match self {
             BinaryOp::BitOr => 5,
             BinaryOp::BitXor => 6,

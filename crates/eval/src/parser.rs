@@ -5,7 +5,7 @@
 
 use crate::ast::{Comparison, Expr, ExprKind};
 use crate::error::ParseError;
-use crate::lexer::{Lexed, Token, lex};
+use crate::lexer::{LexedSource, Token, lex};
 use crate::operators::{BinaryOp, CompareOp, LogicalOp, UnaryOp, precedence};
 use crate::span::Span;
 
@@ -26,7 +26,7 @@ pub(crate) type Parsed<T> = Result<T, ParseError>;
 
 pub(crate) struct Parser<'s> {
     pub(crate) source: &'s str,
-    pub(crate) lexed: Lexed<'s>,
+    pub(crate) lexed: LexedSource<'s>,
     at: usize,
     depth: usize,
     pub(crate) modules: Vec<&'s str>,
@@ -46,13 +46,13 @@ impl<'s> Parser<'s> {
     }
 
     /// Returns the source range of the token `ahead` positions after the next one.
-    pub(crate) fn span_at(&self, ahead: usize) -> Span {
+    pub(crate) fn peek_span_at(&self, ahead: usize) -> Span {
         self.lexed.lexemes.get(self.at + ahead).map_or(Span::point(self.source.len()), |lexeme| lexeme.span)
     }
 
     /// Returns the source range of the next token.
     pub(crate) fn next_span(&self) -> Span {
-        self.span_at(0)
+        self.peek_span_at(0)
     }
 
     /// Returns the last consumed token, or `None` at the start of the source.
@@ -75,23 +75,23 @@ impl<'s> Parser<'s> {
         span
     }
 
-    pub(crate) fn at_punct(&self, symbol: &str) -> bool {
+    pub(crate) fn next_is_punct(&self, symbol: &str) -> bool {
         matches!(self.peek(), Token::Punct(found) if *found == symbol)
     }
 
-    pub(crate) fn at_keyword(&self, word: &str) -> bool {
+    pub(crate) fn next_is_keyword(&self, word: &str) -> bool {
         matches!(self.peek(), Token::Keyword(found) if *found == word)
     }
 
     pub(crate) fn eat_punct(&mut self, symbol: &str) -> Option<Span> {
-        if self.at_punct(symbol) { Some(self.advance()) } else { None }
+        if self.next_is_punct(symbol) { Some(self.advance()) } else { None }
     }
 
     pub(crate) fn eat_keyword(&mut self, word: &str) -> Option<Span> {
-        if self.at_keyword(word) { Some(self.advance()) } else { None }
+        if self.next_is_keyword(word) { Some(self.advance()) } else { None }
     }
 
-    pub(crate) fn error(&self, span: Span, message: impl Into<String>) -> ParseError {
+    pub(crate) fn parse_error(&self, span: Span, message: impl Into<String>) -> ParseError {
         ParseError::new(self.source, span, message)
     }
 
@@ -119,20 +119,20 @@ impl<'s> Parser<'s> {
     }
 
     /// Parses `then if test else otherwise`, or an expression of higher precedence.
-    pub(crate) fn expression(&mut self) -> Parsed<Expr> {
-        let first = self.operation(precedence::OR_LEVEL)?;
-        if self.at_keyword("if") { self.conditional(first) } else { Ok(first) }
+    pub(crate) fn parse_expression(&mut self) -> Parsed<Expr> {
+        let first = self.parse_operation(precedence::OR_LEVEL)?;
+        if self.next_is_keyword("if") { self.parse_conditional(first) } else { Ok(first) }
     }
 
     #[inline(never)]
-    fn conditional(&mut self, then: Expr) -> Parsed<Expr> {
+    fn parse_conditional(&mut self, then: Expr) -> Parsed<Expr> {
         self.enter_nesting()?;
         self.advance();
-        let test = self.operation(precedence::OR_LEVEL)?;
+        let test = self.parse_operation(precedence::OR_LEVEL)?;
         if self.eat_keyword("else").is_none() {
             return Err(self.unexpected_token("`else`", None));
         }
-        let otherwise = self.expression()?;
+        let otherwise = self.parse_expression()?;
         self.leave_nesting();
         let span = then.span.to(otherwise.span);
         let (test, then, otherwise) = (Box::new(test), Box::new(then), Box::new(otherwise));
@@ -140,20 +140,20 @@ impl<'s> Parser<'s> {
     }
 
     /// Parses an operand and the operators of precedence level `min` or higher that follow it, with their operands.
-    fn operation(&mut self, min: u8) -> Parsed<Expr> {
+    fn parse_operation(&mut self, min: u8) -> Parsed<Expr> {
         self.enter_nesting()?;
-        let mut left = match self.prefix_operator() {
-            None => self.primary()?,
-            Some(op) => self.prefix_operation(op, min)?,
+        let mut left = match self.peek_prefix_operator() {
+            None => self.parse_primary()?,
+            Some(op) => self.parse_prefix_operation(op, min)?,
         };
-        while let Some(next) = self.infix_operator(min) {
-            left = self.infix_operation(left, next)?;
+        while let Some(next) = self.peek_infix_operator(min) {
+            left = self.parse_infix_operation(left, next)?;
         }
         self.leave_nesting();
         Ok(left)
     }
 
-    fn prefix_operator(&self) -> Option<UnaryOp> {
+    fn peek_prefix_operator(&self) -> Option<UnaryOp> {
         match *self.peek() {
             Token::Punct(symbol) | Token::Keyword(symbol) => UnaryOp::from_symbol(symbol),
             _ => None,
@@ -163,28 +163,28 @@ impl<'s> Parser<'s> {
     /// Parses the sign, `~` or `not` that is the next token, with its operand. Returns an error if the operator binds looser than
     /// precedence level `min`.
     #[inline(never)]
-    fn prefix_operation(&mut self, op: UnaryOp, min: u8) -> Parsed<Expr> {
+    fn parse_prefix_operation(&mut self, op: UnaryOp, min: u8) -> Parsed<Expr> {
         let operand_level = if op == UnaryOp::Not { precedence::NOT_LEVEL } else { precedence::UNARY_LEVEL };
         if min > operand_level {
             // Only `not` reaches this line, because signs bind tighter than every operator that they may follow.
-            return Err(self.not_needs_parentheses());
+            return Err(self.unparenthesized_not_error());
         }
         let start = self.advance();
-        let operand = Box::new(self.operation(operand_level)?);
+        let operand = Box::new(self.parse_operation(operand_level)?);
         let span = start.to(operand.span);
         self.new_node(ExprKind::Unary { op, operand }, span)
     }
 
     /// Returns the next token as an infix operator if its precedence level is `min` or higher.
-    fn infix_operator(&self, min: u8) -> Option<Infix> {
+    fn peek_infix_operator(&self, min: u8) -> Option<InfixOperator> {
         let (op, level) = match *self.peek() {
             Token::Keyword(word) => {
                 let op = LogicalOp::from_symbol(word)?;
-                (Infix::Logical(op), if op == LogicalOp::And { precedence::AND_LEVEL } else { precedence::OR_LEVEL })
+                (InfixOperator::Logical(op), if op == LogicalOp::And { precedence::AND_LEVEL } else { precedence::OR_LEVEL })
             }
             Token::Punct(symbol) => match (BinaryOp::from_symbol(symbol), CompareOp::from_symbol(symbol)) {
-                (Some(op), _) => (Infix::Binary(op), op.level()),
-                (None, Some(op)) => (Infix::Compare(op), precedence::COMPARE_LEVEL),
+                (Some(op), _) => (InfixOperator::Binary(op), op.precedence_level()),
+                (None, Some(op)) => (InfixOperator::Compare(op), precedence::COMPARE_LEVEL),
                 (None, None) => return None,
             },
             _ => return None,
@@ -193,23 +193,23 @@ impl<'s> Parser<'s> {
     }
 
     /// Parses the infix operator `op` and its right operand.
-    fn infix_operation(&mut self, left: Expr, op: Infix) -> Parsed<Expr> {
+    fn parse_infix_operation(&mut self, left: Expr, op: InfixOperator) -> Parsed<Expr> {
         match op {
-            Infix::Binary(op) => self.binary(left, op),
-            Infix::Compare(op) => self.comparison(left, op),
-            Infix::Logical(op) => self.logical(left, op),
+            InfixOperator::Binary(op) => self.parse_binary_operation(left, op),
+            InfixOperator::Compare(op) => self.parse_comparison_chain(left, op),
+            InfixOperator::Logical(op) => self.parse_logical_operation(left, op),
         }
     }
 
     #[inline(never)]
-    fn binary(&mut self, left: Expr, op: BinaryOp) -> Parsed<Expr> {
+    fn parse_binary_operation(&mut self, left: Expr, op: BinaryOp) -> Parsed<Expr> {
         let op_span = self.advance();
         // `**` is right-associative, and its right operand may have a sign: `2 ** -x ** 2`.
-        let right_level = if op == BinaryOp::Pow { precedence::UNARY_LEVEL } else { op.level() + 1 };
-        let right = self.operation(right_level)?;
+        let right_level = if op == BinaryOp::Pow { precedence::UNARY_LEVEL } else { op.precedence_level() + 1 };
+        let right = self.parse_operation(right_level)?;
         // `x^0.5` is a mistake for `**`: exclusive or is not defined for floats.
         if op == BinaryOp::BitXor && (is_float_or_imaginary(&left) || is_float_or_imaginary(&right)) {
-            return Err(self.xor_for_power(op_span));
+            return Err(self.xor_instead_of_power_error(op_span));
         }
         let span = left.span.to(right.span);
         let (left, right) = (Box::new(left), Box::new(right));
@@ -217,27 +217,27 @@ impl<'s> Parser<'s> {
     }
 
     #[inline(never)]
-    fn comparison(&mut self, left: Expr, op: CompareOp) -> Parsed<Expr> {
+    fn parse_comparison_chain(&mut self, left: Expr, op: CompareOp) -> Parsed<Expr> {
         let first = Box::new(left);
         let mut rest = Vec::new();
-        let mut next = Some(Infix::Compare(op));
-        while let Some(Infix::Compare(op)) = next {
+        let mut next = Some(InfixOperator::Compare(op));
+        while let Some(InfixOperator::Compare(op)) = next {
             let op_span = self.advance();
-            let right = self.operation(precedence::COMPARE_LEVEL + 1)?;
+            let right = self.parse_operation(precedence::COMPARE_LEVEL + 1)?;
             rest.push(Comparison { op, op_span, right });
-            next = self.infix_operator(precedence::COMPARE_LEVEL);
+            next = self.peek_infix_operator(precedence::COMPARE_LEVEL);
         }
         let span = first.span.to(self.last_span());
         self.new_node(ExprKind::Compare { first, rest }, span)
     }
 
     #[inline(never)]
-    fn logical(&mut self, left: Expr, op: LogicalOp) -> Parsed<Expr> {
+    fn parse_logical_operation(&mut self, left: Expr, op: LogicalOp) -> Parsed<Expr> {
         let start = left.span;
         let operand_level = if op == LogicalOp::And { precedence::NOT_LEVEL } else { precedence::AND_LEVEL };
         let mut values = vec![left];
         while self.eat_keyword(op.symbol()).is_some() {
-            values.push(self.operation(operand_level)?);
+            values.push(self.parse_operation(operand_level)?);
         }
         let span = start.to(self.last_span());
         self.new_node(ExprKind::Logical { op, values }, span)
@@ -249,7 +249,7 @@ fn is_float_or_imaginary(expr: &Expr) -> bool {
 }
 
 /// An operator between two operands.
-enum Infix {
+enum InfixOperator {
     Binary(BinaryOp),
     Compare(CompareOp),
     Logical(LogicalOp),

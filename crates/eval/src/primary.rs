@@ -6,48 +6,48 @@ use crate::parser::{Parsed, Parser};
 use crate::span::Span;
 
 /// Namespaces of the library. After a prefix such as `np`, only these names continue a dotted name: `np.linalg.norm`.
-const NAMESPACES: [&str; 3] = ["linalg", "fft", "random"];
+const LIBRARY_NAMESPACES: [&str; 3] = ["linalg", "fft", "random"];
 
 impl<'s> Parser<'s> {
     /// Parses an atom with its attributes, indices and calls: `a.T[0](x)`.
-    pub(crate) fn primary(&mut self) -> Parsed<Expr> {
-        let mut expr = self.atom()?;
+    pub(crate) fn parse_primary(&mut self) -> Parsed<Expr> {
+        let mut expr = self.parse_atom()?;
         loop {
             expr = match self.peek() {
-                Token::Punct("(") => self.call(expr)?,
-                Token::Punct("[") => self.indexed(expr)?,
-                Token::Punct(".") => self.attribute(expr)?,
+                Token::Punct("(") => self.parse_call(expr)?,
+                Token::Punct("[") => self.parse_indexed_expression(expr)?,
+                Token::Punct(".") => self.parse_attribute(expr)?,
                 _ => return Ok(expr),
             }
         }
     }
 
     /// Parses a name that is not a keyword. `expected` describes the name in the error message.
-    pub(crate) fn name(&mut self, expected: &str) -> Parsed<(&'s str, Span)> {
+    pub(crate) fn parse_name(&mut self, expected: &str) -> Parsed<(&'s str, Span)> {
         match *self.peek() {
             Token::Name(name) => Ok((name, self.advance())),
             Token::Keyword(word) => {
                 let message = format!("expected {expected}, but `{word}` is a keyword of Python");
-                Err(self.error(self.next_span(), message))
+                Err(self.parse_error(self.next_span(), message))
             }
             _ => Err(self.unexpected_token(expected, None)),
         }
     }
 
-    fn atom(&mut self) -> Parsed<Expr> {
+    fn parse_atom(&mut self) -> Parsed<Expr> {
         let here = self.next_span();
         let kind = match self.peek() {
             Token::Int(value) => ExprKind::Int(*value),
             Token::Float(value) => ExprKind::Float(*value),
             Token::Imaginary(value) => ExprKind::Imaginary(*value),
-            Token::Str(_) => return self.string(),
+            Token::Str(_) => return self.parse_adjacent_strings(),
             Token::Keyword("True") => ExprKind::Bool(true),
             Token::Keyword("False") => ExprKind::Bool(false),
             Token::Keyword("None") => ExprKind::None,
             Token::Punct("...") => ExprKind::Ellipsis,
-            Token::Name(name) => return self.name_or_path(name),
-            Token::Punct("(") => return self.parentheses(),
-            Token::Punct("[") => return self.list(),
+            Token::Name(name) => return self.parse_name_or_path(name),
+            Token::Punct("(") => return self.parse_parentheses(),
+            Token::Punct("[") => return self.parse_list(),
             _ => return Err(self.expected_operand()),
         };
         self.advance();
@@ -56,7 +56,7 @@ impl<'s> Parser<'s> {
 
     /// Parses a string and concatenates adjacent string literals.
     #[inline(never)]
-    fn string(&mut self) -> Parsed<Expr> {
+    fn parse_adjacent_strings(&mut self) -> Parsed<Expr> {
         let start = self.next_span();
         let mut value = String::new();
         while let Token::Str(text) = self.peek() {
@@ -68,13 +68,13 @@ impl<'s> Parser<'s> {
 
     /// Parses the variable `name`, or a dotted name of the library that begins with it.
     #[inline(never)]
-    fn name_or_path(&mut self, name: &'s str) -> Parsed<Expr> {
+    fn parse_name_or_path(&mut self, name: &'s str) -> Parsed<Expr> {
         let start = self.advance();
-        let Some(mut path) = self.name_after_dot(name, &self.modules) else {
+        let Some(mut path) = self.peek_name_after_dot(name, &self.modules) else {
             return self.new_node(ExprKind::Name(name.into()), start);
         };
         self.skip_dot_and_name();
-        while let Some(longer) = self.name_after_dot(path.rsplit('.').next().unwrap_or(""), &NAMESPACES) {
+        while let Some(longer) = self.peek_name_after_dot(path.rsplit('.').next().unwrap_or(""), &LIBRARY_NAMESPACES) {
             path = format!("{path}.{longer}");
             self.skip_dot_and_name();
         }
@@ -82,7 +82,7 @@ impl<'s> Parser<'s> {
     }
 
     /// Returns the name after the next dot, if `prefix` (the name before the dot) is one of `namespaces`.
-    fn name_after_dot(&self, prefix: &str, namespaces: &[&str]) -> Option<String> {
+    fn peek_name_after_dot(&self, prefix: &str, namespaces: &[&str]) -> Option<String> {
         match (self.peek(), self.peek_at(1)) {
             (Token::Punct("."), Token::Name(name)) if namespaces.contains(&prefix) => Some((*name).into()),
             _ => None,
@@ -96,10 +96,10 @@ impl<'s> Parser<'s> {
 
     /// Parses `(a)`, `(a, b)`, `(a,)` or `()`.
     #[inline(never)]
-    fn parentheses(&mut self) -> Parsed<Expr> {
+    fn parse_parentheses(&mut self) -> Parsed<Expr> {
         let open = self.advance();
         let mut items = Vec::new();
-        let comma = self.comma_separated_items(")", open, &mut items)?;
+        let comma = self.parse_comma_separated_items(")", open, &mut items)?;
         let span = open.to(self.last_span());
         if items.len() == 1
             && !comma
@@ -112,24 +112,24 @@ impl<'s> Parser<'s> {
     }
 
     #[inline(never)]
-    fn list(&mut self) -> Parsed<Expr> {
+    fn parse_list(&mut self) -> Parsed<Expr> {
         let open = self.advance();
         let mut items = Vec::new();
-        self.comma_separated_items("]", open, &mut items)?;
+        self.parse_comma_separated_items("]", open, &mut items)?;
         self.new_node(ExprKind::List(items), open.to(self.last_span()))
     }
 
     /// Parses comma-separated expressions and the closing bracket `close`. Returns whether there was a comma.
-    fn comma_separated_items(&mut self, close: &str, open: Span, items: &mut Vec<Expr>) -> Parsed<bool> {
+    fn parse_comma_separated_items(&mut self, close: &str, open: Span, items: &mut Vec<Expr>) -> Parsed<bool> {
         let mut comma = false;
         while self.eat_punct(close).is_none() {
-            if self.at_punct("*") {
-                return Err(self.star_unsupported("write the items out"));
+            if self.next_is_punct("*") {
+                return Err(self.unsupported_star_error("write the items out"));
             }
-            items.push(self.expression()?);
+            items.push(self.parse_expression()?);
             if self.eat_punct(",").is_some() {
                 comma = true;
-            } else if !self.at_punct(close) {
+            } else if !self.next_is_punct(close) {
                 return Err(self.expected_comma(close, open));
             }
         }
@@ -137,7 +137,7 @@ impl<'s> Parser<'s> {
     }
 
     #[inline(never)]
-    fn call(&mut self, callee: Expr) -> Parsed<Expr> {
+    fn parse_call(&mut self, callee: Expr) -> Parsed<Expr> {
         let open = self.next_span();
         if let ExprKind::Int(_) | ExprKind::Float(_) | ExprKind::Imaginary(_) = callee.kind {
             return Err(self.number_not_callable(callee.span.to(open)));
@@ -148,8 +148,8 @@ impl<'s> Parser<'s> {
         let mut args = Vec::new();
         let mut keywords = Vec::new();
         while self.eat_punct(")").is_none() {
-            self.argument(&mut args, &mut keywords)?;
-            if self.eat_punct(",").is_none() && !self.at_punct(")") {
+            self.parse_argument(&mut args, &mut keywords)?;
+            if self.eat_punct(",").is_none() && !self.next_is_punct(")") {
                 return Err(self.expected_comma(")", open));
             }
         }
@@ -158,22 +158,22 @@ impl<'s> Parser<'s> {
     }
 
     /// Parses one argument of a call: `value` or `name=value`.
-    fn argument(&mut self, args: &mut Vec<Expr>, keywords: &mut Vec<KeywordArg>) -> Parsed<()> {
-        if self.at_punct("*") || self.at_punct("**") {
-            return Err(self.star_unsupported("write the arguments out"));
+    fn parse_argument(&mut self, args: &mut Vec<Expr>, keywords: &mut Vec<KeywordArg>) -> Parsed<()> {
+        if self.next_is_punct("*") || self.next_is_punct("**") {
+            return Err(self.unsupported_star_error("write the arguments out"));
         }
         if let Token::Punct("=") = self.peek_at(1)
             && let Token::Name(_) | Token::Keyword(_) = self.peek()
         {
-            let (name, name_span) = self.keyword_name(keywords)?;
-            let value = self.expression()?;
+            let (name, name_span) = self.parse_keyword_name(keywords)?;
+            let value = self.parse_expression()?;
             keywords.push(KeywordArg { name, name_span, value });
             return Ok(());
         }
-        let arg = self.expression()?;
+        let arg = self.parse_expression()?;
         match keywords.last() {
             // In `f(axis=0, a + b=1)`, the error is about the `=`, not about a positional argument after a keyword argument.
-            Some(last) if !self.at_punct("=") => Err(self.positional_after_keyword(arg.span, last.name_span)),
+            Some(last) if !self.next_is_punct("=") => Err(self.positional_after_keyword_error(arg.span, last.name_span)),
             _ => {
                 args.push(arg);
                 Ok(())
@@ -187,40 +187,42 @@ impl<'s> Parser<'s> {
     ///
     /// Returns an error if `earlier` contains the same name.
     #[inline(never)]
-    fn keyword_name(&mut self, earlier: &[KeywordArg]) -> Parsed<(String, Span)> {
+    fn parse_keyword_name(&mut self, earlier: &[KeywordArg]) -> Parsed<(String, Span)> {
         let span = self.advance();
         let name = span.text(self.source);
         if let Some(Token::Keyword(_)) = self.last_token() {
             let message = format!("`{name}` is a keyword of Python, and cannot be given a value");
-            return Err(self.error(span, message));
+            return Err(self.parse_error(span, message));
         }
         self.advance();
         match earlier.iter().find(|keyword| keyword.name == name) {
-            Some(first) => {
-                Err(self.error(span, format!("`{name}` is given twice")).with_related(self.source, first.name_span, "first given here"))
-            }
+            Some(first) => Err(self.parse_error(span, format!("`{name}` is given twice")).with_related(
+                self.source,
+                first.name_span,
+                "first given here",
+            )),
             None => Ok((name.into(), span)),
         }
     }
 
     #[inline(never)]
-    fn indexed(&mut self, base: Expr) -> Parsed<Expr> {
+    fn parse_indexed_expression(&mut self, base: Expr) -> Parsed<Expr> {
         let base = Box::new(base);
-        let index = self.index()?;
+        let index = self.parse_index_brackets()?;
         let span = base.span.to(index.span);
         self.new_node(ExprKind::Index { base, index }, span)
     }
 
     #[inline(never)]
-    fn attribute(&mut self, base: Expr) -> Parsed<Expr> {
+    fn parse_attribute(&mut self, base: Expr) -> Parsed<Expr> {
         self.advance();
-        let (name, name_span) = self.name("an attribute name")?;
+        let (name, name_span) = self.parse_name("an attribute name")?;
         let span = base.span.to(name_span);
         self.new_node(ExprKind::Attribute { base: Box::new(base), name: name.into(), name_span }, span)
     }
 
     /// Parses the `[...]` of an indexed value.
-    fn index(&mut self) -> Parsed<Index> {
+    fn parse_index_brackets(&mut self) -> Parsed<Index> {
         let open = self.advance();
         if let Some(close) = self.eat_punct("]") {
             return Err(self.empty_index(open.to(close)));
@@ -228,13 +230,13 @@ impl<'s> Parser<'s> {
         let mut items = Vec::new();
         let mut tuple = false;
         while self.eat_punct("]").is_none() {
-            if self.at_punct("*") {
-                return Err(self.star_unsupported("write the items out"));
+            if self.next_is_punct("*") {
+                return Err(self.unsupported_star_error("write the items out"));
             }
-            self.index_item(open, &mut items)?;
+            self.parse_index_item(open, &mut items)?;
             if self.eat_punct(",").is_some() {
                 tuple = true;
-            } else if !self.at_punct("]") {
+            } else if !self.next_is_punct("]") {
                 let last = items.last().map(|item| &item.kind);
                 let after_slice = matches!(last, Some(IndexItemKind::Slice { .. }));
                 return Err(self.expected_index_end(after_slice, open));
@@ -244,28 +246,28 @@ impl<'s> Parser<'s> {
         Ok(flatten_tuple_index(Index { items, tuple, span }))
     }
 
-    fn index_item(&mut self, open: Span, items: &mut Vec<IndexItem>) -> Parsed<()> {
+    fn parse_index_item(&mut self, open: Span, items: &mut Vec<IndexItem>) -> Parsed<()> {
         let from = self.next_span();
-        let start = self.slice_part()?;
+        let start = self.parse_slice_part()?;
         if self.eat_punct(":").is_none() {
             let Some(expr) = start else {
                 return Err(self.unexpected_token("an index", Some(open)));
             };
-            items.push(index_item_from(*expr));
+            items.push(index_item_from_expression(*expr));
             return Ok(());
         }
-        let stop = self.slice_part()?;
-        let step = if self.eat_punct(":").is_some() { self.slice_part()? } else { None };
+        let stop = self.parse_slice_part()?;
+        let step = if self.eat_punct(":").is_some() { self.parse_slice_part()? } else { None };
         let span = from.to(self.last_span());
         items.push(IndexItem { kind: IndexItemKind::Slice { start, stop, step }, span });
         Ok(())
     }
 
     /// Parses the start, stop or step of a slice. Returns `None` if it is absent.
-    fn slice_part(&mut self) -> Parsed<Option<Box<Expr>>> {
+    fn parse_slice_part(&mut self) -> Parsed<Option<Box<Expr>>> {
         match self.peek() {
             Token::Punct(":" | "," | "]") => Ok(None),
-            _ => Ok(Some(Box::new(self.expression()?))),
+            _ => Ok(Some(Box::new(self.parse_expression()?))),
         }
     }
 }
@@ -276,14 +278,14 @@ fn flatten_tuple_index(mut index: Index) -> Index {
         && let IndexItemKind::Expr(only) = &mut item.kind
         && let ExprKind::Tuple(parts) = &mut only.kind
     {
-        index.items = std::mem::take(parts).into_iter().map(index_item_from).collect();
+        index.items = std::mem::take(parts).into_iter().map(index_item_from_expression).collect();
         index.tuple = true;
     }
     index
 }
 
 /// Converts the expression of an index item. `None`, `np.newaxis` and `...` have their own item kinds.
-fn index_item_from(expr: Expr) -> IndexItem {
+fn index_item_from_expression(expr: Expr) -> IndexItem {
     let span = expr.span;
     let kind = match &expr.kind {
         ExprKind::None => IndexItemKind::NewAxis,

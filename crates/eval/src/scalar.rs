@@ -9,7 +9,7 @@ use crate::operators::{BinaryOp, CompareOp, UnaryOp};
 use crate::unlocated_error::{Unlocated, UnlocatedError};
 
 /// Returns the name of Python's type of the number `s`.
-pub(crate) fn type_name(s: Scalar) -> &'static str {
+pub(crate) fn python_type_name(s: Scalar) -> &'static str {
     match s {
         Scalar::Bool(_) => "bool",
         Scalar::Int(_) => "int",
@@ -19,57 +19,61 @@ pub(crate) fn type_name(s: Scalar) -> &'static str {
 }
 
 /// Two numbers promoted to their common type. Bools become ints.
-enum Promoted {
+enum PromotedPair {
     Ints(i128, i128),
     Floats(f64, f64),
     Complexes(Complex<f64>, Complex<f64>),
 }
 
-fn promote(a: Scalar, b: Scalar) -> Promoted {
+fn promote_pair(a: Scalar, b: Scalar) -> PromotedPair {
     match (a, b) {
-        (Scalar::Complex(_), _) | (_, Scalar::Complex(_)) => Promoted::Complexes(a.as_complex(), b.as_complex()),
-        (Scalar::Float(_), _) | (_, Scalar::Float(_)) => Promoted::Floats(a.as_f64(), b.as_f64()),
-        _ => Promoted::Ints(a.as_int().unwrap_or(0), b.as_int().unwrap_or(0)),
+        (Scalar::Complex(_), _) | (_, Scalar::Complex(_)) => PromotedPair::Complexes(a.as_complex(), b.as_complex()),
+        (Scalar::Float(_), _) | (_, Scalar::Float(_)) => PromotedPair::Floats(a.as_f64(), b.as_f64()),
+        _ => PromotedPair::Ints(a.as_int().unwrap_or(0), b.as_int().unwrap_or(0)),
     }
 }
 
 /// Computes `a op b` for two numbers.
-pub(crate) fn binary(op: BinaryOp, a: Scalar, b: Scalar) -> Unlocated<Scalar> {
+pub(crate) fn apply_binary_operator(op: BinaryOp, a: Scalar, b: Scalar) -> Unlocated<Scalar> {
     let unsupported = || {
-        let error =
-            UnlocatedError::type_error(format!("unsupported operand types for {}: '{}' and '{}'", op.symbol(), type_name(a), type_name(b)));
+        let error = UnlocatedError::type_error(format!(
+            "unsupported operand types for {}: '{}' and '{}'",
+            op.symbol(),
+            python_type_name(a),
+            python_type_name(b)
+        ));
         Err(if op == BinaryOp::MatMul { error.with_help("`@` is the matrix product of arrays; numbers multiply with `*`") } else { error })
     };
-    match promote(a, b) {
-        Promoted::Ints(x, y) => match (op, a, b) {
+    match promote_pair(a, b) {
+        PromotedPair::Ints(x, y) => match (op, a, b) {
             (BinaryOp::BitAnd, Scalar::Bool(x), Scalar::Bool(y)) => Ok(Scalar::Bool(x & y)),
             (BinaryOp::BitOr, Scalar::Bool(x), Scalar::Bool(y)) => Ok(Scalar::Bool(x | y)),
             (BinaryOp::BitXor, Scalar::Bool(x), Scalar::Bool(y)) => Ok(Scalar::Bool(x ^ y)),
             (BinaryOp::MatMul, ..) => unsupported(),
             _ => int_operation(op, x, y),
         },
-        Promoted::Floats(x, y) => match float_operation(op, x, y) {
+        PromotedPair::Floats(x, y) => match float_operation(op, x, y) {
             Some(result) => result,
             None => unsupported(),
         },
-        Promoted::Complexes(x, y) => match op {
+        PromotedPair::Complexes(x, y) => match op {
             BinaryOp::Add => Ok(Scalar::Complex(x + y)),
             BinaryOp::Sub => Ok(Scalar::Complex(x - y)),
             BinaryOp::Mul => Ok(Scalar::Complex(x * y)),
-            BinaryOp::Div if y == Complex::ZERO => Err(division_by_zero()),
-            BinaryOp::Div => Ok(Scalar::Complex(complex_quotient(x, y))),
+            BinaryOp::Div if y == Complex::ZERO => Err(division_by_zero_error()),
+            BinaryOp::Div => Ok(Scalar::Complex(divide_complex(x, y))),
             BinaryOp::Pow => complex_power(x, b),
             _ => unsupported(),
         },
     }
 }
 
-fn division_by_zero() -> UnlocatedError {
+fn division_by_zero_error() -> UnlocatedError {
     UnlocatedError::value_error("division by zero")
 }
 
 /// Returns `x / y` rounded once, to the nearest float, as in Python. `y` is not zero.
-fn int_quotient(x: i128, y: i128) -> f64 {
+fn divide_ints_to_float(x: i128, y: i128) -> f64 {
     let is_exact = |v: i128| v.unsigned_abs() <= 1 << f64::MANTISSA_DIGITS;
     if is_exact(x) && is_exact(y) {
         return x as f64 / y as f64;
@@ -101,8 +105,8 @@ fn int_operation(op: BinaryOp, x: i128, y: i128) -> Unlocated<Scalar> {
         BinaryOp::Add => exact(x.checked_add(y)),
         BinaryOp::Sub => exact(x.checked_sub(y)),
         BinaryOp::Mul => exact(x.checked_mul(y)),
-        BinaryOp::Div | BinaryOp::FloorDiv | BinaryOp::Rem if y == 0 => Err(division_by_zero()),
-        BinaryOp::Div => Ok(Scalar::Float(int_quotient(x, y))),
+        BinaryOp::Div | BinaryOp::FloorDiv | BinaryOp::Rem if y == 0 => Err(division_by_zero_error()),
+        BinaryOp::Div => Ok(Scalar::Float(divide_ints_to_float(x, y))),
         BinaryOp::FloorDiv => exact(x.checked_div(y).map(|q| q - i128::from(x % y != 0 && (x < 0) != (y < 0)))),
         // The remainder has the sign of the divisor. A divisor of -1 is handled first because `i128::MIN % -1` overflows.
         BinaryOp::Rem if y == -1 => Ok(Scalar::Int(0)),
@@ -139,7 +143,7 @@ fn float_operation(op: BinaryOp, x: f64, y: f64) -> Option<Unlocated<Scalar>> {
         BinaryOp::Add => float(x + y),
         BinaryOp::Sub => float(x - y),
         BinaryOp::Mul => float(x * y),
-        BinaryOp::Div | BinaryOp::FloorDiv | BinaryOp::Rem if y == 0.0 => Some(Err(division_by_zero())),
+        BinaryOp::Div | BinaryOp::FloorDiv | BinaryOp::Rem if y == 0.0 => Some(Err(division_by_zero_error())),
         BinaryOp::Div => float(x / y),
         BinaryOp::FloorDiv => float(floor_divmod(x, y).0),
         BinaryOp::Rem => float(floor_divmod(x, y).1),
@@ -177,7 +181,7 @@ fn floor_divmod(x: f64, y: f64) -> (f64, f64) {
 
 /// Returns `x / y` by Smith's method ("Algorithm 116: Complex division", CACM 1962), as in Python. The method avoids overflow of
 /// intermediate results.
-fn complex_quotient(x: Complex<f64>, y: Complex<f64>) -> Complex<f64> {
+fn divide_complex(x: Complex<f64>, y: Complex<f64>) -> Complex<f64> {
     if y.re.abs() >= y.im.abs() {
         let ratio = y.im / y.re;
         let scale = y.re + y.im * ratio;
@@ -260,7 +264,7 @@ fn round_float(v: f64, digits: i128) -> f64 {
 }
 
 /// Computes `op a` for a number.
-pub(crate) fn unary(op: UnaryOp, a: Scalar) -> Unlocated<Scalar> {
+pub(crate) fn apply_unary_operator(op: UnaryOp, a: Scalar) -> Unlocated<Scalar> {
     let whole = a.as_int().filter(|_| matches!(a, Scalar::Int(_) | Scalar::Bool(_)));
     match (op, whole, a) {
         (UnaryOp::Not, ..) => Ok(Scalar::Bool(!a.as_bool())),
@@ -272,12 +276,12 @@ pub(crate) fn unary(op: UnaryOp, a: Scalar) -> Unlocated<Scalar> {
         (UnaryOp::Neg, None, Scalar::Complex(c)) => Ok(Scalar::Complex(-c)),
         (UnaryOp::Neg, None, _) => Ok(Scalar::Float(-a.as_f64())),
         (UnaryOp::Invert, Some(v), _) => Ok(Scalar::Int(!v)),
-        (UnaryOp::Invert, None, _) => Err(UnlocatedError::type_error(format!("bad operand type for ~: '{}'", type_name(a)))),
+        (UnaryOp::Invert, None, _) => Err(UnlocatedError::type_error(format!("bad operand type for ~: '{}'", python_type_name(a)))),
     }
 }
 
 /// Returns whether `a op b` holds for two numbers. Ints are compared with floats exactly.
-pub(crate) fn compare(op: CompareOp, a: Scalar, b: Scalar) -> Unlocated<bool> {
+pub(crate) fn compare_scalars(op: CompareOp, a: Scalar, b: Scalar) -> Unlocated<bool> {
     let is_complex = matches!((a, b), (Scalar::Complex(_), _) | (_, Scalar::Complex(_)));
     if is_complex && !matches!(op, CompareOp::Eq | CompareOp::Ne) {
         return Err(UnlocatedError::type_error(format!("complex numbers have no order: {} is not defined for them", op.symbol())));
@@ -328,13 +332,13 @@ mod tests {
             (BinaryOp::BitXor, 6, 3, int(5)),
         ];
         for (op, a, b, want) in rows {
-            assert_same(binary(op, int(a), int(b)).unwrap(), want, &format!("{a} {} {b}", op.symbol()));
+            assert_same(apply_binary_operator(op, int(a), int(b)).unwrap(), want, &format!("{a} {} {b}", op.symbol()));
         }
-        assert!(binary(BinaryOp::Mul, int(i128::MAX), int(2)).is_err());
-        assert!(binary(BinaryOp::FloorDiv, int(i128::MIN), int(-1)).is_err());
-        assert_eq!(binary(BinaryOp::Rem, int(i128::MIN), int(-1)).unwrap(), int(0));
-        assert!(binary(BinaryOp::Shl, int(1), int(127)).is_err());
-        assert!(binary(BinaryOp::Rem, int(1), int(0)).is_err());
+        assert!(apply_binary_operator(BinaryOp::Mul, int(i128::MAX), int(2)).is_err());
+        assert!(apply_binary_operator(BinaryOp::FloorDiv, int(i128::MIN), int(-1)).is_err());
+        assert_eq!(apply_binary_operator(BinaryOp::Rem, int(i128::MIN), int(-1)).unwrap(), int(0));
+        assert!(apply_binary_operator(BinaryOp::Shl, int(1), int(127)).is_err());
+        assert!(apply_binary_operator(BinaryOp::Rem, int(1), int(0)).is_err());
     }
 
     /// Expected values are CPython's results.
@@ -350,27 +354,30 @@ mod tests {
             (BinaryOp::Pow, 2.0, 0.5, float(2f64.sqrt())),
         ];
         for (op, a, b, want) in rows {
-            assert_same(binary(op, float(a), float(b)).unwrap(), want, &format!("{a} {} {b}", op.symbol()));
+            assert_same(apply_binary_operator(op, float(a), float(b)).unwrap(), want, &format!("{a} {} {b}", op.symbol()));
         }
-        let Scalar::Complex(root) = binary(BinaryOp::Pow, float(-1.0), float(0.5)).unwrap() else { panic!() };
+        let Scalar::Complex(root) = apply_binary_operator(BinaryOp::Pow, float(-1.0), float(0.5)).unwrap() else { panic!() };
         assert!((root - Complex::I).norm() < 1e-15);
-        assert_eq!(binary(BinaryOp::Pow, Scalar::Complex(Complex::I), int(2)).unwrap(), Scalar::Complex(Complex::new(-1.0, 0.0)));
-        let over = |y: Scalar| binary(BinaryOp::Div, Scalar::Complex(Complex::I), y).unwrap();
+        assert_eq!(
+            apply_binary_operator(BinaryOp::Pow, Scalar::Complex(Complex::I), int(2)).unwrap(),
+            Scalar::Complex(Complex::new(-1.0, 0.0))
+        );
+        let over = |y: Scalar| apply_binary_operator(BinaryOp::Div, Scalar::Complex(Complex::I), y).unwrap();
         assert_eq!(over(float(f64::INFINITY)), Scalar::Complex(Complex::ZERO));
         assert_eq!(over(Scalar::Complex(Complex::new(0.0, 1e300))), Scalar::Complex(Complex::new(1e-300, 0.0)));
-        assert!(binary(BinaryOp::BitAnd, float(1.0), int(1)).is_err());
-        assert!(binary(BinaryOp::Pow, float(10.0), int(400)).is_err());
+        assert!(apply_binary_operator(BinaryOp::BitAnd, float(1.0), int(1)).is_err());
+        assert!(apply_binary_operator(BinaryOp::Pow, float(10.0), int(400)).is_err());
     }
 
     #[test]
     fn comparisons_of_ints_and_floats_are_exact() {
         let big = (1i128 << 53) + 1;
-        assert!(!compare(CompareOp::Eq, int(big), Scalar::Float(big as f64)).unwrap());
-        assert!(compare(CompareOp::Gt, int(big), Scalar::Float(big as f64)).unwrap());
-        assert!(compare(CompareOp::Lt, Scalar::Float(2.5), int(3)).unwrap());
-        assert!(compare(CompareOp::Gt, int(-2), Scalar::Float(-2.5)).unwrap());
-        assert!(compare(CompareOp::Lt, int(i128::MAX), Scalar::Float(1e300)).unwrap());
-        assert!(compare(CompareOp::Ne, Scalar::Float(f64::NAN), Scalar::Float(f64::NAN)).unwrap());
-        assert!(compare(CompareOp::Lt, Scalar::Complex(Complex::I), int(1)).is_err());
+        assert!(!compare_scalars(CompareOp::Eq, int(big), Scalar::Float(big as f64)).unwrap());
+        assert!(compare_scalars(CompareOp::Gt, int(big), Scalar::Float(big as f64)).unwrap());
+        assert!(compare_scalars(CompareOp::Lt, Scalar::Float(2.5), int(3)).unwrap());
+        assert!(compare_scalars(CompareOp::Gt, int(-2), Scalar::Float(-2.5)).unwrap());
+        assert!(compare_scalars(CompareOp::Lt, int(i128::MAX), Scalar::Float(1e300)).unwrap());
+        assert!(compare_scalars(CompareOp::Ne, Scalar::Float(f64::NAN), Scalar::Float(f64::NAN)).unwrap());
+        assert!(compare_scalars(CompareOp::Lt, Scalar::Complex(Complex::I), int(1)).is_err());
     }
 }

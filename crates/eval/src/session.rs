@@ -6,7 +6,7 @@ use std::fmt;
 use cuprum_core::NdArray;
 use cuprum_core::ops::value::Value;
 
-use crate::assignment::{augmented_value, unpack};
+use crate::assignment::{compute_augmented_assignment, unpack_values};
 use crate::ast::{Script, Stmt, StmtKind, Target, TargetKind};
 use crate::error::{EvalError, EvalErrorKind};
 use crate::evaluate::{Evaluator, LinePrinter};
@@ -48,7 +48,7 @@ pub fn eval<'a>(source: &str, bindings: impl IntoIterator<Item = (&'a str, &'a N
     let script = parse(source)?;
     let span = script.statements.last().map_or(Span::point(source.len()), |s| s.span);
     match session.run_script(&script)? {
-        Some(value) => value.array("eval").map_err(|e| EvalError::array(source, span, e)),
+        Some(value) => value.array("eval").map_err(|e| EvalError::from_array_error(source, span, e)),
         None => Err(EvalError::new(EvalErrorKind::Value, source, span, "the script has no value")
             .with_help("end with the expression whose value is wanted")),
     }
@@ -169,7 +169,7 @@ impl Session {
             StmtKind::Assign { targets, value } => {
                 let value = self.new_evaluator(source).evaluate(value)?;
                 for target in targets {
-                    self.assign(source, target, value.clone())?;
+                    self.assign_target(source, target, value.clone())?;
                 }
             }
             StmtKind::AugAssign { target, op, op_span, value } => {
@@ -177,7 +177,7 @@ impl Session {
                     TargetKind::Name(name) => name,
                     TargetKind::Index { base, index } => {
                         let name = self.new_evaluator(source).update_elements((base, index), target.span, (*op, *op_span), value)?;
-                        self.mark_assigned(name);
+                        self.record_assigned_name(name);
                         return Ok(None);
                     }
                     TargetKind::Tuple(_) => {
@@ -186,27 +186,27 @@ impl Session {
                 };
                 let Some(old) = self.variables.get(name).cloned() else {
                     let names = self.variables.keys().map(String::as_str);
-                    return Err(crate::library::unknown_name(name, names).at(source, target.span));
+                    return Err(crate::library::unknown_name_error(name, names).at(source, target.span));
                 };
                 let right = self.new_evaluator(source).evaluate(value)?;
                 let advice = format!("write `x = x {} ...` to bind the name to a new array", op.symbol());
-                let new = augmented_value(*op, old, right, &advice).map_err(|error| error.at(source, *op_span))?;
-                self.assign(source, target, new)?;
+                let new = compute_augmented_assignment(*op, old, right, &advice).map_err(|error| error.at(source, *op_span))?;
+                self.assign_target(source, target, new)?;
             }
         }
         Ok(None)
     }
 
-    fn mark_assigned(&mut self, name: &str) {
+    fn record_assigned_name(&mut self, name: &str) {
         if !self.assigned.iter().any(|assigned| assigned == name) {
             self.assigned.push(name.into());
         }
     }
 
-    fn assign(&mut self, source: &str, target: &Target, value: Value) -> Result<(), EvalError> {
+    fn assign_target(&mut self, source: &str, target: &Target, value: Value) -> Result<(), EvalError> {
         match &target.kind {
             TargetKind::Name(name) => {
-                self.mark_assigned(name);
+                self.record_assigned_name(name);
                 self.variables.insert(name.clone(), value);
                 Ok(())
             }
@@ -214,12 +214,12 @@ impl Session {
                 let mut evaluator = self.new_evaluator(source);
                 let elements = evaluator.evaluate_element_target(base, index)?;
                 evaluator.assign_elements(&elements, target.span, value)?;
-                self.mark_assigned(elements.name());
+                self.record_assigned_name(elements.variable_name());
                 Ok(())
             }
             TargetKind::Tuple(targets) => {
-                let parts = unpack(value, targets.len()).map_err(|error| error.at(source, target.span))?;
-                targets.iter().zip(parts).try_for_each(|(target, part)| self.assign(source, target, part))
+                let parts = unpack_values(value, targets.len()).map_err(|error| error.at(source, target.span))?;
+                targets.iter().zip(parts).try_for_each(|(target, part)| self.assign_target(source, target, part))
             }
         }
     }

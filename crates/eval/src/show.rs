@@ -1,8 +1,8 @@
 //! Formatting of values as Python's `repr` and `str` do.
 
 use cuprum_core::Result;
-use cuprum_core::buffer::try_push_str;
 use cuprum_core::fmt::scalar_text;
+use cuprum_core::host_buffer::try_push_str;
 use cuprum_core::ops::value::Value;
 
 /// Returns Python's `repr` of a value: arrays as `array([1., 2.])`, strings in quotes. Named tuples have the names of their items, but no
@@ -68,7 +68,7 @@ fn repr_non_sequence(value: &Value) -> Result<String> {
     Ok(match value {
         Value::Array(a) => a.repr()?,
         Value::Scalar(s) => scalar_text(*s, s.default_dtype()),
-        Value::Str(s) => python_quoted(s),
+        Value::Str(s) => quote_python_string(s),
         Value::DType(d) => format!("dtype('{d}')"),
         Value::Object(object) => object.repr(),
         Value::None | Value::Tuple(_) | Value::List(_) => "None".into(),
@@ -92,7 +92,7 @@ pub fn display(value: &Value) -> Result<String> {
 }
 
 /// Returns the string `s` with Python's quotes and escapes.
-fn python_quoted(s: &str) -> String {
+fn quote_python_string(s: &str) -> String {
     let quote = if s.contains('\'') && !s.contains('"') { '"' } else { '\'' };
     let mut out = String::from(quote);
     for c in s.chars() {

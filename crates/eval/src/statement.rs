@@ -36,11 +36,11 @@ pub fn parse(source: &str) -> Result<Script, ParseError> {
                 return Ok(Script { source: source.into(), statements });
             }
             Token::Punct(";") => {
-                return Err(parser.error(parser.next_span(), "there is no statement before this `;`"));
+                return Err(parser.parse_error(parser.next_span(), "there is no statement before this `;`"));
             }
             _ => {}
         }
-        statements.extend(parser.statement()?);
+        statements.extend(parser.parse_statement()?);
         match parser.peek() {
             Token::Newline | Token::End => {}
             Token::Punct(";") => {
@@ -67,11 +67,11 @@ pub fn parse(source: &str) -> Result<Script, ParseError> {
 pub fn parse_expression(source: &str) -> Result<Expr, ParseError> {
     let mut parser = Parser::new(source);
     parser.skip_newlines();
-    let expr = parser.expressions()?;
+    let expr = parser.parse_comma_separated_expressions()?;
     parser.skip_newlines();
     match parser.peek() {
         Token::End => Ok(expr),
-        Token::Punct(";") => Err(parser.error(parser.next_span(), "only one expression is expected here")),
+        Token::Punct(";") => Err(parser.parse_error(parser.next_span(), "only one expression is expected here")),
         _ => Err(parser.expected_statement_end()),
     }
 }
@@ -84,18 +84,18 @@ impl<'s> Parser<'s> {
     }
 
     /// Parses one statement. Returns `None` for an `import`.
-    fn statement(&mut self) -> Parsed<Option<Stmt>> {
+    fn parse_statement(&mut self) -> Parsed<Option<Stmt>> {
         match *self.peek() {
-            Token::Keyword("import") => return self.import().map(|()| None),
-            Token::Keyword("from") => return self.import_from().map(|()| None),
+            Token::Keyword("import") => return self.parse_import().map(|()| None),
+            Token::Keyword("from") => return self.parse_import_from().map(|()| None),
             _ => {}
         }
-        let first = self.expressions()?;
+        let first = self.parse_comma_separated_expressions()?;
         let start = first.span;
         let kind = match self.peek() {
-            Token::Punct("=") => self.assignment(first)?,
+            Token::Punct("=") => self.parse_assignment(first)?,
             Token::Punct(symbol) => match augmented_operator(symbol) {
-                Some(op) => self.augmented_assignment(first, op)?,
+                Some(op) => self.parse_augmented_assignment(first, op)?,
                 None => StmtKind::Expr(first),
             },
             _ => StmtKind::Expr(first),
@@ -104,9 +104,9 @@ impl<'s> Parser<'s> {
     }
 
     /// Parses comma-separated expressions: a tuple without parentheses if there is a comma, else a single expression.
-    fn expressions(&mut self) -> Parsed<Expr> {
-        let first = self.starred_or_expression()?;
-        if !self.at_punct(",") {
+    fn parse_comma_separated_expressions(&mut self) -> Parsed<Expr> {
+        let first = self.parse_unstarred_expression()?;
+        if !self.next_is_punct(",") {
             return Ok(first);
         }
         let start = first.span;
@@ -120,49 +120,49 @@ impl<'s> Parser<'s> {
             if ends {
                 break;
             }
-            items.push(self.starred_or_expression()?);
+            items.push(self.parse_unstarred_expression()?);
         }
         self.new_node(ExprKind::Tuple(items), start.to(self.last_span()))
     }
 
-    fn starred_or_expression(&mut self) -> Parsed<Expr> {
-        if self.at_punct("*") {
+    fn parse_unstarred_expression(&mut self) -> Parsed<Expr> {
+        if self.next_is_punct("*") {
             return Err(self.unsupported_construct(self.next_span(), "unpacking with `*` is", "name each part, or slice the value"));
         }
-        self.expression()
+        self.parse_expression()
     }
 
     /// Parses the rest of `first = b = value`, starting at the first `=`.
-    fn assignment(&mut self, first: Expr) -> Parsed<StmtKind> {
+    fn parse_assignment(&mut self, first: Expr) -> Parsed<StmtKind> {
         let mut targets = Vec::new();
         let mut value = first;
         while let Some(equals) = self.eat_punct("=") {
-            targets.push(self.assignment_target(value, equals)?);
-            value = self.expressions()?;
+            targets.push(self.to_assignment_target(value, equals)?);
+            value = self.parse_comma_separated_expressions()?;
         }
         Ok(StmtKind::Assign { targets, value })
     }
 
     /// Parses the rest of `first += value`, starting at the operator.
-    fn augmented_assignment(&mut self, first: Expr, op: BinaryOp) -> Parsed<StmtKind> {
+    fn parse_augmented_assignment(&mut self, first: Expr, op: BinaryOp) -> Parsed<StmtKind> {
         let op_span = self.advance();
         if matches!(first.kind, ExprKind::Tuple(_) | ExprKind::List(_)) {
             let message = format!("{} cannot be updated with `{}=`", first.describe(), op.symbol());
-            return Err(self.error(first.span, message).with_help("update one name at a time"));
+            return Err(self.parse_error(first.span, message).with_help("update one name at a time"));
         }
-        let target = self.assignment_target(first, op_span)?;
-        let value = self.expressions()?;
+        let target = self.to_assignment_target(first, op_span)?;
+        let value = self.parse_comma_separated_expressions()?;
         Ok(StmtKind::AugAssign { target, op, op_span, value })
     }
 
     /// Converts `expr`, which is left of the `=` at `equals`, to an assignment target.
-    fn assignment_target(&self, expr: Expr, equals: Span) -> Parsed<Target> {
+    fn to_assignment_target(&self, expr: Expr, equals: Span) -> Parsed<Target> {
         let span = expr.span;
         let kind = match expr.kind {
             ExprKind::Name(name) => TargetKind::Name(name),
             ExprKind::Index { base, index } => TargetKind::Index { base: *base, index },
             ExprKind::Tuple(items) | ExprKind::List(items) => {
-                let targets: Parsed<Vec<Target>> = items.into_iter().map(|item| self.assignment_target(item, equals)).collect();
+                let targets: Parsed<Vec<Target>> = items.into_iter().map(|item| self.to_assignment_target(item, equals)).collect();
                 TargetKind::Tuple(targets?)
             }
             _ => {
@@ -170,7 +170,7 @@ impl<'s> Parser<'s> {
                 let short = if text.len() <= 24 && !text.contains('\n') { format!(" `{text}`") } else { String::new() };
                 let what = expr.describe();
                 let what = if what.starts_with('`') { what.into() } else { format!("{what},{short}") };
-                let error = self.error(span, format!("cannot assign to {}", what.trim_end_matches(',')));
+                let error = self.parse_error(span, format!("cannot assign to {}", what.trim_end_matches(',')));
                 return Err(match expr.kind {
                     ExprKind::Attribute { .. } => error.with_help("attributes of arrays are read-only; assign to a name"),
                     ExprKind::Global { .. } => error.with_help("names with a prefix belong to the library; assign to a name without one"),
@@ -183,18 +183,20 @@ impl<'s> Parser<'s> {
     }
 
     /// Parses an import line such as `import numpy as np, cupy`.
-    fn import(&mut self) -> Parsed<()> {
+    fn parse_import(&mut self) -> Parsed<()> {
         self.advance();
         loop {
-            let (path, span) = self.module_path()?;
+            let (path, span) = self.parse_module_path()?;
             if !IMPORTABLE_MODULES.contains(&path.as_str()) {
                 return Err(self.not_importable_error(&path, span));
             }
             let (alias, _) = if self.eat_keyword("as").is_some() {
-                self.name("a name")?
+                self.parse_name("a name")?
             } else if path.contains('.') {
                 // In Python, `import jax.numpy` binds only the name `jax`, so calls would need the prefix `jax.numpy`.
-                return Err(self.error(span, format!("`{path}` needs a short name")).with_help(format!("write `import {path} as np`")));
+                return Err(self
+                    .parse_error(span, format!("`{path}` needs a short name"))
+                    .with_help(format!("write `import {path} as np`")));
             } else {
                 let name = span.text(self.source);
                 (name, span)
@@ -210,9 +212,9 @@ impl<'s> Parser<'s> {
 
     /// Parses `from numpy import sin, cos`. The names are not stored, because every function is available without an import. Renaming with
     /// `as` is an error.
-    fn import_from(&mut self) -> Parsed<()> {
+    fn parse_import_from(&mut self) -> Parsed<()> {
         self.advance();
-        let (path, span) = self.module_path()?;
+        let (path, span) = self.parse_module_path()?;
         if !IMPORTABLE_MODULES.contains(&path.as_str()) {
             return Err(self.not_importable_error(&path, span));
         }
@@ -224,12 +226,12 @@ impl<'s> Parser<'s> {
         }
         let open = self.eat_punct("(");
         loop {
-            let (name, _) = self.name("a name")?;
-            if self.at_keyword("as") {
+            let (name, _) = self.parse_name("a name")?;
+            if self.next_is_keyword("as") {
                 let help = format!("write `{name}` where it is used");
                 return Err(self.unsupported_construct(self.next_span(), "renaming functions is", &help));
             }
-            if self.eat_punct(",").is_none() || open.is_some() && self.at_punct(")") {
+            if self.eat_punct(",").is_none() || open.is_some() && self.next_is_punct(")") {
                 break;
             }
         }
@@ -239,11 +241,11 @@ impl<'s> Parser<'s> {
         }
     }
 
-    fn module_path(&mut self) -> Parsed<(String, Span)> {
-        let (first, mut span) = self.name("the name of a module")?;
+    fn parse_module_path(&mut self) -> Parsed<(String, Span)> {
+        let (first, mut span) = self.parse_name("the name of a module")?;
         let mut path = first.to_owned();
         while self.eat_punct(".").is_some() {
-            let (name, name_span) = self.name("the name of a module")?;
+            let (name, name_span) = self.parse_name("the name of a module")?;
             path = format!("{path}.{name}");
             span = span.to(name_span);
         }
@@ -255,7 +257,7 @@ impl<'s> Parser<'s> {
             Some(namespace) => format!("write `np.{namespace}.` before the names"),
             None => format!("only {} can be imported, and imports are optional", IMPORTABLE_MODULES.join(", ")),
         };
-        self.error(span, format!("`{path}` cannot be imported")).with_help(help)
+        self.parse_error(span, format!("`{path}` cannot be imported")).with_help(help)
     }
 }
 

@@ -10,7 +10,7 @@ impl Parser<'_> {
     #[cold]
     #[inline(never)]
     pub(crate) fn unsupported_construct(&self, span: Span, what: &str, help: &str) -> ParseError {
-        self.error(span, format!("{what} not supported")).with_help(help)
+        self.parse_error(span, format!("{what} not supported")).with_help(help)
     }
 
     /// Returns the error for an unexpected next token. `expected` describes the right token, and `open` is the innermost open bracket.
@@ -24,22 +24,22 @@ impl Parser<'_> {
         // An unclosed bracket may cause a later unexpected token, so the bracket is reported instead.
         let unclosed = self.lexed.unclosed;
         if let Some(bracket) = unclosed.filter(|bracket| bracket.start < here.start || *self.peek() == Token::End) {
-            return self.error(bracket, format!("`{}` was never closed", bracket.text(self.source)));
+            return self.parse_error(bracket, format!("`{}` was never closed", bracket.text(self.source)));
         }
-        if let Some(error) = self.unsupported_python_syntax() {
+        if let Some(error) = self.unsupported_syntax_error() {
             return error;
         }
         let error = match self.peek() {
             Token::Punct("=") => {
-                self.error(here, "`=` assigns, and cannot be used inside an expression").with_help("to compare, write `==`")
+                self.parse_error(here, "`=` assigns, and cannot be used inside an expression").with_help("to compare, write `==`")
             }
-            _ => self.error(here, format!("expected {expected}, found {}", self.describe_next_token())),
+            _ => self.parse_error(here, format!("expected {expected}, found {}", self.describe_next_token())),
         };
-        self.with_open_bracket(error, open)
+        self.add_open_bracket_position(error, open)
     }
 
     /// Adds the position of the opening bracket `open` to `error`, if there is one.
-    fn with_open_bracket(&self, error: ParseError, open: Option<Span>) -> ParseError {
+    fn add_open_bracket_position(&self, error: ParseError, open: Option<Span>) -> ParseError {
         match open {
             Some(open) => error.with_related(self.source, open, format!("`{}` opened here", open.text(self.source))),
             None => error,
@@ -47,14 +47,14 @@ impl Parser<'_> {
     }
 
     /// Returns the error if the next token would continue an expression in Python but is not supported here.
-    fn unsupported_python_syntax(&self) -> Option<ParseError> {
+    fn unsupported_syntax_error(&self) -> Option<ParseError> {
         let (what, help) = match *self.peek() {
             Token::Punct(":=") => ("`:=` is", "assign in a statement of its own: `name = ...`"),
             Token::Keyword("for" | "async") => ("comprehensions are", "apply the operation to the whole array"),
             Token::Keyword("is") => ("`is` is", "compare values with `==`"),
             Token::Keyword("in") => ("`in` is", "write `any(b == a)`"),
             Token::Keyword("not") if matches!(self.peek_at(1), Token::Keyword("in")) => {
-                let span = self.next_span().to(self.span_at(1));
+                let span = self.next_span().to(self.peek_span_at(1));
                 return Some(self.unsupported_construct(span, "`not in` is", "write `all(b != a)`"));
             }
             _ => return None,
@@ -90,7 +90,7 @@ impl Parser<'_> {
                     "print" => "write `print(...)`, or only the expression",
                     _ => "an operator or a `,` may be missing before it",
                 };
-                self.error(here, format!("expected {EXPECTED_STATEMENT_END}, found {}", self.describe_next_token())).with_help(help)
+                self.parse_error(here, format!("expected {EXPECTED_STATEMENT_END}, found {}", self.describe_next_token())).with_help(help)
             }
             _ => self.unexpected_token(EXPECTED_STATEMENT_END, None),
         }
@@ -117,17 +117,17 @@ impl Parser<'_> {
             Token::Keyword("import" | "from") => ("`import` inside an expression is".into(), "give it a line of its own"),
             Token::Punct("{") => ("dictionaries and sets are".into(), "use a list `[...]` or a tuple `(...)`"),
             Token::Punct(">>") if matches!(self.peek_at(1), Token::Punct(">")) => {
-                let prompt = self.next_span().to(self.span_at(1));
-                let error = self.error(prompt, "`>>>` is the prompt of a Python session");
+                let prompt = self.next_span().to(self.peek_span_at(1));
+                let error = self.parse_error(prompt, "`>>>` is the prompt of a Python session");
                 return error.with_help("leave the prompt out");
             }
-            _ => return self.unexpected_token(&self.operand_description(), None),
+            _ => return self.unexpected_token(&self.describe_missing_operand(), None),
         };
         self.unsupported_construct(self.next_span(), &what, help)
     }
 
     /// Returns the description of the missing operand: "an expression", with the operator before it.
-    fn operand_description(&self) -> String {
+    fn describe_missing_operand(&self) -> String {
         match self.last_token() {
             Some(Token::Punct(symbol)) if !matches!(*symbol, "(" | "[" | ";") => {
                 format!("an expression after `{symbol}`")
@@ -141,7 +141,7 @@ impl Parser<'_> {
     #[inline(never)]
     /// Returns the error for an expression whose tree is higher than `MAX_HEIGHT`.
     pub(crate) fn tree_too_high(&self, span: Span) -> ParseError {
-        self.error(span, format!("this expression is more than {MAX_HEIGHT} operations deep"))
+        self.parse_error(span, format!("this expression is more than {MAX_HEIGHT} operations deep"))
             .with_help("assign a part of it to a name first")
     }
 
@@ -149,27 +149,28 @@ impl Parser<'_> {
     #[inline(never)]
     /// Returns the error for brackets nested deeper than `MAX_NESTING`.
     pub(crate) fn nesting_too_deep(&self) -> ParseError {
-        self.error(self.next_span(), format!("this expression is nested more than {MAX_NESTING} levels deep"))
+        self.parse_error(self.next_span(), format!("this expression is nested more than {MAX_NESTING} levels deep"))
             .with_help("assign a part of it to a name first")
     }
 
     #[cold]
     #[inline(never)]
     /// Returns the error for a `not` after an operator that binds tighter, such as `a + not b`.
-    pub(crate) fn not_needs_parentheses(&self) -> ParseError {
-        self.error(self.next_span(), "`not` binds less tightly than the operator before it").with_help("put it in parentheses: `(not ...)`")
+    pub(crate) fn unparenthesized_not_error(&self) -> ParseError {
+        self.parse_error(self.next_span(), "`not` binds less tightly than the operator before it")
+            .with_help("put it in parentheses: `(not ...)`")
     }
 
     #[cold]
     #[inline(never)]
     /// Returns the error for `^` with a float operand, which is a mistake for `**`.
-    pub(crate) fn xor_for_power(&self, op_span: Span) -> ParseError {
-        self.error(op_span, "`^` is the exclusive or of integers and cannot take this operand").with_help("a power is written `**`")
+    pub(crate) fn xor_instead_of_power_error(&self, op_span: Span) -> ParseError {
+        self.parse_error(op_span, "`^` is the exclusive or of integers and cannot take this operand").with_help("a power is written `**`")
     }
 
     #[cold]
     #[inline(never)]
-    pub(crate) fn star_unsupported(&self, help: &str) -> ParseError {
+    pub(crate) fn unsupported_star_error(&self, help: &str) -> ParseError {
         let what = format!("unpacking with {} is", self.describe_next_token());
         self.unsupported_construct(self.next_span(), &what, help)
     }
@@ -186,8 +187,8 @@ impl Parser<'_> {
     /// Returns the error for an index item that is followed by neither `,` nor `]`. `after_slice` states that the item is a slice. `open`
     /// is the opening bracket.
     pub(crate) fn expected_index_end(&self, after_slice: bool, open: Span) -> ParseError {
-        if after_slice && self.at_punct(":") {
-            let error = self.error(self.next_span(), "a slice has at most three parts");
+        if after_slice && self.next_is_punct(":") {
+            let error = self.parse_error(self.next_span(), "a slice has at most three parts");
             return error.with_help("they are `start:stop:step`");
         }
         self.unexpected_token("`,`, `:` or `]`", Some(open))
@@ -196,18 +197,22 @@ impl Parser<'_> {
     #[cold]
     #[inline(never)]
     pub(crate) fn empty_index(&self, span: Span) -> ParseError {
-        self.error(span, "the index is empty").with_help("write `[...]` or `[:]` for all elements")
+        self.parse_error(span, "the index is empty").with_help("write `[...]` or `[:]` for all elements")
     }
 
     #[cold]
     #[inline(never)]
     pub(crate) fn number_not_callable(&self, span: Span) -> ParseError {
-        self.error(span, "a number cannot be called").with_help("to multiply, write `*` between")
+        self.parse_error(span, "a number cannot be called").with_help("to multiply, write `*` between")
     }
 
     #[cold]
     #[inline(never)]
-    pub(crate) fn positional_after_keyword(&self, arg: Span, keyword: Span) -> ParseError {
-        self.error(arg, "a positional argument cannot follow a keyword argument").with_related(self.source, keyword, "keyword argument")
+    pub(crate) fn positional_after_keyword_error(&self, arg: Span, keyword: Span) -> ParseError {
+        self.parse_error(arg, "a positional argument cannot follow a keyword argument").with_related(
+            self.source,
+            keyword,
+            "keyword argument",
+        )
     }
 }

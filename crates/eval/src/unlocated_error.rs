@@ -51,7 +51,7 @@ impl UnlocatedError {
     pub(crate) fn at(self, source: &str, span: Span) -> EvalError {
         let UnlocatedErrorParts { kind, message, help, cause } = *self.0;
         let error = match cause {
-            Some(cause) => EvalError::array(source, span, cause),
+            Some(cause) => EvalError::from_array_error(source, span, cause),
             None => EvalError::new(kind, source, span, message),
         };
         match help {

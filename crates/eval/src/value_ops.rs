@@ -20,18 +20,18 @@ pub(crate) fn call_function_by_path(path: &str, positional: Vec<Value>) -> Unloc
 }
 
 /// Returns the value of `left op right`.
-pub(crate) fn binary(op: BinaryOp, left: Value, right: Value) -> Unlocated<Value> {
+pub(crate) fn apply_binary_operator(op: BinaryOp, left: Value, right: Value) -> Unlocated<Value> {
     let error = |left: &Value, right: &Value| {
         let message = format!("unsupported operand types for {}: '{}' and '{}'", op.symbol(), left.type_name(), right.type_name());
         let error = UnlocatedError::type_error(message);
         let lists = matches!(left, Value::List(_)) || matches!(right, Value::List(_));
         if lists { error.with_help("make the list an array: `array([...])`") } else { error }
     };
-    if let Some(result) = object_binary(op.function(), &left, &right) {
+    if let Some(result) = apply_object_operator(op.function(), &left, &right) {
         return result;
     }
     match (left, right) {
-        (Value::Scalar(a), Value::Scalar(b)) => scalar::binary(op, a, b).map(Value::from),
+        (Value::Scalar(a), Value::Scalar(b)) => scalar::apply_binary_operator(op, a, b).map(Value::from),
         // As in NumPy, `**` has fast paths for some exponents that the function `power` does not have.
         (Value::Array(base), Value::Scalar(exponent)) if op == BinaryOp::Pow => Ok(base.power(exponent)?.into()),
         (left @ Value::Array(_), right) | (left, right @ Value::Array(_)) => call_function_by_path(op.function(), vec![left, right]),
@@ -48,10 +48,10 @@ pub(crate) fn binary(op: BinaryOp, left: Value, right: Value) -> Unlocated<Value
 }
 
 /// Returns the result of an operator if one of its operands is an object that implements the operator. The left operand takes precedence.
-fn object_binary(function: &str, left: &Value, right: &Value) -> Option<Unlocated<Value>> {
-    let own = if let Value::Object(object) = left { object.binary(function, right, false) } else { None };
+fn apply_object_operator(function: &str, left: &Value, right: &Value) -> Option<Unlocated<Value>> {
+    let own = if let Value::Object(object) = left { object.binary_operator(function, right, false) } else { None };
     let result = match (own, right) {
-        (None, Value::Object(object)) => object.binary(function, left, true),
+        (None, Value::Object(object)) => object.binary_operator(function, left, true),
         (own, _) => own,
     };
     result.map(|value| Ok(value?))
@@ -77,12 +77,12 @@ fn repeat_sequence(items: &[Value], count: Scalar) -> Unlocated<Items> {
 }
 
 /// Returns the value of `left op right` for one comparison of a chain.
-pub(crate) fn compare(op: CompareOp, left: &Value, right: &Value) -> Unlocated<Value> {
-    if let Some(result) = object_binary(op.function(), left, right) {
+pub(crate) fn compare_values(op: CompareOp, left: &Value, right: &Value) -> Unlocated<Value> {
+    if let Some(result) = apply_object_operator(op.function(), left, right) {
         return result;
     }
     match (left, right) {
-        (Value::Scalar(a), Value::Scalar(b)) => scalar::compare(op, *a, *b).map(Value::from),
+        (Value::Scalar(a), Value::Scalar(b)) => scalar::compare_scalars(op, *a, *b).map(Value::from),
         (Value::Array(_), Value::None | Value::Str(_) | Value::DType(_))
         | (Value::None | Value::Str(_) | Value::DType(_), Value::Array(_)) => Err(UnlocatedError::type_error(format!(
             "an array cannot be compared with '{}'",
@@ -110,11 +110,11 @@ fn python_equal(left: &Value, right: &Value) -> Unlocated<bool> {
                 open.push(a.iter().zip(&b[..]));
             }
             Some((x @ Value::Array(_), y) | (x, y @ Value::Array(_)) | (x @ Value::Scalar(_), y @ Value::Scalar(_))) => {
-                if !truth_value(&compare(CompareOp::Eq, x, y)?)? {
+                if !truth_value(&compare_values(CompareOp::Eq, x, y)?)? {
                     return Ok(false);
                 }
             }
-            Some((x, y)) if !equal_non_numeric(x, y) => return Ok(false),
+            Some((x, y)) if !non_numeric_values_equal(x, y) => return Ok(false),
             Some(_) => {}
         }
     }
@@ -122,7 +122,7 @@ fn python_equal(left: &Value, right: &Value) -> Unlocated<bool> {
 }
 
 /// Returns whether two strings, dtypes or `None` are equal. A dtype equals its name.
-fn equal_non_numeric(left: &Value, right: &Value) -> bool {
+fn non_numeric_values_equal(left: &Value, right: &Value) -> bool {
     match (left, right) {
         (Value::Str(a), Value::Str(b)) => a == b,
         (Value::DType(a), Value::DType(b)) => a == b,

@@ -11,10 +11,10 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use cuprum_core::fault_injection::{Point, io_failure};
+use cuprum_core::fault_injection::{FailurePoint, inject_io_failure};
 use cuprum_core::{Error, Result};
 
-use crate::failure::{system_error, with_path};
+use crate::errors::{add_path_to_error, system_error};
 
 /// Temporary files that are being written, for [`remove_partial_files`].
 static PARTIAL_FILES: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
@@ -56,26 +56,26 @@ pub fn remove_partial_files() {
 /// # Ok::<(), cuprum_core::Error>(())
 /// ```
 pub fn write_file(path: impl AsRef<Path>, fill: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
-    write(path.as_ref(), fill)
+    write_file_atomically(path.as_ref(), fill)
 }
 
 /// Calls `fill` to write the contents of the file `path`. Errors contain `path`.
 ///
 /// An existing file keeps its permissions, and its owner where the system allows. Symbolic links are followed.
-pub(crate) fn write(path: &Path, fill: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
-    replace_file(path, fill).map_err(|e| with_path(path, e))
+pub(crate) fn write_file_atomically(path: &Path, fill: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
+    replace_file(path, fill).map_err(|e| add_path_to_error(path, e))
 }
 
 fn replace_file(path: &Path, fill: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
-    let target = follow_links(path)?;
+    let target = follow_symbolic_links(path)?;
     let existing = match std::fs::metadata(path) {
         Ok(metadata) => Some(metadata),
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => None,
         Err(e) => return Err(system_error(e)),
     };
     if let Some(metadata) = &existing {
-        if !metadata.is_file() || is_descriptor(&target) {
-            let mut file = open_directly(&target, metadata.is_file()).map_err(system_error)?;
+        if !metadata.is_file() || is_descriptor_path(&target) {
+            let mut file = open_for_direct_write(&target, metadata.is_file()).map_err(system_error)?;
             fill(&mut FaultInjectingFile(&mut file))?;
             return file.flush().map_err(system_error);
         }
@@ -86,29 +86,29 @@ fn replace_file(path: &Path, fill: impl FnOnce(&mut dyn Write) -> Result<()>) ->
     if !folder.is_dir() {
         return Err(Error::io("", format!("folder {} does not exist", folder.display())));
     }
-    let created = TemporaryFile::create(folder, existing.is_some());
-    let mut temporary = created.map_err(|e| with_path(Path::new(&format!("folder {}", folder.display())), e))?;
+    let created = TemporaryFile::create_in_folder(folder, existing.is_some());
+    let mut temporary = created.map_err(|e| add_path_to_error(Path::new(&format!("folder {}", folder.display())), e))?;
     fill(&mut FaultInjectingFile(&mut temporary.file))?;
     if let Some(metadata) = &existing {
-        keep_permissions(&temporary.file, metadata)?;
+        copy_permissions_and_owner(&temporary.file, metadata)?;
     }
     temporary.persist(folder, &target)
 }
 
 /// Returns whether `path` names an open file by its descriptor: `/dev/fd/1` or `/proc/self/fd/1`. A rename to the file's name would not
 /// reach the descriptor.
-fn is_descriptor(path: &Path) -> bool {
+fn is_descriptor_path(path: &Path) -> bool {
     path.parent().is_some_and(|folder| folder == Path::new("/dev/fd") || folder.starts_with("/proc") && folder.ends_with("fd"))
 }
 
 /// Opens a file that is written in place, and empties it if `truncate`. If `path` names standard output or standard error, writes
 /// continue at the position of that stream, so that redirected output before them remains.
-fn open_directly(path: &Path, truncate: bool) -> std::io::Result<File> {
+fn open_for_direct_write(path: &Path, truncate: bool) -> std::io::Result<File> {
     #[cfg(unix)]
     {
         use std::os::fd::AsFd;
         let is_of_this_process = path.starts_with("/dev/fd") || path.starts_with("/proc/self");
-        match path.file_name().and_then(std::ffi::OsStr::to_str).filter(|_| is_descriptor(path) && is_of_this_process) {
+        match path.file_name().and_then(std::ffi::OsStr::to_str).filter(|_| is_descriptor_path(path) && is_of_this_process) {
             Some("1") => {
                 std::io::stdout().flush()?;
                 return Ok(std::io::stdout().as_fd().try_clone_to_owned()?.into());
@@ -122,12 +122,12 @@ fn open_directly(path: &Path, truncate: bool) -> std::io::Result<File> {
 
 /// Follows symbolic links from `path` and returns the file they lead to. The file need not exist. The link of an open file's descriptor
 /// is not followed.
-fn follow_links(path: &Path) -> Result<PathBuf> {
+fn follow_symbolic_links(path: &Path) -> Result<PathBuf> {
     /// Maximum number of symbolic links that are followed, as in Linux.
     const MAX_LINKS: usize = 40;
     let mut target = path.to_path_buf();
     for _ in 0..MAX_LINKS {
-        if is_descriptor(&target) {
+        if is_descriptor_path(&target) {
             return Ok(target);
         }
         match std::fs::read_link(&target) {
@@ -139,7 +139,7 @@ fn follow_links(path: &Path) -> Result<PathBuf> {
 }
 
 #[cfg(unix)]
-fn keep_permissions(file: &File, existing: &Metadata) -> Result<()> {
+fn copy_permissions_and_owner(file: &File, existing: &Metadata) -> Result<()> {
     use std::os::unix::fs::{MetadataExt, fchown};
     let own = file.metadata().map_err(system_error)?;
     if (own.uid(), own.gid()) != (existing.uid(), existing.gid()) {
@@ -151,7 +151,7 @@ fn keep_permissions(file: &File, existing: &Metadata) -> Result<()> {
 }
 
 #[cfg(not(unix))]
-fn keep_permissions(file: &File, existing: &Metadata) -> Result<()> {
+fn copy_permissions_and_owner(file: &File, existing: &Metadata) -> Result<()> {
     file.set_permissions(existing.permissions()).map_err(system_error)
 }
 
@@ -165,8 +165,8 @@ struct TemporaryFile {
 impl TemporaryFile {
     /// Creates a file in `folder`, with the permissions of new files. Only the owner can open it under its temporary name if
     /// `is_private`.
-    fn create(folder: &Path, is_private: bool) -> Result<TemporaryFile> {
-        io_failure(Point::FileOpen).map_err(system_error)?;
+    fn create_in_folder(folder: &Path, is_private: bool) -> Result<TemporaryFile> {
+        inject_io_failure(FailurePoint::FileOpen).map_err(system_error)?;
         match create_unnamed_file(folder) {
             Some(file) => Ok(TemporaryFile { file, name: None }),
             None => TemporaryFile::create_named(folder, is_private),
@@ -175,7 +175,7 @@ impl TemporaryFile {
 
     #[cfg_attr(not(unix), expect(unused_variables))]
     fn create_named(folder: &Path, is_private: bool) -> Result<TemporaryFile> {
-        let name = unused_name(folder);
+        let name = unused_temporary_name(folder);
         let mut options = OpenOptions::new();
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, if is_private { 0o600 } else { 0o666 });
@@ -187,14 +187,14 @@ impl TemporaryFile {
     /// Renames the file to `target`, which is in `folder`.
     fn persist(mut self, folder: &Path, target: &Path) -> Result<()> {
         if self.name.is_none() {
-            let name = unused_name(folder);
+            let name = unused_temporary_name(folder);
             // The name is registered first, so that [`remove_partial_files`] also removes a file that has this name but is not renamed yet.
             lock_partial_files().push(name.clone());
             self.name = Some(name.clone());
             name_unnamed_file(&self.file, &name).map_err(system_error)?;
         }
         let name = self.name.clone().unwrap_or_default();
-        io_failure(Point::Rename).map_err(system_error)?;
+        inject_io_failure(FailurePoint::Rename).map_err(system_error)?;
         std::fs::rename(&name, target).map_err(system_error)?;
         self.name = None;
         lock_partial_files().retain(|other| *other != name);
@@ -216,7 +216,7 @@ struct FaultInjectingFile<'a>(&'a mut File);
 
 impl Write for FaultInjectingFile<'_> {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        io_failure(Point::FileWrite)?;
+        inject_io_failure(FailurePoint::FileWrite)?;
         self.0.write(bytes)
     }
 
@@ -226,7 +226,7 @@ impl Write for FaultInjectingFile<'_> {
 }
 
 /// Returns a name in `folder` that no other write uses.
-fn unused_name(folder: &Path) -> PathBuf {
+fn unused_temporary_name(folder: &Path) -> PathBuf {
     static NEXT_SUFFIX: AtomicU64 = AtomicU64::new(0);
     loop {
         let name = folder.join(format!(".cuprum-{}-{}.part", std::process::id(), NEXT_SUFFIX.fetch_add(1, Ordering::Relaxed)));

@@ -7,11 +7,11 @@ mod write;
 
 use std::path::Path;
 
-use cuprum_core::buffer::HostBuffer;
+use cuprum_core::host_buffer::HostBuffer;
 use cuprum_core::{Error, Item, NdArray, Result};
 
-use crate::failure::with_path;
-use crate::source::read_file;
+use crate::errors::add_path_to_error;
+use crate::file_streams::read_file;
 
 pub use options::{Delimiter, TextOptions};
 pub use write::{TextFormat, savetxt};
@@ -45,7 +45,7 @@ impl TextTable {
     /// ```
     pub fn column(&self, name: &str) -> Result<NdArray> {
         let Some(at) = self.names.iter().position(|n| n == name) else {
-            let list = crate::names::list_names(self.names.iter().map(String::as_str));
+            let list = crate::names::join_first_names(self.names.iter().map(String::as_str));
             return Err(Error::value("column", format!("no column {name:?}; the table has: {list}")));
         };
         let columns = self.names.len();
@@ -98,14 +98,14 @@ pub fn loadtxt(path: impl AsRef<Path>, options: &TextOptions) -> Result<NdArray>
 /// # fn main() -> cuprum::Result<()> {
 /// let path = std::env::temp_dir().join(format!("cuprum-doc-genfromtxt-{}.csv", std::process::id()));
 /// std::fs::write(&path, "1,,3\n4,n/a,6\n").unwrap();
-/// let options = io::TextOptions::default().delimiter(b',').missing(["n/a"]).fill_value(0.5);
+/// let options = io::TextOptions::default().delimiter(b',').missing_values(["n/a"]).fill_value(0.5);
 /// assert_eq!(io::genfromtxt(&path, &options)?.to_vec::<f64>()?, [1.0, 0.5, 3.0, 4.0, 0.5, 6.0]);
 /// # std::fs::remove_file(&path).ok();
 /// # Ok(())
 /// # }
 /// ```
 pub fn genfromtxt(path: impl AsRef<Path>, options: &TextOptions) -> Result<NdArray> {
-    Ok(load_table(path, &options.clone().with_default_fill())?.values)
+    Ok(load_table(path, &options.clone().with_genfromtxt_fill_value())?.values)
 }
 
 /// Reads numbers from a text file as [`loadtxt`] does, with the names of the columns.
@@ -131,11 +131,11 @@ pub fn load_table(path: impl AsRef<Path>, options: &TextOptions) -> Result<TextT
     let path = path.as_ref();
     // The text is converted to a host buffer, so that it counts as used memory while the values are allocated.
     let text = HostBuffer::from_vec(read_file(path)?);
-    parse::parse_table(text.as_bytes(), options).map_err(|e| with_path(path, e))
+    parse::parse_table(text.as_bytes(), options).map_err(|e| add_path_to_error(path, e))
 }
 
 /// Reads a table from text in memory. Errors do not contain a file name.
-pub(crate) fn table_from_bytes(text: &[u8], options: &TextOptions) -> Result<NdArray> {
+pub(crate) fn array_from_text(text: &[u8], options: &TextOptions) -> Result<NdArray> {
     Ok(parse::parse_table(text, options)?.values)
 }
 
@@ -155,5 +155,5 @@ pub(crate) fn table_from_bytes(text: &[u8], options: &TextOptions) -> Result<NdA
 /// # }
 /// ```
 pub fn load_table_bytes(text: &[u8], options: &TextOptions) -> Result<TextTable> {
-    parse::parse_table(text, options).map_err(|e| with_path(Path::new("text"), e))
+    parse::parse_table(text, options).map_err(|e| add_path_to_error(Path::new("text"), e))
 }

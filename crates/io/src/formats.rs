@@ -6,9 +6,9 @@ use std::path::Path;
 use cuprum_core::{Error, NdArray, Result};
 
 use crate::csv::{self, TextFormat, TextOptions};
-use crate::failure::{format_error, with_path};
+use crate::errors::{add_path_to_error, file_format_error};
+use crate::file_streams::{self, read_fully, read_to_end};
 use crate::image::ImageOptions;
-use crate::source::{self, read_fully, read_to_end};
 use crate::{atomic_file, image, names, npy, npz, safetensors};
 
 /// A file format of arrays.
@@ -55,7 +55,7 @@ impl Format {
     }
 
     /// Returns the format whose files begin with `start`, or `None` for text and unknown contents.
-    fn of_contents(start: &[u8]) -> Option<Format> {
+    fn from_first_bytes(start: &[u8]) -> Option<Format> {
         match start {
             [0x93, b'N', b'U', b'M', b'P', b'Y', ..] => Some(Format::Npy),
             [b'P', b'K', 3 | 5, 4 | 6, ..] => Some(Format::Npz),
@@ -78,11 +78,11 @@ const SIGNATURE_BYTES: usize = 512;
 /// the file extension names. If neither is known, text is csv if `start` contains a comma, else columns separated by blanks.
 fn recognise_format(start: &[u8], named: Option<Format>) -> Result<Format> {
     let is_text = || !start.is_empty() && start.iter().all(|b| !b.is_ascii_control() || b.is_ascii_whitespace());
-    match Format::of_contents(start).or(named) {
-        Some(Format::Png | Format::Ppm) => Err(format_error("images are only written; convert the image to npy to read it")),
+    match Format::from_first_bytes(start).or(named) {
+        Some(Format::Png | Format::Ppm) => Err(file_format_error("images are only written; convert the image to npy to read it")),
         Some(format) => Ok(format),
         None if is_text() => Ok(if start.contains(&b',') { Format::Csv } else { Format::Text }),
-        None => Err(format_error(
+        None => Err(file_format_error(
             "not a format that can be recognised (npy, npz, safetensors, csv, tsv, text); fromfile reads elements without a header",
         )),
     }
@@ -111,17 +111,17 @@ fn recognise_format(start: &[u8], named: Option<Format>) -> Result<Format> {
 /// ```
 pub fn read(path: impl AsRef<Path>) -> Result<NdArray> {
     let path = path.as_ref();
-    single_array(read_named(path)?).map_err(|e| with_path(path, e))
+    take_single_array(read_named(path)?).map_err(|e| add_path_to_error(path, e))
 }
 
 /// Returns the only array of a file. Several arrays are an error.
-fn single_array(mut arrays: Vec<(String, NdArray)>) -> Result<NdArray> {
+fn take_single_array(mut arrays: Vec<(String, NdArray)>) -> Result<NdArray> {
     match arrays.len() {
         1 => Ok(arrays.swap_remove(0).1),
-        0 => Err(format_error("the file has no array")),
+        0 => Err(file_format_error("the file has no array")),
         n => {
-            let list = names::list_names(arrays.iter().map(|(name, _)| name.as_str()));
-            Err(format_error(format!("{n} arrays in this file, read_named reads them all; it contains: {list}")))
+            let list = names::join_first_names(arrays.iter().map(|(name, _)| name.as_str()));
+            Err(file_format_error(format!("{n} arrays in this file, read_named reads them all; it contains: {list}")))
         }
     }
 }
@@ -148,19 +148,19 @@ fn single_array(mut arrays: Vec<(String, NdArray)>) -> Result<NdArray> {
 pub fn read_named(path: impl AsRef<Path>) -> Result<Vec<(String, NdArray)>> {
     let path = path.as_ref();
     let named = Format::of_path(path);
-    let (mut file, size) = source::open(path)?;
+    let (mut file, size) = file_streams::open_for_reading(path)?;
     if size.is_none() {
-        return read_any(&mut file, named).map_err(|e| with_path(path, e));
+        return read_any_format(&mut file, named).map_err(|e| add_path_to_error(path, e));
     }
     let mut start = [0; SIGNATURE_BYTES];
-    let found = read_fully(&mut file, &mut start).map_err(|e| with_path(path, e))?;
+    let found = read_fully(&mut file, &mut start).map_err(|e| add_path_to_error(path, e))?;
     drop(file);
     let unnamed = |array: NdArray| vec![(String::new(), array)];
-    match recognise_format(&start[..found], named).map_err(|e| with_path(path, e))? {
+    match recognise_format(&start[..found], named).map_err(|e| add_path_to_error(path, e))? {
         Format::Npy => npy::load(path).map(unnamed),
         Format::Npz => npz::load_npz(path),
         Format::Safetensors => safetensors::load_safetensors(path),
-        format => Ok(unnamed(csv::load_table(path, &text_options(format))?.values)),
+        format => Ok(unnamed(csv::load_table(path, &text_options_of_format(format))?.values)),
     }
 }
 
@@ -181,7 +181,7 @@ pub fn read_named(path: impl AsRef<Path>) -> Result<Vec<(String, NdArray)>> {
 /// # }
 /// ```
 pub fn read_stream(source: &mut dyn Read) -> Result<Vec<(String, NdArray)>> {
-    read_any(source, None).map_err(|e| with_path(Path::new("stream"), e))
+    read_any_format(source, None).map_err(|e| add_path_to_error(Path::new("stream"), e))
 }
 
 /// Reads all arrays of a stream as [`read_named`] reads a file with the extension of `format`.
@@ -202,10 +202,10 @@ pub fn read_stream(source: &mut dyn Read) -> Result<Vec<(String, NdArray)>> {
 /// # }
 /// ```
 pub fn read_stream_as(source: &mut dyn Read, format: Format) -> Result<Vec<(String, NdArray)>> {
-    read_any(source, Some(format)).map_err(|e| with_path(Path::new("stream"), e))
+    read_any_format(source, Some(format)).map_err(|e| add_path_to_error(Path::new("stream"), e))
 }
 
-fn read_any(source: &mut dyn Read, named: Option<Format>) -> Result<Vec<(String, NdArray)>> {
+fn read_any_format(source: &mut dyn Read, named: Option<Format>) -> Result<Vec<(String, NdArray)>> {
     let mut start = [0; SIGNATURE_BYTES];
     let found = read_fully(source, &mut start)?;
     let start = &start[..found];
@@ -215,13 +215,13 @@ fn read_any(source: &mut dyn Read, named: Option<Format>) -> Result<Vec<(String,
         Format::Npy => npy::read_array(&mut whole, None).map(unnamed),
         Format::Npz => npz::arrays_from_bytes(&read_to_end(&mut whole)?),
         Format::Safetensors => safetensors::arrays_from_bytes(&read_to_end(&mut whole)?),
-        format => Ok(unnamed(csv::table_from_bytes(&read_to_end(&mut whole)?, &text_options(format))?)),
+        format => Ok(unnamed(csv::array_from_text(&read_to_end(&mut whole)?, &text_options_of_format(format))?)),
     }
 }
 
 /// Returns the options with which [`read`] reads text.
-fn text_options(format: Format) -> TextOptions {
-    let options = TextOptions::default().detect_names().fill_value(f64::NAN);
+fn text_options_of_format(format: Format) -> TextOptions {
+    let options = TextOptions::default().detect_names_in_first_line().fill_value(f64::NAN);
     match format {
         Format::Csv => options.delimiter(b','),
         Format::Tsv => options.delimiter(b'\t'),
@@ -265,8 +265,8 @@ pub fn write_named(path: impl AsRef<Path>, arrays: &[(&str, &NdArray)]) -> Resul
     let format = Format::of_path(path).ok_or_else(|| {
         Error::io(path, "the extension names no format; use npy, npz, safetensors, csv, tsv, txt, png or ppm, or tofile for raw bytes")
     })?;
-    let encoded = encode_arrays(format, arrays).map_err(|e| with_path(path, e))?;
-    atomic_file::write(path, |file| encoded.write(file))
+    let encoded = encode_arrays(format, arrays).map_err(|e| add_path_to_error(path, e))?;
+    atomic_file::write_file_atomically(path, |file| encoded.write(file))
 }
 
 /// Writes named arrays to a stream, such as standard output.
@@ -290,45 +290,47 @@ pub fn write_stream(stream: &mut dyn Write, format: Format, arrays: &[(&str, &Nd
 }
 
 /// Evaluated arrays in a format, ready to be written.
-enum Encoded<'a> {
-    Npy(npy::Encoded),
-    Npz(Vec<(String, npy::Encoded)>),
-    Safetensors(safetensors::Encoded<'a>),
+enum EncodedArrays<'a> {
+    Npy(npy::EncodedNpy),
+    Npz(Vec<(String, npy::EncodedNpy)>),
+    Safetensors(safetensors::EncodedSafetensors<'a>),
     Text(&'a NdArray, TextFormat),
-    Image(image::Encoded),
+    Image(image::EncodedImage),
 }
 
 /// Evaluates the arrays and checks that the format takes them, before a file is created.
-fn encode_arrays<'a>(format: Format, arrays: &[(&str, &'a NdArray)]) -> Result<Encoded<'a>> {
+fn encode_arrays<'a>(format: Format, arrays: &[(&str, &'a NdArray)]) -> Result<EncodedArrays<'a>> {
     match format {
-        Format::Npz => return npz::encode_members(arrays).map(Encoded::Npz),
-        Format::Safetensors => return safetensors::Encoded::prepare_for_writing(arrays, &[]).map(Encoded::Safetensors),
+        Format::Npz => return npz::encode_members(arrays).map(EncodedArrays::Npz),
+        Format::Safetensors => return safetensors::EncodedSafetensors::prepare_for_writing(arrays, &[]).map(EncodedArrays::Safetensors),
         _ => {}
     }
     let &[(_, array)] = arrays else {
-        return Err(format_error(format!("{} arrays for a format that holds one; npz and safetensors hold several", arrays.len())));
+        return Err(file_format_error(format!("{} arrays for a format that holds one; npz and safetensors hold several", arrays.len())));
     };
     let text = |delimiter: &str| {
         csv::check_ndim_and_evaluate(array)?;
-        Ok(Encoded::Text(array, TextFormat::default().delimiter(delimiter)))
+        Ok(EncodedArrays::Text(array, TextFormat::default().delimiter(delimiter)))
     };
     match format {
-        Format::Npy => npy::Encoded::prepare_for_writing(array).map(Encoded::Npy),
+        Format::Npy => npy::EncodedNpy::prepare_for_writing(array).map(EncodedArrays::Npy),
         Format::Csv => text(","),
         Format::Tsv => text("\t"),
-        Format::Png | Format::Ppm => image::Encoded::prepare_for_writing(array, format, &ImageOptions::default()).map(Encoded::Image),
+        Format::Png | Format::Ppm => {
+            image::EncodedImage::prepare_for_writing(array, format, &ImageOptions::default()).map(EncodedArrays::Image)
+        }
         _ => text(" "),
     }
 }
 
-impl Encoded<'_> {
+impl EncodedArrays<'_> {
     fn write(&self, file: &mut dyn Write) -> Result<()> {
         match self {
-            Encoded::Npy(encoded) => encoded.write(file),
-            Encoded::Npz(members) => npz::write_archive(file, members, false),
-            Encoded::Safetensors(encoded) => encoded.write(file),
-            Encoded::Text(array, format) => csv::write_text(file, array, format),
-            Encoded::Image(encoded) => encoded.write(file),
+            EncodedArrays::Npy(encoded) => encoded.write(file),
+            EncodedArrays::Npz(members) => npz::write_archive(file, members, false),
+            EncodedArrays::Safetensors(encoded) => encoded.write(file),
+            EncodedArrays::Text(array, format) => csv::write_text(file, array, format),
+            EncodedArrays::Image(encoded) => encoded.write(file),
         }
     }
 }

@@ -5,10 +5,10 @@ use std::path::Path;
 
 use cuprum_core::{DType, Error, Item, NdArray, Result, max, min, subtract};
 
-use crate::failure::{format_error, system_error, with_path};
+use crate::errors::{add_path_to_error, file_format_error, system_error};
 use crate::formats::Format;
-use crate::transfer::for_each_block;
-use crate::{atomic_file, source};
+use crate::transfer::for_each_byte_block;
+use crate::{atomic_file, file_streams};
 
 /// Size of the blocks of rows that are converted at once, in elements.
 const BLOCK_ELEMENTS: usize = 1 << 20;
@@ -65,15 +65,15 @@ impl ImageOptions {
 pub fn save_image(path: impl AsRef<Path>, array: &NdArray, options: &ImageOptions) -> Result<()> {
     let path = path.as_ref();
     let encoded = match Format::of_path(path) {
-        Some(format @ (Format::Png | Format::Ppm)) => Encoded::prepare_for_writing(array, format, options),
-        _ => Err(format_error("the extension of an image is png, ppm, pgm or pnm")),
+        Some(format @ (Format::Png | Format::Ppm)) => EncodedImage::prepare_for_writing(array, format, options),
+        _ => Err(file_format_error("the extension of an image is png, ppm, pgm or pnm")),
     };
-    let encoded = encoded.map_err(|e| with_path(path, e))?;
-    atomic_file::write(path, |file| encoded.write(file))
+    let encoded = encoded.map_err(|e| add_path_to_error(path, e))?;
+    atomic_file::write_file_atomically(path, |file| encoded.write(file))
 }
 
 /// An evaluated array with the conversion of its values to bytes, ready to be written.
-pub(crate) struct Encoded {
+pub(crate) struct EncodedImage {
     array: NdArray,
     format: Format,
     channels: usize,
@@ -83,9 +83,9 @@ pub(crate) struct Encoded {
     origin: Option<NdArray>,
 }
 
-impl Encoded {
+impl EncodedImage {
     /// Checks shape and dtype, evaluates the array, and determines the values that become black and white.
-    pub fn prepare_for_writing(array: &NdArray, format: Format, options: &ImageOptions) -> Result<Encoded> {
+    pub fn prepare_for_writing(array: &NdArray, format: Format, options: &ImageOptions) -> Result<EncodedImage> {
         let channels = match *array.shape() {
             [_, _] => 1,
             [_, _, channels @ (1 | 3)] => channels,
@@ -93,21 +93,21 @@ impl Encoded {
             _ => {
                 let text = cuprum_core::error::shape_text(array.shape());
                 let channels = if format == Format::Png { "1 to 4" } else { "1 or 3" };
-                return Err(format_error(format!("an image is (height, width) or (height, width, {channels}), not {text}")));
+                return Err(file_format_error(format!("an image is (height, width) or (height, width, {channels}), not {text}")));
             }
         };
         let fits = array.shape()[..2].iter().all(|&n| (1..=i32::MAX as usize).contains(&n));
         if !fits {
-            return Err(format_error("the height and width of an image are between 1 and 2147483647"));
+            return Err(file_format_error("the height and width of an image are between 1 and 2147483647"));
         }
         if array.dtype().is_complex() {
-            return Err(format_error("complex numbers have no brightness; take abs() or angle() first"));
+            return Err(file_format_error("complex numbers have no brightness; take abs() or angle() first"));
         }
         array.eval()?;
         let mut origin = None;
         let range = match (options.range, array.dtype()) {
             (Some((black, white)), _) if black.is_finite() && white.is_finite() => Some((black, white)),
-            (Some(_), _) => return Err(format_error("the range of an image is finite")),
+            (Some(_), _) => return Err(file_format_error("the range of an image is finite")),
             (None, DType::U8) => None,
             (None, DType::Bool) => Some((0.0, 1.0)),
             (None, DType::I64 | DType::U64) if array.ndim() == 2 => {
@@ -119,7 +119,7 @@ impl Encoded {
             (None, _) if array.ndim() == 2 => Some(finite_range(array)?),
             (None, dtype) => Some((0.0, dtype.int_range().map_or(1.0, |(_, hi)| hi as f64))),
         };
-        Ok(Encoded { array: array.clone(), format, channels, range, origin })
+        Ok(EncodedImage { array: array.clone(), format, channels, range, origin })
     }
 
     /// Writes the image, converting a block of rows at a time.
@@ -127,8 +127,8 @@ impl Encoded {
         let (height, width) = (self.array.shape()[0], self.array.shape()[1]);
         if self.format == Format::Ppm {
             let magic = if self.channels == 1 { "P5" } else { "P6" };
-            source::write_all(file, format!("{magic}\n{width} {height}\n255\n").as_bytes())?;
-            return self.for_each_row_block(&mut |bytes| source::write_all(file, bytes));
+            file_streams::write_all(file, format!("{magic}\n{width} {height}\n255\n").as_bytes())?;
+            return self.for_each_row_block(&mut |bytes| file_streams::write_all(file, bytes));
         }
         let mut file = FirstErrorWriter { file, error: None };
         let written = self.write_png(&mut file, width as u32, height as u32);
@@ -147,7 +147,7 @@ impl Encoded {
         let mut writer = encoder.write_header().map_err(png_error)?;
         let mut stream = writer.stream_writer().map_err(png_error)?;
         self.for_each_row_block(&mut |bytes| {
-            source::add_transferred_bytes(bytes.len());
+            file_streams::add_transferred_bytes(bytes.len());
             stream.write_all(bytes).map_err(system_error)
         })?;
         stream.finish().map_err(png_error)?;
@@ -156,7 +156,7 @@ impl Encoded {
 
     /// Calls `f` with the bytes of the pixels in row order, one block per call.
     fn for_each_row_block(&self, f: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
-        let Some((black, white)) = self.range else { return for_each_block(&self.array, f) };
+        let Some((black, white)) = self.range else { return for_each_byte_block(&self.array, f) };
         let height = self.array.shape()[0];
         let step = (BLOCK_ELEMENTS / (self.array.size() / height).max(1)).max(1);
         let unit = match (white - black).abs() {
@@ -178,7 +178,7 @@ impl Encoded {
             let rows = if unit == 1.0 { rows } else { rows * unit };
             let bytes = ((&rows - black) * scale).clip(0, 255)?.round(0)?;
             let bytes = cuprum_core::where_(bytes.isnan()?, 0, &bytes)?.astype(DType::U8)?;
-            for_each_block(&bytes, f)?;
+            for_each_byte_block(&bytes, f)?;
         }
         Ok(())
     }
@@ -231,6 +231,6 @@ fn finite_range(array: &NdArray) -> Result<(f64, f64)> {
 fn png_error(e: png::EncodingError) -> Error {
     match e {
         png::EncodingError::IoError(e) => system_error(e),
-        e => format_error(e),
+        e => file_format_error(e),
     }
 }

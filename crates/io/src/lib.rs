@@ -17,24 +17,24 @@
 
 mod atomic_file;
 mod csv;
-mod failure;
+mod errors;
+mod file_streams;
 mod formats;
 mod image;
-mod mapping;
+mod mapped_file;
 mod names;
 mod npy;
 mod npz;
 mod raw_binary_files;
 mod safetensors;
-mod source;
 mod transfer;
 
 pub use atomic_file::{remove_partial_files, write_file};
 pub use csv::{Delimiter, TextFormat, TextOptions, TextTable, genfromtxt, load_table, load_table_bytes, loadtxt, savetxt};
+pub use file_streams::{bytes_transferred, read_file};
 pub use formats::{Format, read, read_named, read_stream, read_stream_as, write, write_named, write_stream};
 pub use image::{ImageOptions, save_image};
 pub use npy::{load, load_bytes, load_mapped, save};
 pub use npz::{Npz, load_npz, load_npz_bytes, save_npz, save_npz_compressed, save_npz_with_texts};
 pub use raw_binary_files::{fromfile, memmap, tofile};
 pub use safetensors::{Safetensors, load_safetensors, load_safetensors_bytes, save_safetensors, save_safetensors_with};
-pub use source::{bytes_transferred, read_file};

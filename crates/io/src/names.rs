@@ -4,27 +4,27 @@ use std::collections::HashSet;
 
 use cuprum_core::Result;
 
-use crate::failure::format_error;
+use crate::errors::file_format_error;
 
 /// Checks that no name occurs twice.
 ///
 /// # Errors
 /// [`Error::Io`](cuprum_core::Error::Io) without the name of a file, which the caller adds.
-pub(crate) fn check_unique<'a>(names: impl IntoIterator<Item = &'a str>) -> Result<()> {
+pub(crate) fn check_unique_names<'a>(names: impl IntoIterator<Item = &'a str>) -> Result<()> {
     let mut seen = HashSet::new();
     match names.into_iter().find(|name| !seen.insert(*name)) {
-        Some(name) => Err(format_error(format!("two arrays have the name {name:?}"))),
+        Some(name) => Err(file_format_error(format!("two arrays have the name {name:?}"))),
         None => Ok(()),
     }
 }
 
 /// Returns the message for a file without an array `name`. It lists the first names that the file has.
 pub(crate) fn no_such_array_message<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> String {
-    format!("no array {name:?} in this file; it contains: {}", list_names(names))
+    format!("no array {name:?} in this file; it contains: {}", join_first_names(names))
 }
 
 /// Returns the first names, separated by commas.
-pub(crate) fn list_names<'a>(names: impl Iterator<Item = &'a str>) -> String {
+pub(crate) fn join_first_names<'a>(names: impl Iterator<Item = &'a str>) -> String {
     const MAX_LISTED_NAMES: usize = 20;
     let mut names: Vec<&str> = names.take(MAX_LISTED_NAMES + 1).collect();
     if names.len() > MAX_LISTED_NAMES {

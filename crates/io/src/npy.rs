@@ -3,16 +3,16 @@
 use std::io::{Read, Write};
 use std::path::Path;
 
-use cuprum_core::buffer::HostBuffer;
 use cuprum_core::error::shape_text;
+use cuprum_core::host_buffer::HostBuffer;
 use cuprum_core::layout::checked_size;
 use cuprum_core::{DType, Device, Error, NdArray, Result, with_device};
 
 use crate::atomic_file;
-use crate::failure::{format_error, with_path};
-use crate::mapping::Mapping;
-use crate::source::{self, read_fully};
-use crate::transfer::{array_from_host_buffer, for_each_block, normalize_bools};
+use crate::errors::{add_path_to_error, file_format_error};
+use crate::file_streams::{self, read_fully};
+use crate::mapped_file::MappedFile;
+use crate::transfer::{array_from_host_buffer, for_each_byte_block, normalize_bools};
 
 const MAGIC: &[u8] = b"\x93NUMPY";
 /// Maximum size of the header of an npy file in bytes, as in `numpy.load`.
@@ -42,8 +42,8 @@ const DATA_ALIGNMENT: usize = 64;
 /// ```
 pub fn load(path: impl AsRef<Path>) -> Result<NdArray> {
     let path = path.as_ref();
-    let (mut file, size) = source::open(path)?;
-    read_array(&mut file, size).map_err(|e| with_path(path, e))
+    let (mut file, size) = file_streams::open_for_reading(path)?;
+    read_array(&mut file, size).map_err(|e| add_path_to_error(path, e))
 }
 
 /// Returns the array of a `.npy` file as a view of the memory-mapped file, without reading the elements (`numpy.load` with
@@ -70,11 +70,11 @@ pub fn load(path: impl AsRef<Path>) -> Result<NdArray> {
 /// ```
 pub fn load_mapped(path: impl AsRef<Path>) -> Result<NdArray> {
     let path = path.as_ref();
-    let mapped = match Mapping::open(path)? {
+    let mapped = match MappedFile::open(path)? {
         Ok(mapping) => map_array(&mapping, 0, mapping.bytes()),
         Err(mut file) => read_array(&mut file, None).map(Some),
     };
-    mapped.map_err(|e| with_path(path, e))?.map_or_else(|| load(path), Ok)
+    mapped.map_err(|e| add_path_to_error(path, e))?.map_or_else(|| load(path), Ok)
 }
 
 /// Reads an array from the bytes of a `.npy` file.
@@ -94,7 +94,7 @@ pub fn load_mapped(path: impl AsRef<Path>) -> Result<NdArray> {
 /// # }
 /// ```
 pub fn load_bytes(bytes: &[u8]) -> Result<NdArray> {
-    read_array(&mut &*bytes, Some(bytes.len() as u64)).map_err(|e| with_path(Path::new("npy bytes"), e))
+    read_array(&mut &*bytes, Some(bytes.len() as u64)).map_err(|e| add_path_to_error(Path::new("npy bytes"), e))
 }
 
 /// Writes a `.npy` file (`numpy.save`). Unlike NumPy, it does not add a suffix to the name.
@@ -121,8 +121,8 @@ pub fn load_bytes(bytes: &[u8]) -> Result<NdArray> {
 /// ```
 pub fn save(path: impl AsRef<Path>, array: &NdArray) -> Result<()> {
     let path = path.as_ref();
-    let encoded = Encoded::prepare_for_writing(array).map_err(|e| with_path(path, e))?;
-    atomic_file::write(path, |file| encoded.write(file))
+    let encoded = EncodedNpy::prepare_for_writing(array).map_err(|e| add_path_to_error(path, e))?;
+    atomic_file::write_file_atomically(path, |file| encoded.write(file))
 }
 
 /// The contents of the header of a `.npy` file.
@@ -142,13 +142,13 @@ impl Header {
     /// # Errors
     /// [`Error::Io`] for a shape with too many axes or elements.
     pub fn nbytes(&self) -> Result<usize> {
-        let size = checked_size("load", &self.shape).map_err(format_error)?;
+        let size = checked_size("load", &self.shape).map_err(file_format_error)?;
         Ok(size.saturating_mul(self.dtype.itemsize()))
     }
 
     /// Returns the error for a file that has `found` bytes of elements, but needs `want`.
     pub fn truncated_error(&self, found: u64, want: usize) -> Error {
-        format_error(format!("truncated: {found} bytes of data for {} {}, {want} needed", self.dtype, shape_text(&self.shape)))
+        file_format_error(format!("truncated: {found} bytes of data for {} {}, {want} needed", self.dtype, shape_text(&self.shape)))
     }
 }
 
@@ -160,12 +160,12 @@ pub(crate) fn read_header(source: &mut dyn Read) -> Result<Header> {
 
 /// Reads the dictionary in the header of a `.npy` file. Returns its text, and the size of the header in bytes.
 fn read_header_text(source: &mut dyn Read) -> Result<(Vec<u8>, usize)> {
-    let ends_within = || format_error("damaged npy header: the file ends within it");
+    let ends_within = || file_format_error("damaged npy header: the file ends within it");
     let mut start = [0; 12];
     let found = read_fully(source, &mut start[..8])?;
     let magic = &start[..found.min(MAGIC.len())];
     if magic.is_empty() || !MAGIC.starts_with(magic) {
-        return Err(format_error("not an npy file (its first bytes are not \\x93NUMPY)"));
+        return Err(file_format_error("not an npy file (its first bytes are not \\x93NUMPY)"));
     }
     if found < 8 {
         return Err(ends_within());
@@ -173,14 +173,16 @@ fn read_header_text(source: &mut dyn Read) -> Result<(Vec<u8>, usize)> {
     let len_bytes = match (start[6], start[7]) {
         (1, 0) => 2,
         (2 | 3, 0) => 4,
-        (major, minor) => return Err(format_error(format!("npy format version {major}.{minor} is not supported; 1.0, 2.0 and 3.0 are"))),
+        (major, minor) => {
+            return Err(file_format_error(format!("npy format version {major}.{minor} is not supported; 1.0, 2.0 and 3.0 are")));
+        }
     };
     if read_fully(source, &mut start[8..8 + len_bytes])? < len_bytes {
         return Err(ends_within());
     }
     let len = start[8..8 + len_bytes].iter().rev().fold(0, |len, &b| len << 8 | b as usize);
     if len > MAX_HEADER_BYTES {
-        return Err(format_error(format!("damaged npy header: its length is {len} bytes, the maximum is {MAX_HEADER_BYTES}")));
+        return Err(file_format_error(format!("damaged npy header: its length is {len} bytes, the maximum is {MAX_HEADER_BYTES}")));
     }
     let mut text = vec![0; len];
     if read_fully(source, &mut text)? < len {
@@ -237,29 +239,29 @@ pub(crate) fn read_text(source: &mut dyn Read) -> Result<String> {
     let (is_wide, length) = match code.as_bytes() {
         [b'S' | b'a', ..] => (false, &code[1..]),
         [b'U', ..] => (true, &code[1..]),
-        _ => return Err(format_error(format!("dtype {descr:?} is no text"))),
+        _ => return Err(file_format_error(format!("dtype {descr:?} is no text"))),
     };
     let length = length.parse::<usize>().ok().filter(|n| *n <= MAX_TEXT_LENGTH);
     let (Some(length), true) = (length, shape.is_empty()) else {
-        return Err(format_error(format!(
+        return Err(file_format_error(format!(
             "one text of at most {MAX_TEXT_LENGTH} characters is expected, not {descr:?} {}",
             shape_text(&shape)
         )));
     };
     let mut bytes = vec![0; if is_wide { 4 * length } else { length }];
     if read_fully(source, &mut bytes)? < bytes.len() {
-        return Err(format_error("truncated: the file ends within the text"));
+        return Err(file_format_error("truncated: the file ends within the text"));
     }
     let big_endian = descr.starts_with('>');
     let character = |b: &[u8; 4]| char::from_u32(if big_endian { u32::from_be_bytes(*b) } else { u32::from_le_bytes(*b) });
     let decoded = if is_wide { bytes.as_chunks::<4>().0.iter().map(character).collect() } else { String::from_utf8(bytes).ok() };
-    let decoded = decoded.ok_or_else(|| format_error("the text is not Unicode"))?;
+    let decoded = decoded.ok_or_else(|| file_format_error("the text is not Unicode"))?;
     // NumPy pads texts with zeros.
     Ok(decoded.trim_end_matches('\0').to_owned())
 }
 
 fn damaged_header_error(message: impl std::fmt::Display) -> Error {
-    format_error(format!("damaged npy header: {message}"))
+    file_format_error(format!("damaged npy header: {message}"))
 }
 
 /// A parser of the Python literal in the header of a `.npy` file. Every method takes time linear in the text it consumes, and none
@@ -326,7 +328,7 @@ impl<'a> HeaderParser<'a> {
             let text = String::from_utf8_lossy(&self.text[self.at..]);
             let end = text.find("'fortran_order'").or(text.find("'shape'")).unwrap_or(text.len());
             let fields: String = text[..end].trim_end_matches([' ', ',', '\n']).chars().take(200).collect();
-            return Err(format_error(format!("structured dtype {fields} is not supported; save each field as an array of its own")));
+            return Err(file_format_error(format!("structured dtype {fields} is not supported; save each field as an array of its own")));
         }
         let descr = self.parse_string()?;
         parse_descr(descr)
@@ -405,7 +407,7 @@ fn parse_descr(descr: &str) -> Result<(DType, bool)> {
                 Some(b'f' | b'c') => " (a float of this size)",
                 _ => "",
             };
-            return Err(format_error(format!("dtype {descr:?}{kind} is not supported")));
+            return Err(file_format_error(format!("dtype {descr:?}{kind} is not supported")));
         }
     };
     Ok((dtype, big_endian))
@@ -431,7 +433,7 @@ pub(crate) fn read_array(source: &mut dyn Read, size: Option<u64>) -> Result<NdA
         normalize_bools(data);
     }
     if header.big_endian {
-        swap_bytes(header.dtype, data);
+        swap_byte_order(header.dtype, data);
     }
     if header.fortran_order {
         let reversed: Vec<usize> = header.shape.iter().rev().copied().collect();
@@ -445,7 +447,7 @@ pub(crate) fn read_array(source: &mut dyn Read, size: Option<u64>) -> Result<NdA
 /// and consists of the bytes `data`.
 ///
 /// Returns `None` if the elements are misaligned, big-endian or bool.
-pub(crate) fn map_array(mapping: &Mapping, start: usize, mut data: &[u8]) -> Result<Option<NdArray>> {
+pub(crate) fn map_array(mapping: &MappedFile, start: usize, mut data: &[u8]) -> Result<Option<NdArray>> {
     let available = data.len() as u64;
     let header = read_header(&mut data)?;
     let want = header.nbytes()?;
@@ -459,14 +461,14 @@ pub(crate) fn map_array(mapping: &Mapping, start: usize, mut data: &[u8]) -> Res
     let start = start + header.len;
     if header.fortran_order {
         let reversed: Vec<usize> = header.shape.iter().rev().copied().collect();
-        mapping.array(header.dtype, &reversed, start)?.map(|a| a.t()).transpose()
+        mapping.view_as_array(header.dtype, &reversed, start)?.map(|a| a.t()).transpose()
     } else {
-        mapping.array(header.dtype, &header.shape, start)
+        mapping.view_as_array(header.dtype, &header.shape, start)
     }
 }
 
 /// Reverses the bytes of every real number, and of each part of a complex number.
-fn swap_bytes(dtype: DType, data: &mut [u8]) {
+fn swap_byte_order(dtype: DType, data: &mut [u8]) {
     match dtype.real().itemsize() {
         2 => data.as_chunks_mut::<2>().0.iter_mut().for_each(|b| b.reverse()),
         4 => data.as_chunks_mut::<4>().0.iter_mut().for_each(|b| b.reverse()),
@@ -476,41 +478,41 @@ fn swap_bytes(dtype: DType, data: &mut [u8]) {
 }
 
 /// An evaluated array and its `.npy` header, ready to be written.
-pub(crate) struct Encoded {
+pub(crate) struct EncodedNpy {
     header: Vec<u8>,
     /// The elements: the array, or its transpose for Fortran order.
     elements: NdArray,
 }
 
-impl Encoded {
+impl EncodedNpy {
     /// Evaluates `array` and encodes its header.
     ///
     /// # Errors
     /// [`Error::Io`] for bfloat16; errors of evaluation.
-    pub fn prepare_for_writing(array: &NdArray) -> Result<Encoded> {
-        let descr = descr(array.dtype())?;
+    pub fn prepare_for_writing(array: &NdArray) -> Result<EncodedNpy> {
+        let descr = npy_descr(array.dtype())?;
         let stored = array.stored()?;
         let fortran_order = stored.layout().is_f_contiguous() && !stored.layout().is_c_contiguous();
         let elements = if fortran_order { array.t()? } else { array.clone() };
-        Ok(Encoded { header: encode_header(descr, fortran_order, array.shape()), elements })
+        Ok(EncodedNpy { header: encode_header(descr, fortran_order, array.shape()), elements })
     }
 
     /// Encodes an ASCII text as a byte string without axes. As in NumPy, an empty text is one zero byte.
-    pub fn text(text: &str) -> Result<Encoded> {
+    pub fn from_text(text: &str) -> Result<EncodedNpy> {
         let bytes: &[u8] = if text.is_empty() { &[0] } else { text.as_bytes() };
         let elements = with_device(Device::CPU, || NdArray::from_slice(bytes))?;
-        Ok(Encoded { header: encode_header(&format!("|S{}", bytes.len()), false, &[]), elements })
+        Ok(EncodedNpy { header: encode_header(&format!("|S{}", bytes.len()), false, &[]), elements })
     }
 
     /// Writes the header and the elements.
     pub fn write(&self, file: &mut dyn Write) -> Result<()> {
-        source::write_all(file, &self.header)?;
-        for_each_block(&self.elements, &mut |block| source::write_all(file, block))
+        file_streams::write_all(file, &self.header)?;
+        for_each_byte_block(&self.elements, &mut |block| file_streams::write_all(file, block))
     }
 }
 
 /// Returns the description of `dtype` in a `.npy` header.
-fn descr(dtype: DType) -> Result<&'static str> {
+fn npy_descr(dtype: DType) -> Result<&'static str> {
     Ok(match dtype {
         DType::Bool => "|b1",
         DType::I8 => "|i1",
@@ -526,7 +528,7 @@ fn descr(dtype: DType) -> Result<&'static str> {
         DType::F64 => "<f8",
         DType::C64 => "<c8",
         DType::C128 => "<c16",
-        DType::BF16 => return Err(format_error("the npy format does not support bfloat16; use astype(float32) or safetensors")),
+        DType::BF16 => return Err(file_format_error("the npy format does not support bfloat16; use astype(float32) or safetensors")),
     })
 }
 

@@ -12,9 +12,9 @@ use rawzip::extra_fields::ExtraFieldId;
 use rawzip::path::{EntryPath, ZipFilePath};
 use rawzip::{CompressionMethod, Header, ReaderAt, ZipArchive, ZipArchiveEntryWayfinder, ZipArchiveWriter};
 
-use crate::failure::{format_error, system_error, with_path};
-use crate::mapping::Mapping;
-use crate::source::{self, read_to_end};
+use crate::errors::{add_path_to_error, file_format_error, system_error};
+use crate::file_streams::{self, read_to_end};
+use crate::mapped_file::MappedFile;
 use crate::{atomic_file, npy};
 
 /// Identifier of the padding field in a member's header that aligns the member's data. Other zip writers use the same identifier.
@@ -44,7 +44,7 @@ const DATA_ALIGNMENT: u64 = 64;
 pub struct Npz {
     path: PathBuf,
     archive: Archive<ArchiveBytes>,
-    mapping: OnceLock<Mapping>,
+    mapping: OnceLock<MappedFile>,
 }
 
 /// The bytes of an archive: a file, or the contents of a pipe.
@@ -71,7 +71,7 @@ impl Npz {
     /// the last of several arrays with the same name.
     pub fn open(path: impl AsRef<Path>) -> Result<Npz> {
         let path = path.as_ref();
-        let (mut file, size) = source::open(path)?;
+        let (mut file, size) = file_streams::open_for_reading(path)?;
         let opened = match size {
             Some(size) => {
                 let to_map = file.try_clone().map_err(|e| Error::system(path, e))?;
@@ -82,7 +82,7 @@ impl Npz {
                 Archive::open(ArchiveBytes::Bytes(bytes), size)
             }),
         };
-        let archive = opened.map_err(|e| with_path(path, e))?;
+        let archive = opened.map_err(|e| add_path_to_error(path, e))?;
         Ok(Npz { path: path.to_path_buf(), archive, mapping: OnceLock::new() })
     }
 
@@ -96,7 +96,7 @@ impl Npz {
     /// # Errors
     /// [`Error::Io`] if there is no array with this name, or if the array is damaged or has an unsupported dtype. [`Error::OutOfMemory`].
     pub fn read(&self, name: &str) -> Result<NdArray> {
-        self.archive.read(self.find_member(name)?).map_err(|e| with_path(&self.path, e))
+        self.archive.read(self.find_member(name)?).map_err(|e| add_path_to_error(&self.path, e))
     }
 
     /// Reads the text `name`: a member that holds one string, such as the format of a sparse array that SciPy wrote.
@@ -118,7 +118,7 @@ impl Npz {
     /// ```
     pub fn read_text(&self, name: &str) -> Result<String> {
         let text = self.archive.read_member_with(self.find_member(name)?, |source, _| npy::read_text(source));
-        text.map_err(|e| with_path(&self.path, with_path(Path::new(name), e)))
+        text.map_err(|e| add_path_to_error(&self.path, add_path_to_error(Path::new(name), e)))
     }
 
     /// Returns the array `name` as a view of the memory-mapped file, without reading the elements.
@@ -134,28 +134,28 @@ impl Npz {
     /// The errors of [`Npz::read`].
     pub fn map(&self, name: &str) -> Result<NdArray> {
         let member = self.find_member(name)?;
-        match self.try_map(member).map_err(|e| with_path(&self.path, with_path(Path::new(name), e)))? {
+        match self.try_map_member(member).map_err(|e| add_path_to_error(&self.path, add_path_to_error(Path::new(name), e)))? {
             Some(array) => Ok(array),
             None => self.read(name),
         }
     }
 
-    fn try_map(&self, member: &Member) -> Result<Option<NdArray>> {
+    fn try_map_member(&self, member: &NpyMember) -> Result<Option<NdArray>> {
         let ArchiveBytes::File(_, file) = self.archive.zip.get_ref() else { return Ok(None) };
         if member.method != CompressionMethod::STORE {
             return Ok(None);
         }
         if self.mapping.get().is_none() {
-            let _ = self.mapping.set(Mapping::of(file).map_err(system_error)?);
+            let _ = self.mapping.set(MappedFile::of(file).map_err(system_error)?);
         }
         let Some(mapping) = self.mapping.get() else { return Ok(None) };
         let (start, end) = self.archive.zip.get_entry(member.place).map_err(damaged_archive_error)?.compressed_data_range();
         let range = usize::try_from(start).unwrap_or(usize::MAX)..usize::try_from(end).unwrap_or(usize::MAX);
-        let data = mapping.bytes().get(range.clone()).ok_or_else(|| format_error("truncated: the file ends within the array"))?;
+        let data = mapping.bytes().get(range.clone()).ok_or_else(|| file_format_error("truncated: the file ends within the array"))?;
         npy::map_array(mapping, range.start, data)
     }
 
-    fn find_member(&self, name: &str) -> Result<&Member> {
+    fn find_member(&self, name: &str) -> Result<&NpyMember> {
         let found = self.archive.members.iter().find(|m| m.name == name);
         found.ok_or_else(|| Error::io(&self.path, crate::names::no_such_array_message(name, self.names())))
     }
@@ -164,11 +164,11 @@ impl Npz {
 /// A zip archive and its `.npy` members.
 struct Archive<R> {
     zip: ZipArchive<R>,
-    members: Vec<Member>,
+    members: Vec<NpyMember>,
 }
 
 /// A `.npy` member of an archive.
-struct Member {
+struct NpyMember {
     /// Name without the extension.
     name: String,
     place: ZipArchiveEntryWayfinder,
@@ -179,7 +179,7 @@ struct Member {
 }
 
 fn damaged_archive_error(e: rawzip::Error) -> Error {
-    format_error(format!("damaged npz file: {e}"))
+    file_format_error(format!("damaged npz file: {e}"))
 }
 
 impl<R: ReaderAt> Archive<R> {
@@ -187,7 +187,7 @@ impl<R: ReaderAt> Archive<R> {
     fn open(reader: R, size: u64) -> Result<Archive<R>> {
         let mut buffer = vec![0; rawzip::MAX_CENTRAL_DIRECTORY_RECORD_SIZE];
         let located = rawzip::ZipLocator::new().locate_in_reader(reader, &mut buffer, size);
-        let zip = located.map_err(|(_, e)| format_error(format!("not an npz file, or a truncated one: {e}")))?;
+        let zip = located.map_err(|(_, e)| file_format_error(format!("not an npz file, or a truncated one: {e}")))?;
         let (mut members, mut regions) = (Vec::new(), Vec::new());
         let mut entries = zip.entries(&mut buffer);
         let mut found = 0;
@@ -199,7 +199,7 @@ impl<R: ReaderAt> Archive<R> {
             regions.push((start, start.saturating_add(len).saturating_add(entry.compressed_size_hint())));
             let path = String::from_utf8_lossy(entry.file_path().as_bytes()).into_owned();
             let Some(name) = path.strip_suffix(".npy") else { continue };
-            members.push(Member {
+            members.push(NpyMember {
                 name: name.to_string(),
                 place: entry.wayfinder(),
                 method: entry.compression_method(),
@@ -208,51 +208,51 @@ impl<R: ReaderAt> Archive<R> {
             });
         }
         if found != zip.entries_hint() {
-            return Err(format_error(format!("damaged npz file: {found} members, its end record declares {}", zip.entries_hint())));
+            return Err(file_format_error(format!("damaged npz file: {found} members, its end record declares {}", zip.entries_hint())));
         }
-        crate::names::check_unique(members.iter().map(|m| m.name.as_str()))?;
+        crate::names::check_unique_names(members.iter().map(|m| m.name.as_str()))?;
         // Overlapping members are an error: members that share their data could unpack to far more than the size of the file allows.
         regions.sort_unstable();
         if regions.windows(2).any(|pair| pair[1].0 < pair[0].1) {
-            return Err(format_error("damaged npz file: members overlap"));
+            return Err(file_format_error("damaged npz file: members overlap"));
         }
         Ok(Archive { zip, members })
     }
 
     /// Reads a member and verifies its size and checksum. Errors name the member.
-    fn read(&self, member: &Member) -> Result<NdArray> {
-        self.read_member(member).map_err(|e| with_path(Path::new(&member.name), e))
+    fn read(&self, member: &NpyMember) -> Result<NdArray> {
+        self.read_member(member).map_err(|e| add_path_to_error(Path::new(&member.name), e))
     }
 
-    fn read_member(&self, member: &Member) -> Result<NdArray> {
-        self.read_member_with(member, read_verified)
+    fn read_member(&self, member: &NpyMember) -> Result<NdArray> {
+        self.read_member_with(member, read_array_and_check_end)
     }
 
     /// Calls `read` with the unpacked bytes of a member, and with the declared number of bytes. When `read` reaches the end of the bytes,
     /// their size and checksum are verified.
-    fn read_member_with<T>(&self, member: &Member, read: impl FnOnce(&mut dyn Read, u64) -> Result<T>) -> Result<T> {
+    fn read_member_with<T>(&self, member: &NpyMember, read: impl FnOnce(&mut dyn Read, u64) -> Result<T>) -> Result<T> {
         if member.encrypted {
-            return Err(format_error("encrypted members are not supported"));
+            return Err(file_format_error("encrypted members are not supported"));
         }
         let entry = self.zip.get_entry(member.place).map_err(damaged_archive_error)?;
         let stored = entry.reader();
         match member.method {
             CompressionMethod::STORE => read(&mut entry.verifying_reader(stored), member.size),
             CompressionMethod::DEFLATE => read(&mut entry.verifying_reader(DeflateDecoder::new(stored)), member.size),
-            other => Err(format_error(format!("the compression method {other:?} is not supported; store or deflate are"))),
+            other => Err(file_format_error(format!("the compression method {other:?} is not supported; store or deflate are"))),
         }
     }
 }
 
 /// Reads the array in `source`, and checks that `source` ends after the array. When it reaches its end, `source` verifies its size and
 /// checksum. At most `size` bytes, the declared size, are unpacked.
-fn read_verified(source: &mut dyn Read, size: u64) -> Result<NdArray> {
+fn read_array_and_check_end(source: &mut dyn Read, size: u64) -> Result<NdArray> {
     let array = npy::read_array(source, Some(size))?;
     let mut rest = [0];
     match source.read(&mut rest) {
         Ok(0) => Ok(array),
-        Ok(_) => Err(format_error("damaged member: it has bytes after the array")),
-        Err(e) => Err(format_error(format!("damaged member: {e}"))),
+        Ok(_) => Err(file_format_error("damaged member: it has bytes after the array")),
+        Err(e) => Err(file_format_error(format!("damaged member: {e}"))),
     }
 }
 
@@ -276,7 +276,7 @@ fn read_verified(source: &mut dyn Read, size: u64) -> Result<NdArray> {
 /// ```
 pub fn load_npz(path: impl AsRef<Path>) -> Result<Vec<(String, NdArray)>> {
     let file = Npz::open(path)?;
-    let read = |m: &Member| Ok((m.name.clone(), file.archive.read(m).map_err(|e| with_path(&file.path, e))?));
+    let read = |m: &NpyMember| Ok((m.name.clone(), file.archive.read(m).map_err(|e| add_path_to_error(&file.path, e))?));
     file.archive.members.iter().map(read).collect()
 }
 
@@ -291,7 +291,7 @@ pub fn load_npz(path: impl AsRef<Path>) -> Result<Vec<(String, NdArray)>> {
 /// assert!(io::load_npz_bytes(b"not a zip archive").unwrap_err().to_string().contains("not an npz file"));
 /// ```
 pub fn load_npz_bytes(bytes: &[u8]) -> Result<Vec<(String, NdArray)>> {
-    arrays_from_bytes(bytes).map_err(|e| with_path(Path::new("npz bytes"), e))
+    arrays_from_bytes(bytes).map_err(|e| add_path_to_error(Path::new("npz bytes"), e))
 }
 
 /// Reads all arrays from the bytes of a `.npz` file. Errors do not contain a file name.
@@ -308,7 +308,7 @@ pub(crate) fn arrays_from_bytes(bytes: &[u8]) -> Result<Vec<(String, NdArray)>> 
 /// # Examples
 /// See [`Npz`].
 pub fn save_npz(path: impl AsRef<Path>, arrays: &[(&str, &NdArray)]) -> Result<()> {
-    write_file(path.as_ref(), arrays, false)
+    save_npz_file(path.as_ref(), arrays, false)
 }
 
 /// Writes named arrays to a compressed `.npz` file (`numpy.savez_compressed`).
@@ -319,7 +319,7 @@ pub fn save_npz(path: impl AsRef<Path>, arrays: &[(&str, &NdArray)]) -> Result<(
 /// # Examples
 /// See [`load_npz`].
 pub fn save_npz_compressed(path: impl AsRef<Path>, arrays: &[(&str, &NdArray)]) -> Result<()> {
-    write_file(path.as_ref(), arrays, true)
+    save_npz_file(path.as_ref(), arrays, true)
 }
 
 /// Writes named arrays and named ASCII texts to a `.npz` file, such as those of a sparse array in SciPy's layout. Texts become byte
@@ -332,36 +332,36 @@ pub fn save_npz_compressed(path: impl AsRef<Path>, arrays: &[(&str, &NdArray)]) 
 /// See [`Npz::read_text`].
 pub fn save_npz_with_texts(path: impl AsRef<Path>, arrays: &[(&str, &NdArray)], texts: &[(&str, &str)], compressed: bool) -> Result<()> {
     let path = path.as_ref();
-    crate::names::check_unique(arrays.iter().map(|(name, _)| *name).chain(texts.iter().map(|(name, _)| *name)))?;
-    let mut encoded = encode_members(arrays).map_err(|e| with_path(path, e))?;
+    crate::names::check_unique_names(arrays.iter().map(|(name, _)| *name).chain(texts.iter().map(|(name, _)| *name)))?;
+    let mut encoded = encode_members(arrays).map_err(|e| add_path_to_error(path, e))?;
     for (name, text) in texts {
-        encoded.push((format!("{name}.npy"), npy::Encoded::text(text)?));
+        encoded.push((format!("{name}.npy"), npy::EncodedNpy::from_text(text)?));
     }
-    atomic_file::write(path, |file| write_archive(file, &encoded, compressed))
+    atomic_file::write_file_atomically(path, |file| write_archive(file, &encoded, compressed))
 }
 
-fn write_file(path: &Path, arrays: &[(&str, &NdArray)], compressed: bool) -> Result<()> {
-    let encoded = encode_members(arrays).map_err(|e| with_path(path, e))?;
-    atomic_file::write(path, |file| write_archive(file, &encoded, compressed))
+fn save_npz_file(path: &Path, arrays: &[(&str, &NdArray)], compressed: bool) -> Result<()> {
+    let encoded = encode_members(arrays).map_err(|e| add_path_to_error(path, e))?;
+    atomic_file::write_file_atomically(path, |file| write_archive(file, &encoded, compressed))
 }
 
 /// Evaluates all arrays, so that an error of evaluation creates no file.
-pub(crate) fn encode_members(arrays: &[(&str, &NdArray)]) -> Result<Vec<(String, npy::Encoded)>> {
-    crate::names::check_unique(arrays.iter().map(|(name, _)| *name))?;
+pub(crate) fn encode_members(arrays: &[(&str, &NdArray)]) -> Result<Vec<(String, npy::EncodedNpy)>> {
+    crate::names::check_unique_names(arrays.iter().map(|(name, _)| *name))?;
     let encode = |(name, array): &(&str, &NdArray)| {
-        let encoded = npy::Encoded::prepare_for_writing(array).map_err(|e| with_path(Path::new(name), e))?;
+        let encoded = npy::EncodedNpy::prepare_for_writing(array).map_err(|e| add_path_to_error(Path::new(name), e))?;
         Ok((format!("{name}.npy"), encoded))
     };
     arrays.iter().map(encode).collect()
 }
 
 /// Writes an archive to a stream, with deflated members if `compressed`.
-pub(crate) fn write_archive(file: &mut dyn Write, members: &[(String, npy::Encoded)], compressed: bool) -> Result<()> {
+pub(crate) fn write_archive(file: &mut dyn Write, members: &[(String, npy::EncodedNpy)], compressed: bool) -> Result<()> {
     let mut archive = ZipArchiveWriter::new(file);
     for (name, encoded) in members {
         write_member(&mut archive, name, encoded, compressed)?;
     }
-    archive.finish().map_err(write_error)?;
+    archive.finish().map_err(convert_zip_error)?;
     Ok(())
 }
 
@@ -374,7 +374,7 @@ fn encoded_member_path(name: &str) -> EntryPath<'_> {
     EntryPath::verbatim(name.as_bytes())
 }
 
-fn write_member(archive: &mut ZipArchiveWriter<&mut dyn Write>, name: &str, encoded: &npy::Encoded, compressed: bool) -> Result<()> {
+fn write_member(archive: &mut ZipArchiveWriter<&mut dyn Write>, name: &str, encoded: &npy::EncodedNpy, compressed: bool) -> Result<()> {
     // The data of a zip member follows a local header: 30 bytes, the name, and the extra field, which has a header of 4 bytes.
     let start = archive.stream_offset() + 30 + name.len() as u64 + 4;
     let padding = if compressed { 0 } else { (DATA_ALIGNMENT - start % DATA_ALIGNMENT) % DATA_ALIGNMENT };
@@ -384,27 +384,27 @@ fn write_member(archive: &mut ZipArchiveWriter<&mut dyn Write>, name: &str, enco
     } else {
         let zeros = [0; DATA_ALIGNMENT as usize];
         let id = ExtraFieldId::new(ALIGNMENT_FIELD_ID);
-        member = member.extra_field(id, &zeros[..padding as usize], Header::LOCAL).map_err(write_error)?;
+        member = member.extra_field(id, &zeros[..padding as usize], Header::LOCAL).map_err(convert_zip_error)?;
     }
-    let (mut entry, config) = member.start().map_err(write_error)?;
+    let (mut entry, config) = member.start().map_err(convert_zip_error)?;
     let descriptor = if compressed {
         let mut writer = config.wrap(DeflateEncoder::new(&mut entry, flate2::Compression::default()));
         encoded.write(&mut writer)?;
-        let (encoder, descriptor) = writer.finish().map_err(write_error)?;
+        let (encoder, descriptor) = writer.finish().map_err(convert_zip_error)?;
         encoder.finish().map_err(system_error)?;
         descriptor
     } else {
         let mut writer = config.wrap(&mut entry);
         encoded.write(&mut writer)?;
-        writer.finish().map_err(write_error)?.1
+        writer.finish().map_err(convert_zip_error)?.1
     };
-    entry.finish(descriptor).map_err(write_error)?;
+    entry.finish(descriptor).map_err(convert_zip_error)?;
     Ok(())
 }
 
-fn write_error(e: rawzip::Error) -> Error {
+fn convert_zip_error(e: rawzip::Error) -> Error {
     match e.into_kind() {
         rawzip::ErrorKind::IO(e) => system_error(e),
-        kind => format_error(format!("{kind:?}")),
+        kind => file_format_error(format!("{kind:?}")),
     }
 }

@@ -3,16 +3,16 @@
 use std::io::Read;
 use std::path::Path;
 
-use cuprum_core::buffer::HostBuffer;
 use cuprum_core::error::shape_text;
+use cuprum_core::host_buffer::HostBuffer;
 use cuprum_core::layout::checked_size;
 use cuprum_core::{DType, IntoShape, NdArray, Result};
 
 use crate::atomic_file;
-use crate::failure::{format_error, system_error, with_path};
-use crate::mapping::Mapping;
-use crate::source::{self, read_fully, read_to_end};
-use crate::transfer::{array_from_host_buffer, for_each_block, normalize_bools};
+use crate::errors::{add_path_to_error, file_format_error, system_error};
+use crate::file_streams::{self, read_fully, read_to_end};
+use crate::mapped_file::MappedFile;
+use crate::transfer::{array_from_host_buffer, for_each_byte_block, normalize_bools};
 
 /// Reads the elements of a file without a header, in native byte order, as a 1-D array on the current device (`numpy.fromfile`).
 ///
@@ -37,11 +37,11 @@ use crate::transfer::{array_from_host_buffer, for_each_block, normalize_bools};
 /// ```
 pub fn fromfile(path: impl AsRef<Path>, dtype: DType, count: Option<usize>, offset: u64) -> Result<NdArray> {
     let path = path.as_ref();
-    read_file(path, dtype, count, offset).map_err(|e| with_path(path, e))
+    read_file(path, dtype, count, offset).map_err(|e| add_path_to_error(path, e))
 }
 
 fn read_file(path: &Path, dtype: DType, count: Option<usize>, offset: u64) -> Result<NdArray> {
-    let (mut file, size) = source::open(path)?;
+    let (mut file, size) = file_streams::open_for_reading(path)?;
     match size {
         Some(_) => drop(std::io::Seek::seek(&mut file, std::io::SeekFrom::Start(offset)).map_err(system_error)?),
         None => drop(std::io::copy(&mut (&mut file).take(offset), &mut std::io::sink()).map_err(system_error)?),
@@ -58,7 +58,7 @@ fn read_file(path: &Path, dtype: DType, count: Option<usize>, offset: u64) -> Re
         }
     };
     let want = checked_size("fromfile", &[count])?.saturating_mul(item);
-    let truncated = |found: u64| format_error(format!("truncated: {found} bytes after byte {offset}, {count} {dtype} need {want}"));
+    let truncated = |found: u64| file_format_error(format!("truncated: {found} bytes after byte {offset}, {count} {dtype} need {want}"));
     if let Some(found) = available.filter(|&found| found < want as u64) {
         return Err(truncated(found));
     }
@@ -78,7 +78,7 @@ fn count_whole_elements(dtype: DType, nbytes: usize, offset: u64) -> Result<usiz
     let item = dtype.itemsize();
     if !nbytes.is_multiple_of(item) {
         let message = format!("{nbytes} bytes after byte {offset} are not a whole number of {dtype} ({item} bytes each); pass a count");
-        return Err(format_error(message));
+        return Err(file_format_error(message));
     }
     Ok(nbytes / item)
 }
@@ -102,7 +102,7 @@ fn count_whole_elements(dtype: DType, nbytes: usize, offset: u64) -> Result<usiz
 /// ```
 pub fn tofile(path: impl AsRef<Path>, array: &NdArray) -> Result<()> {
     array.eval()?;
-    atomic_file::write(path.as_ref(), |file| for_each_block(array, &mut |block| source::write_all(file, block)))
+    atomic_file::write_file_atomically(path.as_ref(), |file| for_each_byte_block(array, &mut |block| file_streams::write_all(file, block)))
 }
 
 /// Returns an array over a memory-mapped file, without reading the elements (`numpy.memmap` in mode `r`).
@@ -133,24 +133,26 @@ pub fn tofile(path: impl AsRef<Path>, array: &NdArray) -> Result<()> {
 /// ```
 pub fn memmap(path: impl AsRef<Path>, dtype: DType, offset: u64, shape: impl IntoShape) -> Result<NdArray> {
     let (path, shape) = (path.as_ref(), shape.into_shape());
-    map_file(path, dtype, offset, &shape).map_err(|e| with_path(path, e))
+    map_file(path, dtype, offset, &shape).map_err(|e| add_path_to_error(path, e))
 }
 
 fn map_file(path: &Path, dtype: DType, offset: u64, shape: &[usize]) -> Result<NdArray> {
     let want = checked_size("memmap", shape)?.saturating_mul(dtype.itemsize());
-    let mapping = Mapping::open(path)?.ok();
+    let mapping = MappedFile::open(path)?.ok();
     let found = mapping.as_ref().map_or(0, |m| m.bytes().len() as u64).saturating_sub(offset);
     if found < want as u64 {
         let text = shape_text(shape);
-        return Err(format_error(format!("truncated: {found} bytes after byte {offset}, {dtype} {text} needs {want}")));
+        return Err(file_format_error(format!("truncated: {found} bytes after byte {offset}, {dtype} {text} needs {want}")));
     }
     let Some(mapping) = mapping else { return NdArray::from_bytes(dtype, shape, &[]) };
-    match mapping.array(dtype, shape, usize::try_from(offset).unwrap_or(usize::MAX))? {
+    match mapping.view_as_array(dtype, shape, usize::try_from(offset).unwrap_or(usize::MAX))? {
         Some(array) => Ok(array),
-        None if dtype == DType::Bool => Err(format_error("bool cannot be mapped, since its bytes are checked; use fromfile, or map uint8")),
+        None if dtype == DType::Bool => {
+            Err(file_format_error("bool cannot be mapped, since its bytes are checked; use fromfile, or map uint8"))
+        }
         None => {
             let item = dtype.itemsize();
-            Err(format_error(format!("the offset {offset} is not a multiple of the element size {item} of {dtype}; use fromfile")))
+            Err(file_format_error(format!("the offset {offset} is not a multiple of the element size {item} of {dtype}; use fromfile")))
         }
     }
 }

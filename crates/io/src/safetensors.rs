@@ -4,17 +4,17 @@ use std::fmt;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use cuprum_core::buffer::{HostBuffer, check_memory_available};
 use cuprum_core::error::shape_text;
+use cuprum_core::host_buffer::{HostBuffer, check_memory_available};
 use cuprum_core::layout::checked_size;
 use cuprum_core::{DType, Error, NdArray, Result};
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 
 use crate::atomic_file;
-use crate::failure::{format_error, with_path};
-use crate::mapping::Mapping;
-use crate::source::{self, read_to_end};
-use crate::transfer::{array_from_host_buffer, for_each_block, normalize_bools};
+use crate::errors::{add_path_to_error, file_format_error};
+use crate::file_streams::{self, read_to_end};
+use crate::mapped_file::MappedFile;
+use crate::transfer::{array_from_host_buffer, for_each_byte_block, normalize_bools};
 
 /// Maximum size of the header in bytes, as in the `safetensors` crate.
 const MAX_HEADER_BYTES: u64 = 100_000_000;
@@ -59,7 +59,7 @@ pub struct Safetensors {
 
 /// The bytes of a safetensors file.
 enum FileBytes {
-    Mapped(Mapping),
+    Mapped(MappedFile),
     Read(Vec<u8>),
 }
 
@@ -80,11 +80,11 @@ impl Safetensors {
     /// overlap, leave gaps, reach past the end, or differ in size from the shape.
     pub fn open(path: impl AsRef<Path>) -> Result<Safetensors> {
         let path = path.as_ref();
-        let contents = match Mapping::open(path)? {
+        let contents = match MappedFile::open(path)? {
             Ok(mapping) => FileBytes::Mapped(mapping),
-            Err(mut file) => FileBytes::Read(read_to_end(&mut file).map_err(|e| with_path(path, e))?),
+            Err(mut file) => FileBytes::Read(read_to_end(&mut file).map_err(|e| add_path_to_error(path, e))?),
         };
-        let header = Header::parse(contents.bytes()).map_err(|e| with_path(path, e))?;
+        let header = Header::parse_and_check(contents.bytes()).map_err(|e| add_path_to_error(path, e))?;
         Ok(Safetensors { path: path.to_path_buf(), contents, header })
     }
 
@@ -107,22 +107,22 @@ impl Safetensors {
         let Some(tensor) = found else {
             return Err(Error::io(&self.path, crate::names::no_such_array_message(name, self.names())));
         };
-        self.array(tensor)
+        self.read_tensor(tensor)
     }
 
-    fn array(&self, tensor: &Tensor) -> Result<NdArray> {
+    fn read_tensor(&self, tensor: &TensorEntry) -> Result<NdArray> {
         let read = || match &self.contents {
             FileBytes::Mapped(mapping) => {
                 let dtype = tensor.dtype()?;
-                match mapping.array(dtype, &tensor.shape, tensor.start)? {
+                match mapping.view_as_array(dtype, &tensor.shape, tensor.start)? {
                     Some(array) => Ok(array),
                     None => tensor.copy_array(mapping.bytes()),
                 }
             }
             FileBytes::Read(bytes) => tensor.copy_array(bytes),
         };
-        let array = read().map_err(|e| with_path(&self.path, with_path(Path::new(&tensor.name), e)))?;
-        source::add_transferred_bytes(array.nbytes());
+        let array = read().map_err(|e| add_path_to_error(&self.path, add_path_to_error(Path::new(&tensor.name), e)))?;
+        file_streams::add_transferred_bytes(array.nbytes());
         Ok(array)
     }
 }
@@ -148,7 +148,7 @@ impl Safetensors {
 /// ```
 pub fn load_safetensors(path: impl AsRef<Path>) -> Result<Vec<(String, NdArray)>> {
     let file = Safetensors::open(path)?;
-    file.header.tensors.iter().map(|t| Ok((t.name.clone(), file.array(t)?))).collect()
+    file.header.tensors.iter().map(|t| Ok((t.name.clone(), file.read_tensor(t)?))).collect()
 }
 
 /// Returns all arrays from the bytes of a safetensors file, copied to the current device.
@@ -168,13 +168,15 @@ pub fn load_safetensors(path: impl AsRef<Path>) -> Result<Vec<(String, NdArray)>
 /// # }
 /// ```
 pub fn load_safetensors_bytes(bytes: &[u8]) -> Result<Vec<(String, NdArray)>> {
-    arrays_from_bytes(bytes).map_err(|e| with_path(Path::new("safetensors bytes"), e))
+    arrays_from_bytes(bytes).map_err(|e| add_path_to_error(Path::new("safetensors bytes"), e))
 }
 
 /// Returns all arrays from the bytes of a safetensors file. Errors do not contain a file name.
 pub(crate) fn arrays_from_bytes(bytes: &[u8]) -> Result<Vec<(String, NdArray)>> {
-    let header = Header::parse(bytes)?;
-    let read = |tensor: &Tensor| Ok((tensor.name.clone(), tensor.copy_array(bytes).map_err(|e| with_path(Path::new(&tensor.name), e))?));
+    let header = Header::parse_and_check(bytes)?;
+    let read = |tensor: &TensorEntry| {
+        Ok((tensor.name.clone(), tensor.copy_array(bytes).map_err(|e| add_path_to_error(Path::new(&tensor.name), e))?))
+    };
     header.tensors.iter().map(read).collect()
 }
 
@@ -208,21 +210,21 @@ pub fn save_safetensors(path: impl AsRef<Path>, arrays: &[(&str, &NdArray)]) -> 
 /// ```
 pub fn save_safetensors_with(path: impl AsRef<Path>, arrays: &[(&str, &NdArray)], metadata: &[(&str, &str)]) -> Result<()> {
     let path = path.as_ref();
-    let encoded = Encoded::prepare_for_writing(arrays, metadata).map_err(|e| with_path(path, e))?;
-    atomic_file::write(path, |file| encoded.write(file))
+    let encoded = EncodedSafetensors::prepare_for_writing(arrays, metadata).map_err(|e| add_path_to_error(path, e))?;
+    atomic_file::write_file_atomically(path, |file| encoded.write(file))
 }
 
 /// Evaluated arrays and the header of their safetensors file, ready to be written.
-pub(crate) struct Encoded<'a> {
+pub(crate) struct EncodedSafetensors<'a> {
     header: Vec<u8>,
     /// The arrays in the order in which their elements are written. Arrays with large elements come first, so that all arrays are aligned.
     arrays: Vec<&'a NdArray>,
 }
 
-impl<'a> Encoded<'a> {
+impl<'a> EncodedSafetensors<'a> {
     /// Evaluates the arrays and encodes their header.
-    pub fn prepare_for_writing(arrays: &[(&str, &'a NdArray)], metadata: &[(&str, &str)]) -> Result<Encoded<'a>> {
-        crate::names::check_unique(arrays.iter().map(|(name, _)| *name))?;
+    pub fn prepare_for_writing(arrays: &[(&str, &'a NdArray)], metadata: &[(&str, &str)]) -> Result<EncodedSafetensors<'a>> {
+        crate::names::check_unique_names(arrays.iter().map(|(name, _)| *name))?;
         let mut order: Vec<usize> = (0..arrays.len()).collect();
         order.sort_by_key(|&i| std::cmp::Reverse(arrays[i].1.dtype().itemsize()));
         let mut starts = vec![0usize; arrays.len()];
@@ -231,7 +233,7 @@ impl<'a> Encoded<'a> {
             starts[i] = end;
             end = end.saturating_add(arrays[i].1.nbytes());
         }
-        let json = |text: &str| serde_json::to_string(text).map_err(format_error);
+        let json = |text: &str| serde_json::to_string(text).map_err(file_format_error);
         let mut entries = Vec::new();
         if !metadata.is_empty() {
             let pairs: Result<Vec<String>> = metadata.iter().map(|(k, v)| Ok(format!("{}:{}", json(k)?, json(v)?))).collect();
@@ -239,10 +241,10 @@ impl<'a> Encoded<'a> {
         }
         for ((name, array), start) in arrays.iter().zip(starts) {
             if *name == METADATA_KEY {
-                return Err(format_error(format!("{METADATA_KEY} is not a name of an array")));
+                return Err(file_format_error(format!("{METADATA_KEY} is not a name of an array")));
             }
             array.eval()?;
-            let code = dtype_code(array.dtype()).map_err(|e| with_path(Path::new(name), e))?;
+            let code = dtype_code(array.dtype()).map_err(|e| add_path_to_error(Path::new(name), e))?;
             let end = start + array.nbytes();
             entries.push(format!(r#"{}:{{"dtype":"{code}","shape":{:?},"data_offsets":[{start},{end}]}}"#, json(name)?, array.shape()));
         }
@@ -250,13 +252,13 @@ impl<'a> Encoded<'a> {
         let padding = (DATA_ALIGNMENT - (8 + text.len()) % DATA_ALIGNMENT) % DATA_ALIGNMENT;
         text.extend(std::iter::repeat_n(' ', padding));
         let header = [&(text.len() as u64).to_le_bytes(), text.as_bytes()].concat();
-        Ok(Encoded { header, arrays: order.iter().map(|&i| arrays[i].1).collect() })
+        Ok(EncodedSafetensors { header, arrays: order.iter().map(|&i| arrays[i].1).collect() })
     }
 
     /// Writes the header and the elements.
     pub fn write(&self, file: &mut dyn Write) -> Result<()> {
-        source::write_all(file, &self.header)?;
-        self.arrays.iter().try_for_each(|array| for_each_block(array, &mut |block| source::write_all(file, block)))
+        file_streams::write_all(file, &self.header)?;
+        self.arrays.iter().try_for_each(|array| for_each_byte_block(array, &mut |block| file_streams::write_all(file, block)))
     }
 }
 
@@ -280,17 +282,17 @@ const DTYPE_CODES: [(&str, DType); 14] = [
 
 fn dtype_code(dtype: DType) -> Result<&'static str> {
     let found = DTYPE_CODES.iter().find(|(_, d)| *d == dtype);
-    found.map(|(name, _)| *name).ok_or_else(|| format_error(format!("the safetensors format does not support {dtype}")))
+    found.map(|(name, _)| *name).ok_or_else(|| file_format_error(format!("the safetensors format does not support {dtype}")))
 }
 
 /// The checked header of a safetensors file.
 struct Header {
-    tensors: Vec<Tensor>,
+    tensors: Vec<TensorEntry>,
     metadata: Vec<(String, String)>,
 }
 
 /// An array in a safetensors file.
-struct Tensor {
+struct TensorEntry {
     name: String,
     code: String,
     shape: Vec<usize>,
@@ -300,10 +302,10 @@ struct Tensor {
     end: usize,
 }
 
-impl Tensor {
+impl TensorEntry {
     fn dtype(&self) -> Result<DType> {
         let found = DTYPE_CODES.iter().find(|(name, _)| *name == self.code);
-        found.map(|(_, dtype)| *dtype).ok_or_else(|| format_error(format!("dtype {} is not supported", self.code)))
+        found.map(|(_, dtype)| *dtype).ok_or_else(|| file_format_error(format!("dtype {} is not supported", self.code)))
     }
 
     /// Returns the array as a copy from `bytes`, the contents of the file.
@@ -319,17 +321,17 @@ impl Tensor {
 
 impl Header {
     /// Reads and checks the header of a file whose contents are `bytes`.
-    fn parse(bytes: &[u8]) -> Result<Header> {
-        let truncated = |what: &str| format_error(format!("truncated safetensors file: it has {} bytes, {what}", bytes.len()));
+    fn parse_and_check(bytes: &[u8]) -> Result<Header> {
+        let truncated = |what: &str| file_format_error(format!("truncated safetensors file: it has {} bytes, {what}", bytes.len()));
         let (len, rest) = bytes.split_first_chunk::<8>().ok_or_else(|| truncated("its header's length needs 8"))?;
         let len = u64::from_le_bytes(*len);
         if len > MAX_HEADER_BYTES {
-            return Err(format_error(format!("not a safetensors file: a header of {len} bytes, the maximum is {MAX_HEADER_BYTES}")));
+            return Err(file_format_error(format!("not a safetensors file: a header of {len} bytes, the maximum is {MAX_HEADER_BYTES}")));
         }
         let len = len as usize;
         let text = rest.get(..len).ok_or_else(|| truncated(&format!("its header needs {}", 8 + len as u64)))?;
         check_memory_available("load", len.saturating_mul(MAX_HEADER_EXPANSION))?;
-        let raw: RawHeader = serde_json::from_slice(text).map_err(|e| format_error(format!("damaged safetensors header: {e}")))?;
+        let raw: JsonHeader = serde_json::from_slice(text).map_err(|e| file_format_error(format!("damaged safetensors header: {e}")))?;
         let mut tensors = Vec::with_capacity(raw.tensors.len());
         for (name, info) in raw.tensors {
             let (start, end) = info.data_offsets;
@@ -337,7 +339,7 @@ impl Header {
             let (Some(start), Some(end)) = (start, end) else {
                 return Err(damaged_header_error(&name, "its region is too large for this machine"));
             };
-            tensors.push(Tensor { name, code: info.dtype, shape: info.shape, start, end });
+            tensors.push(TensorEntry { name, code: info.dtype, shape: info.shape, start, end });
         }
         for tensor in &tensors {
             let Some(found) = tensor.end.checked_sub(tensor.start) else {
@@ -357,18 +359,18 @@ impl Header {
             }
         }
         check_array_byte_ranges(&tensors, 8 + len, bytes.len())?;
-        crate::names::check_unique(tensors.iter().map(|t| t.name.as_str()))?;
+        crate::names::check_unique_names(tensors.iter().map(|t| t.name.as_str()))?;
         Ok(Header { tensors, metadata: raw.metadata })
     }
 }
 
 fn damaged_header_error(name: &str, message: impl fmt::Display) -> Error {
-    format_error(format!("damaged safetensors header: {name:?}: {message}"))
+    file_format_error(format!("damaged safetensors header: {name:?}: {message}"))
 }
 
 /// Checks that the byte ranges of the arrays cover the bytes from `start` to `end` of the file without gaps and overlaps.
-fn check_array_byte_ranges(tensors: &[Tensor], start: usize, end: usize) -> Result<()> {
-    let mut order: Vec<&Tensor> = tensors.iter().collect();
+fn check_array_byte_ranges(tensors: &[TensorEntry], start: usize, end: usize) -> Result<()> {
+    let mut order: Vec<&TensorEntry> = tensors.iter().collect();
     order.sort_by_key(|t| (t.start, t.end));
     let mut at = start;
     let mut before = "the header";
@@ -382,43 +384,43 @@ fn check_array_byte_ranges(tensors: &[Tensor], start: usize, end: usize) -> Resu
         }
         if tensor.end > end {
             let message = format!("truncated: {} bytes of data, {:?} needs the bytes from {from} to {to}", end - start, tensor.name);
-            return Err(format_error(message));
+            return Err(file_format_error(message));
         }
         (at, before) = (tensor.end, &tensor.name);
     }
     if at < end {
-        return Err(format_error(format!("damaged safetensors file: {} bytes after the last array", end - at)));
+        return Err(file_format_error(format!("damaged safetensors file: {} bytes after the last array", end - at)));
     }
     Ok(())
 }
 
 /// The header as it is written in JSON, in order. A map would lose repeated names.
 #[derive(Default)]
-struct RawHeader {
-    tensors: Vec<(String, RawTensor)>,
+struct JsonHeader {
+    tensors: Vec<(String, JsonTensorEntry)>,
     metadata: Vec<(String, String)>,
 }
 
 #[derive(serde::Deserialize)]
-struct RawTensor {
+struct JsonTensorEntry {
     dtype: String,
     shape: Vec<usize>,
     data_offsets: (u64, u64),
 }
 
-impl<'de> Deserialize<'de> for RawHeader {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<RawHeader, D::Error> {
+impl<'de> Deserialize<'de> for JsonHeader {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<JsonHeader, D::Error> {
         struct Entries;
         impl<'de> Visitor<'de> for Entries {
-            type Value = RawHeader;
+            type Value = JsonHeader;
             fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
                 f.write_str("an object of arrays by name")
             }
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> std::result::Result<RawHeader, A::Error> {
-                let mut header = RawHeader::default();
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> std::result::Result<JsonHeader, A::Error> {
+                let mut header = JsonHeader::default();
                 while let Some(name) = map.next_key::<String>()? {
                     if name == METADATA_KEY {
-                        let StringPairs(pairs) = map.next_value()?;
+                        let JsonStringPairs(pairs) = map.next_value()?;
                         if header.metadata.is_empty() { header.metadata = pairs } else { header.metadata.extend(pairs) }
                     } else {
                         header.tensors.push((name, map.next_value()?));
@@ -432,22 +434,22 @@ impl<'de> Deserialize<'de> for RawHeader {
 }
 
 /// A JSON object of strings: its names and values, in the order of the text.
-struct StringPairs(Vec<(String, String)>);
+struct JsonStringPairs(Vec<(String, String)>);
 
-impl<'de> Deserialize<'de> for StringPairs {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<StringPairs, D::Error> {
+impl<'de> Deserialize<'de> for JsonStringPairs {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<JsonStringPairs, D::Error> {
         struct Strings;
         impl<'de> Visitor<'de> for Strings {
-            type Value = StringPairs;
+            type Value = JsonStringPairs;
             fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
                 f.write_str("an object of strings")
             }
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> std::result::Result<StringPairs, A::Error> {
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> std::result::Result<JsonStringPairs, A::Error> {
                 let mut pairs = Vec::new();
                 while let Some(pair) = map.next_entry()? {
                     pairs.push(pair);
                 }
-                Ok(StringPairs(pairs))
+                Ok(JsonStringPairs(pairs))
             }
         }
         deserializer.deserialize_map(Strings)

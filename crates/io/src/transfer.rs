@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use cuprum_core::buffer::HostBuffer;
 use cuprum_core::device::driver;
+use cuprum_core::host_buffer::HostBuffer;
 use cuprum_core::{Array, DType, Device, Item, Layout, NdArray, Result, StoredArray};
 
 /// Size in bytes of the blocks in which a host array that is not contiguous is copied to contiguous memory. A block fits into the
@@ -11,7 +11,8 @@ use cuprum_core::{Array, DType, Device, Item, Layout, NdArray, Result, StoredArr
 const HOST_BLOCK_BYTES: usize = 256 << 10;
 /// Size in bytes of the blocks in which an array on another device is copied to the host.
 const DEVICE_BLOCK_BYTES: usize = 8 << 20;
-/// Maximum size in bytes of the pieces of a contiguous host array that [`for_each_block`] passes to `f`. The limit makes progress visible.
+/// Maximum size in bytes of the pieces of a contiguous host array that [`for_each_byte_block`] passes to `f`. The limit makes progress
+/// visible.
 const MAX_PIECE_BYTES: usize = 16 << 20;
 
 /// Returns an array over `host`, which holds the elements in C order. The array is copied to the current device unless that device is the
@@ -23,7 +24,7 @@ pub(crate) fn array_from_host_buffer(dtype: DType, shape: &[usize], host: HostBu
 /// Calls `f` with the bytes of the elements in C order, block by block. Waits for the device.
 ///
 /// The memory in use rises by at most one block. The bytes of bool elements are 0 or 1.
-pub(crate) fn for_each_block(array: &NdArray, f: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
+pub(crate) fn for_each_byte_block(array: &NdArray, f: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
     let stored = array.stored()?;
     let (layout, item) = (stored.layout(), array.dtype().itemsize());
     if layout.is_c_contiguous() {
@@ -35,16 +36,16 @@ pub(crate) fn for_each_block(array: &NdArray, f: &mut dyn FnMut(&[u8]) -> Result
     }
     let block = if array.device() == Device::CPU { HOST_BLOCK_BYTES } else { DEVICE_BLOCK_BYTES };
     let Some(&rows) = array.shape().first().filter(|_| array.nbytes() > block) else {
-        return for_each_block(&array.contiguous()?, f);
+        return for_each_byte_block(&array.contiguous()?, f);
     };
     let row = array.nbytes() / rows;
     if row > block {
-        return (0..rows).try_for_each(|i| for_each_block(&array.index(&[Item::from(i)])?, f));
+        return (0..rows).try_for_each(|i| for_each_byte_block(&array.index(&[Item::from(i)])?, f));
     }
     let step = block / row;
     (0..rows).step_by(step).try_for_each(|i| {
         let part = array.index(&[Item::from(i..rows.min(i + step))])?;
-        for_each_block(&part.contiguous()?, f)
+        for_each_byte_block(&part.contiguous()?, f)
     })
 }
 

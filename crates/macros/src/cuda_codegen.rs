@@ -3,8 +3,8 @@
 use std::fmt::Write;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use crate::syntax_tree::{BinaryOperator, Block, Expr, ExprKind, Function, ParameterKind, Statement, Table};
-use crate::type_inference::{PrimitiveType, Slot, Type};
+use crate::syntax_tree::{BinaryOperator, Block, ConstantTable, Expr, ExprKind, Function, ParameterKind, Statement};
+use crate::type_inference::{PrimitiveType, Type, TypeVariable};
 
 /// Returns the C++ name and the C++ source of `function`. The name contains a hash of the source, so that different kernels of the same
 /// name can be in one program. `earlier` are the previous functions of the same `kernel!` block and their C++ names.
@@ -27,13 +27,13 @@ pub fn write_function(function: &Function, earlier: &[(&Function, String)]) -> (
     let signature = format!("({}) {{\n{body}}}\n", parameters.join(", "));
     let mut hasher = DefaultHasher::new();
     (cuda_type_name(function.result), &signature).hash(&mut hasher);
-    let name = format!("own_{}_{:016x}", ascii_name(&function.name), hasher.finish());
+    let name = format!("own_{}_{:016x}", to_ascii_identifier(&function.name), hasher.finish());
     let text = format!("template <class T> __device__ inline {} {name}{signature}", cuda_type_name(function.result));
     (name, text)
 }
 
 /// Returns the C++ name and the C++ source of a constant table. The name contains a hash of the source.
-pub fn write_table(table: &Table) -> (String, String) {
+pub fn write_table(table: &ConstantTable) -> (String, String) {
     let value = |digits: &String| match table.ty {
         PrimitiveType::F32 if digits.contains(['.', 'e', 'E']) => format!("{digits}f"),
         PrimitiveType::F64 | PrimitiveType::F32 => digits.clone(),
@@ -45,7 +45,7 @@ pub fn write_table(table: &Table) -> (String, String) {
     let values = values.join(", ");
     let mut hasher = DefaultHasher::new();
     (table.ty.name(), &values).hash(&mut hasher);
-    let name = format!("table_{}_{:016x}", ascii_name(&table.name), hasher.finish());
+    let name = format!("table_{}_{:016x}", to_ascii_identifier(&table.name), hasher.finish());
     let text = format!("__device__ const {} {name}[{}] = {{{values}}};\n", table.ty.name(), table.values.len());
     (name, text)
 }
@@ -60,11 +60,11 @@ fn cuda_type_name(ty: Type) -> &'static str {
 /// Returns the C++ name of the variable with index `number`. The name contains the index, so that shadowed variables and C++ keywords cause
 /// no clashes.
 fn cuda_variable_name(function: &Function, number: usize) -> String {
-    format!("v{number}_{}", ascii_name(&function.variables[number].name))
+    format!("v{number}_{}", to_ascii_identifier(&function.variables[number].name))
 }
 
 /// Returns `name` with all characters other than ASCII letters and digits replaced by `_`.
-fn ascii_name(name: &proc_macro2::Ident) -> String {
+fn to_ascii_identifier(name: &proc_macro2::Ident) -> String {
     name.to_string().trim_start_matches("r#").chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect()
 }
 
@@ -91,20 +91,20 @@ impl AffineIndex {
     /// Returns `index` as an affine function of `variable`. Returns `None` if it is not affine, or could overflow 64 bits for a 32-bit
     /// value of `variable`.
     fn from_index_without_overflow(index: &Expr, variable: usize) -> Option<AffineIndex> {
-        AffineIndex::from_index(index, variable).filter(|line| line.factor <= 1 << 16 && line.offset <= 1 << 31)
+        AffineIndex::from_index_expression(index, variable).filter(|line| line.factor <= 1 << 16 && line.offset <= 1 << 31)
     }
 
-    fn from_index(index: &Expr, variable: usize) -> Option<AffineIndex> {
+    fn from_index_expression(index: &Expr, variable: usize) -> Option<AffineIndex> {
         let constant = |offset| AffineIndex { factor: 0, offset };
         match &index.kind {
             ExprKind::Int(digits) => digits.parse::<u16>().ok().map(|n| constant(n.into())),
             ExprKind::Variable(v) => (*v == variable).then_some(AffineIndex { factor: 1, offset: 0 }),
             ExprKind::Binary(BinaryOperator::Add, a, b) => {
-                let (a, b) = (AffineIndex::from_index(a, variable)?, AffineIndex::from_index(b, variable)?);
+                let (a, b) = (AffineIndex::from_index_expression(a, variable)?, AffineIndex::from_index_expression(b, variable)?);
                 Some(AffineIndex { factor: a.factor.checked_add(b.factor)?, offset: a.offset.checked_add(b.offset)? })
             }
             ExprKind::Binary(BinaryOperator::Mul, a, b) => {
-                let (a, b) = (AffineIndex::from_index(a, variable)?, AffineIndex::from_index(b, variable)?);
+                let (a, b) = (AffineIndex::from_index_expression(a, variable)?, AffineIndex::from_index_expression(b, variable)?);
                 let (line, by) = if a.factor == 0 { (b, a.offset) } else { (a, (b.factor == 0).then_some(b.offset)?) };
                 Some(AffineIndex { factor: line.factor.checked_mul(by)?, offset: line.offset.checked_mul(by)? })
             }
@@ -118,7 +118,7 @@ impl CudaWriter<'_> {
         let _ = writeln!(self.out, "{:1$}{line}", "", self.depth * 4); // writing to a String cannot fail
     }
 
-    fn slot_type_name(&self, slot: Slot) -> &'static str {
+    fn resolved_type_name(&self, slot: TypeVariable) -> &'static str {
         cuda_type_name(self.function.resolved_type(slot))
     }
 
@@ -140,7 +140,7 @@ impl CudaWriter<'_> {
                 Statement::Let(v, value) => {
                     let text = self.write_expression(value);
                     let declared = &self.function.variables[*v];
-                    let (constant, ty) = (if declared.mutable { "" } else { "const " }, self.slot_type_name(declared.ty));
+                    let (constant, ty) = (if declared.mutable { "" } else { "const " }, self.resolved_type_name(declared.ty));
                     self.push_line(&format!("[[maybe_unused]] {constant}{ty} {} = {text};", self.variable_name(*v)));
                 }
                 Statement::Assign(v, value) => {
@@ -159,7 +159,7 @@ impl CudaWriter<'_> {
                     let (from, to, ty) = (
                         self.write_expression(from),
                         self.write_expression(to),
-                        self.slot_type_name(self.function.variables[*variable].ty),
+                        self.resolved_type_name(self.function.variables[*variable].ty),
                     );
                     let v = self.variable_name(*variable);
                     self.push_line(&format!("const {ty} begin_{v} = {from}, end_{v} = {to};"));
@@ -201,7 +201,7 @@ impl CudaWriter<'_> {
                     && let Some(AffineIndex { factor, offset }) = AffineIndex::from_index_without_overflow(index, variable)
                 {
                     let all = self.variable_name(self.function.parameters[*whole].variable);
-                    let condition = format!("user_defined::affine_range_is_inside<{factor}, {offset}>(begin_{v}, end_{v}, {all}_len)");
+                    let condition = format!("user_defined::is_affine_range_in_bounds<{factor}, {offset}>(begin_{v}, end_{v}, {all}_len)");
                     if !conditions.contains(&condition) {
                         conditions.push(condition);
                     }
@@ -227,18 +227,20 @@ impl CudaWriter<'_> {
 
     /// Returns a C++ expression for the value of `expr`. Writes the statements that the expression depends on.
     fn write_expression(&mut self, expr: &Expr) -> String {
-        let ty = self.slot_type_name(expr.ty);
+        let ty = self.resolved_type_name(expr.ty);
         match &expr.kind {
             // The literal is out of range for every integer type, so type inference has given it a float type.
-            ExprKind::Int(digits) if digits.starts_with('-') && digits.parse::<i64>().is_err() => float_literal(ty, &format!("{digits}.0")),
+            ExprKind::Int(digits) if digits.starts_with('-') && digits.parse::<i64>().is_err() => {
+                cuda_float_literal(ty, &format!("{digits}.0"))
+            }
             ExprKind::Int(digits) => match digits.strip_prefix('-') {
                 Some(digits) => format!("static_cast<{ty}>(-{digits}ll)").replace("-9223372036854775808ll", "-9223372036854775807ll - 1"),
                 None => format!("static_cast<{ty}>({digits}{})", if digits.len() > 9 { "ull" } else { "" }),
             },
-            ExprKind::Float(digits) => float_literal(ty, digits),
+            ExprKind::Float(digits) => cuda_float_literal(ty, digits),
             ExprKind::Bool(value) => value.to_string(),
             ExprKind::Constant(constant) => match constant.digits {
-                Some(digits) => float_literal(ty, digits),
+                Some(digits) => cuda_float_literal(ty, digits),
                 None if constant.name == "NAN" => format!("user_defined::nan<{ty}>()"),
                 None => format!("user_defined::infinity<{ty}>()"),
             },
@@ -276,7 +278,7 @@ impl CudaWriter<'_> {
             ExprKind::Call(at, args) => {
                 let (callee, name) = &self.earlier[*at];
                 let of_generic = callee.parameters.iter().zip(args).find(|(p, _)| p.ty == Type::Generic);
-                let generic = of_generic.map_or(ty, |(_, arg)| self.slot_type_name(arg.ty));
+                let generic = of_generic.map_or(ty, |(_, arg)| self.resolved_type_name(arg.ty));
                 format!("{name}<{generic}>({})", self.write_arguments(args))
             }
             ExprKind::At(whole, index) => {
@@ -301,7 +303,7 @@ impl CudaWriter<'_> {
                 format!("user_defined::polynomial<{columns}>({x}, {row})")
             }
             ExprKind::If(condition, then, otherwise) => {
-                if let (Some(a), Some(b)) = (value_without_statements(then), value_without_statements(otherwise)) {
+                if let (Some(a), Some(b)) = (single_expression_value(then), single_expression_value(otherwise)) {
                     // The statements that `a` and `b` depend on are written before the expression, so the statements of both branches
                     // always run. They have no side effects.
                     let (condition, a, b) = (self.write_expression(condition), self.write_expression(a), self.write_expression(b));
@@ -338,7 +340,9 @@ impl CudaWriter<'_> {
         let table = &self.function.tables[table];
         let (name, _) = write_table(table);
         match (row, table.rows) {
-            (Some(row), Some(rows)) => format!("user_defined::row<{}>({name}, {rows}ll, {})", table.columns, self.write_expression(row)),
+            (Some(row), Some(rows)) => {
+                format!("user_defined::row_address<{}>({name}, {rows}ll, {})", table.columns, self.write_expression(row))
+            }
             _ => name,
         }
     }
@@ -349,7 +353,7 @@ impl CudaWriter<'_> {
     }
 }
 
-fn float_literal(ty: &str, digits: &str) -> String {
+fn cuda_float_literal(ty: &str, digits: &str) -> String {
     match ty {
         "f32" => format!("{digits}f"),
         "f64" => digits.to_owned(),
@@ -358,6 +362,6 @@ fn float_literal(ty: &str, digits: &str) -> String {
 }
 
 /// Returns the value of `block` if it has no statements.
-fn value_without_statements(block: &Block) -> Option<&Expr> {
+fn single_expression_value(block: &Block) -> Option<&Expr> {
     block.value.as_deref().filter(|_| block.statements.is_empty())
 }

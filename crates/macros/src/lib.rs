@@ -102,7 +102,7 @@ fn generate_operation(function: &Function, functions: &[Function], source: Token
     let names: Vec<&Ident> = given.iter().map(|p| &p.name).collect();
     let signature = given.iter().map(|p| p.name.unraw().to_string()).collect::<Vec<_>>().join(", ");
     let parameters = function.parameters.iter().map(|p| {
-        let (name, ty) = (p.name.unraw().to_string(), parameter_type(p.ty));
+        let (name, ty) = (p.name.unraw().to_string(), parameter_type_tokens(p.ty));
         let kind = match p.kind {
             ParameterKind::Each => quote!(Each),
             ParameterKind::Whole => quote!(Whole),
@@ -111,7 +111,7 @@ fn generate_operation(function: &Function, functions: &[Function], source: Token
         quote!(body::Parameter { name: #name, of: #ty, kind: body::ParameterKind::#kind })
     });
     let bound = Ident::new(function.bound.map_or("Number", |b| b.name()), Span::call_site());
-    let result = parameter_type(function.result);
+    let result = parameter_type_tokens(function.result);
     let cost = Ident::new(
         match function.cost {
             Cost::Cheap => "Cheap",
@@ -134,15 +134,15 @@ fn generate_operation(function: &Function, functions: &[Function], source: Token
                 ReductionIdentity::Lowest => quote!(Lowest),
                 ReductionIdentity::Highest => quote!(Highest),
             };
-            quote!(::core::option::Option::Some(&op::ReductionDef::user_defined_reduction(op::Identity::#identity)))
+            quote!(::core::option::Option::Some(&op::ReductionDef::user_defined_reduction(op::ReductionIdentity::#identity)))
         }
     };
     let (family, arity, call, signature) = if is_reduction {
         (quote!(Reduce), quote!(1), quote!(call_reduction), "a, axis=None, *, keepdims=False".to_owned())
     } else {
-        (quote!(Map), quote!(body::Body::arity(KERNEL_PARAMETERS)), quote!(call_elementwise), signature)
+        (quote!(Map), quote!(body::OperationBody::total_argument_count(KERNEL_PARAMETERS)), quote!(call_elementwise), signature)
     };
-    let native_type = if is_reduction { quote!(NativeReduction) } else { quote!(NativeLoops) };
+    let native_type = if is_reduction { quote!(NativeReductionSelector) } else { quote!(NativeLoopSelector) };
     let caller = if is_reduction {
         quote! {
             #vis fn #name(
@@ -161,7 +161,7 @@ fn generate_operation(function: &Function, functions: &[Function], source: Token
         }
     };
     let text = name.unraw().to_string();
-    let doc = documentation_first_line(attrs);
+    let doc = first_documentation_line(attrs);
     // A function with `#[numpy("path(parameters)")]` is already declared for `eval`, so `kernel!` does not declare it again.
     let is_declared = function.is_rust_only || attrs.iter().any(|a| a.path().segments.last().is_some_and(|s| s.ident == "numpy"));
     let declaration = (!is_declared).then(|| {
@@ -192,7 +192,7 @@ fn generate_operation(function: &Function, functions: &[Function], source: Token
             use ::cuprum::core::{body, op};
             static NATIVE_LOOPS: ::cuprum::backend_cpu::user_kernels::#native_type = #native;
             static KERNEL_PARAMETERS: &[body::Parameter] = &[#(#parameters),*];
-            static KERNEL_BODY: body::Body = body::Body {
+            static KERNEL_BODY: body::OperationBody = body::OperationBody {
                 parameters: KERNEL_PARAMETERS,
                 bound: body::GenericBound::#bound,
                 result: #result,
@@ -221,7 +221,7 @@ fn generate_operation(function: &Function, functions: &[Function], source: Token
     }
 }
 
-fn parameter_type(ty: Type) -> TokenStream {
+fn parameter_type_tokens(ty: Type) -> TokenStream {
     match ty {
         Type::Generic => quote!(body::BodyDType::Generic),
         Type::Primitive(p) => {
@@ -232,7 +232,7 @@ fn parameter_type(ty: Type) -> TokenStream {
 }
 
 /// Returns the first line of the documentation in `attrs`, which `eval` lists.
-fn documentation_first_line(attrs: &[syn::Attribute]) -> String {
+fn first_documentation_line(attrs: &[syn::Attribute]) -> String {
     let lines = attrs.iter().filter_map(|a| match &a.meta {
         syn::Meta::NameValue(pair) if pair.path.is_ident("doc") => match &pair.value {
             syn::Expr::Lit(syn::ExprLit { lit: syn::Lit::Str(text), .. }) => Some(text.value().trim().to_owned()),
@@ -248,7 +248,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::syntax_tree::{MethodForm, NUMBER_METHODS};
+    use crate::syntax_tree::{MethodKind, NUMBER_METHODS};
 
     /// Expands `block` and returns, for each error, its line in the block (from 1), column (from 0) and message.
     fn errors(block: &str) -> Vec<(usize, usize, String)> {
@@ -344,8 +344,11 @@ mod tests {
         let (name, table) = cuda_codegen::write_table(&functions[0].tables[0]);
         assert_eq!(table, format!("__device__ const f64 {name}[4] = {{1.0, -2.5, 3.0, 4e-9}};\n"));
         let (_, code) = cuda_codegen::write_function(&functions[0], &[]);
-        assert!(code.contains(&format!("user_defined::polynomial<2>(v0_x, user_defined::row<2>({name}, 2ll, v1_n))")), "{code}");
-        assert!(code.contains(&format!("user_defined::at(user_defined::row<2>({name}, 2ll, v1_n), 2ll, static_cast<i32>(1))")), "{code}");
+        assert!(code.contains(&format!("user_defined::polynomial<2>(v0_x, user_defined::row_address<2>({name}, 2ll, v1_n))")), "{code}");
+        assert!(
+            code.contains(&format!("user_defined::at(user_defined::row_address<2>({name}, 2ll, v1_n), 2ll, static_cast<i32>(1))")),
+            "{code}"
+        );
     }
 
     #[test]
@@ -401,8 +404,8 @@ mod tests {
         fn between<'t>(text: &'t str, from: &str, to: &str) -> &'t str {
             text.split_once(from).and_then(|(_, rest)| rest.split_once(to)).unwrap().0
         }
-        let names = |wanted: &dyn Fn(MethodForm) -> bool| -> BTreeSet<String> {
-            NUMBER_METHODS.iter().filter(|m| wanted(m.form)).map(|m| m.name.to_owned()).collect()
+        let names = |wanted: &dyn Fn(MethodKind) -> bool| -> BTreeSet<String> {
+            NUMBER_METHODS.iter().filter(|m| wanted(m.kind)).map(|m| m.name.to_owned()).collect()
         };
 
         let own = file("crates/backend-cpu/src/user_kernels.rs");
@@ -411,8 +414,8 @@ mod tests {
             declared.map(|f| f.split(['<', '(']).next().unwrap().to_owned()).collect()
         };
         let operators: BTreeSet<String> = ["add", "sub", "mul", "div", "rem", "neg"].map(str::to_owned).into();
-        assert_eq!(&functions("pub trait Number") - &operators, names(&|form| form == MethodForm::Number));
-        assert_eq!(functions("pub trait Math"), names(&|form| form != MethodForm::Number));
+        assert_eq!(&functions("pub trait Number") - &operators, names(&|kind| kind == MethodKind::Number));
+        assert_eq!(functions("pub trait Math"), names(&|kind| kind != MethodKind::Number));
 
         let documented = file("src/lib.rs").replace("///", " ");
         let documented = between(&documented, "methods of Rust's numbers: `", "`");
@@ -439,7 +442,7 @@ mod tests {
         let (_, dot) = text(
             "fn dot<T: Float>(x: &[T], y: &[T]) -> T { let mut s = x[0] * 0; for i in 0..x.len() as i32 / 2 { s += x[2 * i + 1] * y[i]; } s }",
         );
-        let head = "    if (user_defined::affine_range_is_inside<2, 1>(begin_v3_i, end_v3_i, v0_x_len) && user_defined::affine_range_is_inside<1, 0>(begin_v3_i, end_v3_i, v1_y_len)) {\n";
+        let head = "    if (user_defined::is_affine_range_in_bounds<2, 1>(begin_v3_i, end_v3_i, v0_x_len) && user_defined::is_affine_range_in_bounds<1, 0>(begin_v3_i, end_v3_i, v1_y_len)) {\n";
         assert!(dot.contains(head), "{dot}");
         let fast = "op::multiply(v0_x[2ll * v3_i + 1], v1_y[1ll * v3_i + 0])";
         let clamped = "op::multiply(user_defined::at(v0_x, v0_x_len, op::add(op::multiply(static_cast<i32>(2), v3_i), static_cast<i32>(1))), user_defined::at(v1_y, v1_y_len, v3_i))";
@@ -448,11 +451,11 @@ mod tests {
         // variable.
         for index in ["i - 1", "n", "i * n", "i / 2", "-i", "i + (-1)", "70000 * i"] {
             let (_, text) = text(&format!("fn f(x: &[f32], n: i32) -> f32 {{ let mut s = 0.0; for i in 0..n {{ s += x[{index}]; }} s }}"));
-            assert!(!text.contains("inside"), "{index}: {text}");
+            assert!(!text.contains("in_bounds"), "{index}: {text}");
         }
         let (_, nested) =
             text("fn f(x: &[f32], n: i32) -> f32 { let mut s = 0.0; for i in 0..n { for j in 0..i { s += x[i] * x[j]; } } s }");
-        assert_eq!(nested.matches("user_defined::affine_range_is_inside").count(), 1, "{nested}");
+        assert_eq!(nested.matches("user_defined::is_affine_range_in_bounds").count(), 1, "{nested}");
         assert!(nested.contains("user_defined::at(v0_x, v0_x_len, v3_i), v0_x[1ll * v4_j + 0]"), "{nested}");
     }
 

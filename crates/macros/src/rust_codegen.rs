@@ -7,8 +7,8 @@
 use proc_macro2::{Ident, Literal, Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
 
-use crate::syntax_tree::{BinaryOperator, Block, Expr, ExprKind, Function, MethodForm, ParameterKind, Statement};
-use crate::type_inference::{GenericBound, PrimitiveType, Slot, Type};
+use crate::syntax_tree::{BinaryOperator, Block, Expr, ExprKind, Function, MethodKind, ParameterKind, Statement};
+use crate::type_inference::{GenericBound, PrimitiveType, Type, TypeVariable};
 
 /// Number of elements in lockstep (lanes) for values of up to 4 bytes. Values of 8 bytes use half as many.
 const LOCKSTEP_LANES: usize = 64;
@@ -19,30 +19,35 @@ pub fn write_loop_selector(function: &Function, functions: &[Function]) -> Token
     let is_reduction = function.identity.is_some();
     let (items, arms) = if !is_reduction && computes_in_double(function) {
         let (items, arguments) =
-            (RustWriter { function, functions, generic: PrimitiveType::F64 }.generate_tile(), function.parameters.len());
+            (RustWriter { function, functions, generic: PrimitiveType::F64 }.generate_tile_function(), function.parameters.len());
         let in_double = quote! {
-            fn tile_in_double(args: &[user_kernels::Elements], out: user_kernels::ElementsMut) {
-                user_kernels::compute_in_double::<#arguments>(tile, args, out)
+            fn compute_tile_in_double(args: &[user_kernels::Elements], out: user_kernels::ElementsMut) {
+                user_kernels::compute_in_float64::<#arguments>(compute_tile, args, out)
             }
         };
         let arms = quote! {
-            ::cuprum::DType::F64 => ::core::option::Option::Some(tile),
-            ::cuprum::DType::F32 => ::core::option::Option::Some(tile_in_double),
+            ::cuprum::DType::F64 => ::core::option::Option::Some(compute_tile),
+            ::cuprum::DType::F32 => ::core::option::Option::Some(compute_tile_in_double),
         };
         (quote!(#items #in_double), arms)
     } else {
         let arms = types.iter().map(|&generic| {
             let native = RustWriter { function, functions, generic };
-            let tile = if is_reduction { native.generate_reduction() } else { native.generate_tile() };
+            let tile = if is_reduction { native.generate_reduction() } else { native.generate_tile_function() };
             let dtype = Ident::new(generic.dtype_name(), Span::call_site());
             let pattern = if function.bound.is_some() { quote!(::cuprum::DType::#dtype) } else { quote!(_) };
-            let loops = if is_reduction { quote!(user_kernels::native_reduction::<BodyCombination>()) } else { quote!(tile) };
+            let loops =
+                if is_reduction { quote!(user_kernels::native_reduction_loops::<ReductionCombiner>()) } else { quote!(compute_tile) };
             quote!(#pattern => { #tile ::core::option::Option::Some(#loops) })
         });
         (TokenStream::new(), arms.collect())
     };
     let rest = function.bound.map(|_| quote!(_ => ::core::option::Option::None,));
-    let (native, loops) = if is_reduction { (quote!(NativeReduction), quote!(Reduction)) } else { (quote!(NativeLoops), quote!(Loop)) };
+    let (native, loops) = if is_reduction {
+        (quote!(NativeReductionSelector), quote!(NativeReductionLoops))
+    } else {
+        (quote!(NativeLoopSelector), quote!(Loop))
+    };
     quote! {
         ::cuprum::backend_cpu::user_kernels::#native({
             fn select_loop(dtype: ::cuprum::DType) -> ::core::option::Option<::cuprum::backend_cpu::user_kernels::#loops> {
@@ -86,7 +91,7 @@ struct RustWriter<'f> {
 
 /// How the code generator translates `break`, `continue` and assignments.
 #[derive(Clone)]
-enum ControlFlow {
+enum ControlFlowTranslation {
     /// `break`, `continue` and assignments remain Rust statements.
     Plain,
     /// `break`, `continue` and assignments become updates that are masked by the given condition, which is true for the active lanes. The
@@ -104,7 +109,7 @@ impl RustWriter<'_> {
     fn type_ident(&self, ty: Type) -> Ident {
         Ident::new(self.concrete_type(ty).name(), Span::call_site())
     }
-    fn slot_type_ident(&self, slot: Slot) -> Ident {
+    fn resolved_type_ident(&self, slot: TypeVariable) -> Ident {
         self.type_ident(self.function.resolved_type(slot))
     }
     fn variable_ident(&self, number: usize) -> Ident {
@@ -112,8 +117,8 @@ impl RustWriter<'_> {
         Ident::new(&format!("v{number}_{}", name.to_string().trim_start_matches("r#")), name.span())
     }
 
-    /// Generates the function `tile`, which fills a block of output elements, and the functions that `tile` calls.
-    fn generate_tile(self) -> TokenStream {
+    /// Generates the function `compute_tile`, which fills a block of output elements, and the functions that it calls.
+    fn generate_tile_function(self) -> TokenStream {
         let helpers = self.generate_helpers();
         let point = self.generate_element_function(&format_ident!("point"));
         let out = self.type_ident(self.function.result);
@@ -152,7 +157,7 @@ impl RustWriter<'_> {
             #point
             #[allow(non_snake_case)]
             struct ElementTile<'a> { #(#fields: &'a [#types],)* life: ::core::marker::PhantomData<&'a ()> }
-            impl user_kernels::Tile for ElementTile<'_> {
+            impl user_kernels::UserOperationTile for ElementTile<'_> {
                 type Out = #out;
                 const MAY_NEED_EXACT_PASS: bool = #may_need_exact_pass;
                 #[allow(unused_parens, unused_variables, unused_mut, unused_assignments, unused_comparisons, non_snake_case, clippy::all)]
@@ -165,21 +170,21 @@ impl RustWriter<'_> {
                     rare
                 }
             }
-            fn tile(args: &[user_kernels::Elements], out: user_kernels::ElementsMut) {
-                user_kernels::run(ElementTile { #(#fields: #reads,)* life: ::core::marker::PhantomData }, out)
+            fn compute_tile(args: &[user_kernels::Elements], out: user_kernels::ElementsMut) {
+                user_kernels::run_tile(ElementTile { #(#fields: #reads,)* life: ::core::marker::PhantomData }, out)
             }
         }
     }
 
-    /// Generates `struct BodyCombination`, which combines two values of a reduction, and the functions that it calls.
+    /// Generates `struct ReductionCombiner`, which combines two values of a reduction, and the functions that it calls.
     fn generate_reduction(self) -> TokenStream {
         let (helpers, point, ty) =
             (self.generate_helpers(), self.generate_element_function(&format_ident!("point")), self.type_ident(self.function.result));
         quote! {
             #helpers
             #point
-            struct BodyCombination;
-            impl user_kernels::Combine for BodyCombination {
+            struct ReductionCombiner;
+            impl user_kernels::UserReduction for ReductionCombiner {
                 type Value = #ty;
                 #[inline(always)]
                 fn combine(a: #ty, b: #ty) -> #ty {
@@ -195,7 +200,7 @@ impl RustWriter<'_> {
         self.collect_calls(&mut found);
         let texts = found.iter().map(|&(at, generic)| {
             let callee = RustWriter { function: &self.functions[at], functions: self.functions, generic };
-            callee.generate_element_function(&helper_name(&self.functions[at], generic))
+            callee.generate_element_function(&helper_function_name(&self.functions[at], generic))
         });
         quote!(use ::cuprum::backend_cpu::user_kernels; #(#texts)*)
     }
@@ -217,7 +222,7 @@ impl RustWriter<'_> {
 
     /// Returns the type of the generic parameter with which a call instantiates the function with index `at`. `args` and `result` are the
     /// arguments and the result type of the call.
-    fn callee_generic_type(&self, at: usize, args: &[Expr], result: Slot) -> PrimitiveType {
+    fn callee_generic_type(&self, at: usize, args: &[Expr], result: TypeVariable) -> PrimitiveType {
         let of_generic = self.functions[at].parameters.iter().zip(args).find(|(p, _)| p.ty == Type::Generic);
         self.concrete_type(self.function.resolved_type(of_generic.map_or(result, |(_, arg)| arg.ty)))
     }
@@ -228,7 +233,8 @@ impl RustWriter<'_> {
             let (v, ty) = (self.variable_ident(p.variable), self.type_ident(p.ty));
             if p.kind == ParameterKind::Whole { quote!(#v: &[#ty]) } else { quote!(#v: #ty) }
         });
-        let (result, body) = (self.type_ident(self.function.result), self.translate_block(&self.function.body, &ControlFlow::Plain));
+        let (result, body) =
+            (self.type_ident(self.function.result), self.translate_block(&self.function.body, &ControlFlowTranslation::Plain));
         quote! {
             #[allow(unused_variables, unused_mut, unused_parens, unused_assignments, unused_comparisons, unreachable_code, non_snake_case, clippy::all)]
             #[inline(always)]
@@ -236,42 +242,43 @@ impl RustWriter<'_> {
         }
     }
 
-    fn translate_block(&self, block: &Block, flow: &ControlFlow) -> TokenStream {
+    fn translate_block(&self, block: &Block, flow: &ControlFlowTranslation) -> TokenStream {
         let statements = self.translate_statements(&block.statements, flow);
         let value = block.value.as_ref().map(|v| self.translate_expression(v));
         quote!(#statements #value)
     }
 
-    fn translate_statements(&self, statements: &[Statement], flow: &ControlFlow) -> TokenStream {
+    fn translate_statements(&self, statements: &[Statement], flow: &ControlFlowTranslation) -> TokenStream {
         statements.iter().map(|s| self.translate_statement(s, flow)).collect()
     }
 
-    fn translate_statement(&self, statement: &Statement, flow: &ControlFlow) -> TokenStream {
+    fn translate_statement(&self, statement: &Statement, flow: &ControlFlowTranslation) -> TokenStream {
         match statement {
             Statement::Let(v, value) => {
                 let (name, ty, value) =
-                    (self.variable_ident(*v), self.slot_type_ident(self.function.variables[*v].ty), self.translate_expression(value));
+                    (self.variable_ident(*v), self.resolved_type_ident(self.function.variables[*v].ty), self.translate_expression(value));
                 let mutable = self.function.variables[*v].mutable.then(|| quote!(mut));
                 quote!(let #mutable #name: #ty = #value;)
             }
             Statement::Assign(v, value) => {
                 let (name, value) = (self.variable_ident(*v), self.translate_expression(value));
                 match flow {
-                    ControlFlow::Plain => quote!(#name = #value;),
-                    ControlFlow::Masked(when, _) => quote!(#name = if #when { #value } else { #name };),
+                    ControlFlowTranslation::Plain => quote!(#name = #value;),
+                    ControlFlowTranslation::Masked(when, _) => quote!(#name = if #when { #value } else { #name };),
                 }
             }
             Statement::If(condition, then, otherwise) => {
                 let condition = self.translate_expression(condition);
                 match flow {
-                    ControlFlow::Plain => {
+                    ControlFlowTranslation::Plain => {
                         let (then, otherwise) = (self.translate_block(then, flow), self.translate_block(otherwise, flow));
                         quote!(if #condition { #then } else { #otherwise })
                     }
-                    ControlFlow::Masked(when, depth) => {
+                    ControlFlowTranslation::Masked(when, depth) => {
                         let name = format_ident!("condition{depth}");
-                        let side =
-                            |block: &Block, when| self.translate_statements(&block.statements, &ControlFlow::Masked(when, depth + 1));
+                        let side = |block: &Block, when| {
+                            self.translate_statements(&block.statements, &ControlFlowTranslation::Masked(when, depth + 1))
+                        };
                         let (then, otherwise) = (side(then, quote!(#when & #name)), side(otherwise, quote!(#when & !#name)));
                         quote!({ let #name = #condition; #then #otherwise })
                     }
@@ -287,12 +294,12 @@ impl RustWriter<'_> {
                 quote!(for #v in #from..#to { #body })
             }
             Statement::Break => match flow {
-                ControlFlow::Plain => quote!(break;),
-                ControlFlow::Masked(when, _) => quote!(let leaves = #when; live &= !leaves; here &= !leaves;),
+                ControlFlowTranslation::Plain => quote!(break;),
+                ControlFlowTranslation::Masked(when, _) => quote!(let leaves = #when; live &= !leaves; here &= !leaves;),
             },
             Statement::Continue => match flow {
-                ControlFlow::Plain => quote!(continue;),
-                ControlFlow::Masked(when, _) => quote!(here &= !(#when);),
+                ControlFlowTranslation::Plain => quote!(continue;),
+                ControlFlowTranslation::Masked(when, _) => quote!(here &= !(#when);),
             },
             Statement::Return(value) => {
                 let value = self.translate_expression(value);
@@ -305,16 +312,16 @@ impl RustWriter<'_> {
         // With this span, compile errors point at the user's expression. Names resolve in the generated code, even if the expression comes
         // from a user's macro.
         let span = expr.span.resolved_at(Span::call_site());
-        let ty = self.slot_type_ident(expr.ty);
+        let ty = self.resolved_type_ident(expr.ty);
         let prim = self.concrete_type(self.function.resolved_type(expr.ty));
         let number = quote_spanned!(span=> <#ty as user_kernels::Number>);
         match &expr.kind {
-            ExprKind::Int(digits) if prim.is_float() => literal_tokens(&format!("{digits}.0"), prim, span),
-            ExprKind::Int(digits) => literal_tokens(digits, prim, span),
-            ExprKind::Float(digits) => literal_tokens(digits, prim, span),
+            ExprKind::Int(digits) if prim.is_float() => number_literal_tokens(&format!("{digits}.0"), prim, span),
+            ExprKind::Int(digits) => number_literal_tokens(digits, prim, span),
+            ExprKind::Float(digits) => number_literal_tokens(digits, prim, span),
             ExprKind::Bool(value) => quote!(#value),
             ExprKind::Constant(constant) => match constant.digits {
-                Some(digits) => literal_tokens(digits, prim, span),
+                Some(digits) => number_literal_tokens(digits, prim, span),
                 None => {
                     let name = Ident::new(constant.name, span);
                     quote!(#ty::#name)
@@ -333,7 +340,7 @@ impl RustWriter<'_> {
                 quote_spanned!(span=> #number::neg(#inner))
             }
             ExprKind::Binary(op, left, right) => {
-                let operands = self.slot_type_ident(left.ty);
+                let operands = self.resolved_type_ident(left.ty);
                 let integer = quote_spanned!(span=> <#operands as user_kernels::Integer>);
                 let is_bool = self.concrete_type(self.function.resolved_type(left.ty)) == PrimitiveType::Bool;
                 let (left, right) = (self.translate_expression(left), self.translate_expression(right));
@@ -367,21 +374,21 @@ impl RustWriter<'_> {
                 }
             }
             ExprKind::Cast(inner) => {
-                let (from, inner) = (self.slot_type_ident(inner.ty), self.translate_expression(inner));
+                let (from, inner) = (self.resolved_type_ident(inner.ty), self.translate_expression(inner));
                 quote_spanned!(span=> <#from as user_kernels::Cast<#ty>>::cast(#inner))
             }
             ExprKind::Method(method, args) => {
-                let (receiver, name) = (self.slot_type_ident(args[0].ty), Ident::new(method.name, span));
+                let (receiver, name) = (self.resolved_type_ident(args[0].ty), Ident::new(method.name, span));
                 let args = args.iter().map(|arg| self.translate_expression(arg));
-                match method.form {
-                    MethodForm::Number => quote_spanned!(span=> <#receiver as user_kernels::Number>::#name(#(#args),*)),
-                    MethodForm::Float | MethodForm::Test => quote_spanned!(span=> <#receiver as user_kernels::Math>::#name(#(#args),*)),
-                    MethodForm::Math => quote_spanned!(span=> <#receiver as user_kernels::Math>::#name::<I>(#(#args),*)),
-                    MethodForm::MathWithSlowPath => quote_spanned!(span=> <#receiver as user_kernels::Math>::#name::<I>(#(#args,)* rare)),
+                match method.kind {
+                    MethodKind::Number => quote_spanned!(span=> <#receiver as user_kernels::Number>::#name(#(#args),*)),
+                    MethodKind::Float | MethodKind::Test => quote_spanned!(span=> <#receiver as user_kernels::Math>::#name(#(#args),*)),
+                    MethodKind::Math => quote_spanned!(span=> <#receiver as user_kernels::Math>::#name::<I>(#(#args),*)),
+                    MethodKind::MathWithSlowPath => quote_spanned!(span=> <#receiver as user_kernels::Math>::#name::<I>(#(#args,)* rare)),
                 }
             }
             ExprKind::Call(at, args) => {
-                let name = helper_name(&self.functions[*at], self.callee_generic_type(*at, args, expr.ty));
+                let name = helper_function_name(&self.functions[*at], self.callee_generic_type(*at, args, expr.ty));
                 let args = args.iter().map(|arg| self.translate_expression(arg));
                 quote_spanned!(span=> #name::<I>(#(#args,)* rare))
             }
@@ -403,12 +410,14 @@ impl RustWriter<'_> {
             }
             ExprKind::If(condition, then, otherwise) => {
                 let condition = self.translate_expression(condition);
-                let (then, otherwise) =
-                    (self.translate_block(then, &ControlFlow::Plain), self.translate_block(otherwise, &ControlFlow::Plain));
+                let (then, otherwise) = (
+                    self.translate_block(then, &ControlFlowTranslation::Plain),
+                    self.translate_block(otherwise, &ControlFlowTranslation::Plain),
+                );
                 quote_spanned!(span=> (if #condition { #then } else { #otherwise }))
             }
             ExprKind::Block(block) => {
-                let block = self.translate_block(block, &ControlFlow::Plain);
+                let block = self.translate_block(block, &ControlFlowTranslation::Plain);
                 quote!({ #block })
             }
         }
@@ -420,7 +429,7 @@ impl RustWriter<'_> {
         match row {
             Some(row) => {
                 let row = self.translate_expression(row);
-                quote!(user_kernels::row(&#name, #row))
+                quote!(user_kernels::row_at(&#name, #row))
             }
             None => quote!(&#name),
         }
@@ -451,9 +460,9 @@ impl RustWriter<'_> {
         let state: Vec<usize> = parameters.chain(declared).collect();
         let names: Vec<Ident> = state.iter().map(|&v| self.variable_ident(v)).collect();
         let arrays: Vec<Ident> = names.iter().map(|name| format_ident!("all_{}", name)).collect();
-        let types: Vec<Ident> = state.iter().map(|&v| self.slot_type_ident(self.function.variables[v].ty)).collect();
+        let types: Vec<Ident> = state.iter().map(|&v| self.resolved_type_ident(self.function.variables[v].ty)).collect();
         let mut changing = Vec::new();
-        assigned_variables(&body.statements, &mut changing);
+        collect_assigned_variables(&body.statements, &mut changing);
         let changed: Vec<usize> = (0..state.len()).filter(|&n| changing.contains(&state[n])).collect();
         let (changed_names, changed_arrays): (Vec<&Ident>, Vec<&Ident>) = changed.iter().map(|&n| (&names[n], &arrays[n])).unzip();
         let mutable = state.iter().map(|v| changing.contains(v).then(|| quote!(mut)));
@@ -472,11 +481,14 @@ impl RustWriter<'_> {
             })
             .collect();
         let k = self.variable_ident(*variable);
-        let k_type = self.slot_type_ident(self.function.variables[*variable].ty);
-        let (before, from, to) =
-            (self.translate_statements(before, &ControlFlow::Plain), self.translate_expression(from), self.translate_expression(to));
-        let step = self.translate_statements(&body.statements, &ControlFlow::Masked(quote!(here), 0));
-        let (after, value) = (self.translate_statements(after, &ControlFlow::Plain), self.translate_expression(value));
+        let k_type = self.resolved_type_ident(self.function.variables[*variable].ty);
+        let (before, from, to) = (
+            self.translate_statements(before, &ControlFlowTranslation::Plain),
+            self.translate_expression(from),
+            self.translate_expression(to),
+        );
+        let step = self.translate_statements(&body.statements, &ControlFlowTranslation::Masked(quote!(here), 0));
+        let (after, value) = (self.translate_statements(after, &ControlFlowTranslation::Plain), self.translate_expression(value));
         Some(quote! {
             for base in (0..n).step_by(#lanes) {
                 let len = if n - base < #lanes { n - base } else { #lanes };
@@ -558,13 +570,13 @@ fn expression_has_loop(expr: &Expr) -> bool {
     found
 }
 
-fn assigned_variables(statements: &[Statement], out: &mut Vec<usize>) {
+fn collect_assigned_variables(statements: &[Statement], out: &mut Vec<usize>) {
     for statement in statements {
         match statement {
             Statement::Assign(v, _) => out.push(*v),
             Statement::If(_, then, otherwise) => {
-                assigned_variables(&then.statements, out);
-                assigned_variables(&otherwise.statements, out);
+                collect_assigned_variables(&then.statements, out);
+                collect_assigned_variables(&otherwise.statements, out);
             }
             _ => {}
         }
@@ -572,11 +584,11 @@ fn assigned_variables(statements: &[Statement], out: &mut Vec<usize>) {
 }
 
 /// Returns the name of the generated helper function for `function` with the type `generic`.
-fn helper_name(function: &Function, generic: PrimitiveType) -> Ident {
+fn helper_function_name(function: &Function, generic: PrimitiveType) -> Ident {
     format_ident!("{}_of_{}", function.name, generic.name())
 }
 
-fn literal_tokens(digits: &str, ty: PrimitiveType, span: Span) -> TokenStream {
+fn number_literal_tokens(digits: &str, ty: PrimitiveType, span: Span) -> TokenStream {
     let text = format!("{digits}{}", ty.name());
     match text.parse::<Literal>() {
         Ok(mut literal) => {

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use proc_macro2::{Ident, Span};
 
-use crate::type_inference::{GenericBound, PrimitiveType, Slot, Type};
+use crate::type_inference::{GenericBound, PrimitiveType, Type, TypeVariable};
 
 /// A function of a `kernel!` block.
 pub struct Function {
@@ -24,7 +24,7 @@ pub struct Function {
     /// The identity element from `#[reduction(identity = ..)]`; `None` for elementwise functions.
     pub identity: Option<ReductionIdentity>,
     /// The constant tables that the body reads.
-    pub tables: Vec<Rc<Table>>,
+    pub tables: Vec<Rc<ConstantTable>>,
     /// Whether the function has the attribute `#[helper]`.
     pub is_helper: bool,
     /// Whether the function has the attribute `#[rust_only]`, which hides it from `eval`.
@@ -32,7 +32,7 @@ pub struct Function {
 }
 
 /// A constant table of a `kernel!` block: `const NAME: [f64; 3] = [..];` or `const NAME: [[f64; 3]; 2] = [[..], [..]];`.
-pub struct Table {
+pub struct ConstantTable {
     pub name: Ident,
     pub ty: PrimitiveType,
     /// Number of rows. `None` for a table with one dimension.
@@ -90,7 +90,7 @@ impl ParameterKind {
 /// A variable or parameter. Its name in generated code contains its index, because names may be shadowed.
 pub struct Variable {
     pub name: Ident,
-    pub ty: Slot,
+    pub ty: TypeVariable,
     pub mutable: bool,
 }
 
@@ -113,7 +113,7 @@ pub enum Statement {
 
 pub struct Expr {
     pub kind: ExprKind,
-    pub ty: Slot,
+    pub ty: TypeVariable,
     pub span: Span,
 }
 
@@ -209,7 +209,7 @@ pub static FLOAT_CONSTANTS: &[FloatConstant] = &[
 
 /// The argument and result types of a method of Rust's numbers, and how generated code calls the method.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum MethodForm {
+pub enum MethodKind {
     /// Takes and returns integers or floats of one type.
     Number,
     /// Takes and returns floats.
@@ -228,58 +228,58 @@ pub struct NumberMethod {
     pub name: &'static str,
     /// Number of arguments, including the receiver.
     pub arity: usize,
-    pub form: MethodForm,
+    pub kind: MethodKind,
     /// Name of the equivalent function in the CUDA prelude.
     pub cuda: &'static str,
     pub cost: Cost,
 }
 
-const fn number_method(name: &'static str, arity: usize, form: MethodForm, cuda: &'static str, cost: Cost) -> NumberMethod {
-    NumberMethod { name, arity, form, cuda, cost }
+const fn new_number_method(name: &'static str, arity: usize, kind: MethodKind, cuda: &'static str, cost: Cost) -> NumberMethod {
+    NumberMethod { name, arity, kind, cuda, cost }
 }
 
 pub static NUMBER_METHODS: &[NumberMethod] = &[
-    number_method("abs", 1, MethodForm::Number, "user_defined::abs", Cost::Cheap),
-    number_method("min", 2, MethodForm::Number, "user_defined::min", Cost::Cheap),
-    number_method("max", 2, MethodForm::Number, "user_defined::max", Cost::Cheap),
-    number_method("sqrt", 1, MethodForm::Float, "op::sqrt", Cost::Medium),
-    number_method("floor", 1, MethodForm::Float, "op::floor", Cost::Cheap),
-    number_method("ceil", 1, MethodForm::Float, "op::ceil", Cost::Cheap),
-    number_method("trunc", 1, MethodForm::Float, "op::trunc", Cost::Cheap),
-    number_method("round_ties_even", 1, MethodForm::Float, "op::rint", Cost::Cheap),
-    number_method("copysign", 2, MethodForm::Float, "user_defined::copysign", Cost::Cheap),
-    number_method("mul_add", 3, MethodForm::Math, "user_defined::mul_add", Cost::Cheap),
-    number_method("sin", 1, MethodForm::MathWithSlowPath, "op::sin", Cost::Expensive),
-    number_method("cos", 1, MethodForm::MathWithSlowPath, "op::cos", Cost::Expensive),
-    number_method("tan", 1, MethodForm::MathWithSlowPath, "op::tan", Cost::Expensive),
-    number_method("exp", 1, MethodForm::Math, "op::exp", Cost::Expensive),
-    number_method("exp2", 1, MethodForm::Math, "op::exp2", Cost::Expensive),
-    number_method("exp_m1", 1, MethodForm::Math, "op::expm1", Cost::Expensive),
-    number_method("ln", 1, MethodForm::Math, "op::log", Cost::Expensive),
-    number_method("log2", 1, MethodForm::Math, "op::log2", Cost::Expensive),
-    number_method("log10", 1, MethodForm::Math, "op::log10", Cost::Expensive),
-    number_method("ln_1p", 1, MethodForm::Math, "op::log1p", Cost::Expensive),
-    number_method("cbrt", 1, MethodForm::Math, "op::cbrt", Cost::Expensive),
-    number_method("asin", 1, MethodForm::Math, "op::asin", Cost::Expensive),
-    number_method("acos", 1, MethodForm::Math, "op::acos", Cost::Expensive),
-    number_method("atan", 1, MethodForm::Math, "op::atan", Cost::Expensive),
-    number_method("sinh", 1, MethodForm::Math, "op::sinh", Cost::Expensive),
-    number_method("cosh", 1, MethodForm::Math, "op::cosh", Cost::Expensive),
-    number_method("tanh", 1, MethodForm::Math, "op::tanh", Cost::Expensive),
-    number_method("asinh", 1, MethodForm::Math, "op::asinh", Cost::Expensive),
-    number_method("acosh", 1, MethodForm::Math, "op::acosh", Cost::Expensive),
-    number_method("atanh", 1, MethodForm::Math, "op::atanh", Cost::Expensive),
-    number_method("atan2", 2, MethodForm::Math, "op::atan2", Cost::Expensive),
-    number_method("hypot", 2, MethodForm::Math, "op::hypot", Cost::Expensive),
-    number_method("powf", 2, MethodForm::Math, "op::power", Cost::Expensive),
-    number_method("is_nan", 1, MethodForm::Test, "op::isnan", Cost::Cheap),
-    number_method("is_finite", 1, MethodForm::Test, "op::isfinite", Cost::Cheap),
-    number_method("is_infinite", 1, MethodForm::Test, "op::isinf", Cost::Cheap),
+    new_number_method("abs", 1, MethodKind::Number, "user_defined::abs", Cost::Cheap),
+    new_number_method("min", 2, MethodKind::Number, "user_defined::min", Cost::Cheap),
+    new_number_method("max", 2, MethodKind::Number, "user_defined::max", Cost::Cheap),
+    new_number_method("sqrt", 1, MethodKind::Float, "op::sqrt", Cost::Medium),
+    new_number_method("floor", 1, MethodKind::Float, "op::floor", Cost::Cheap),
+    new_number_method("ceil", 1, MethodKind::Float, "op::ceil", Cost::Cheap),
+    new_number_method("trunc", 1, MethodKind::Float, "op::trunc", Cost::Cheap),
+    new_number_method("round_ties_even", 1, MethodKind::Float, "op::rint", Cost::Cheap),
+    new_number_method("copysign", 2, MethodKind::Float, "user_defined::copysign", Cost::Cheap),
+    new_number_method("mul_add", 3, MethodKind::Math, "user_defined::mul_add", Cost::Cheap),
+    new_number_method("sin", 1, MethodKind::MathWithSlowPath, "op::sin", Cost::Expensive),
+    new_number_method("cos", 1, MethodKind::MathWithSlowPath, "op::cos", Cost::Expensive),
+    new_number_method("tan", 1, MethodKind::MathWithSlowPath, "op::tan", Cost::Expensive),
+    new_number_method("exp", 1, MethodKind::Math, "op::exp", Cost::Expensive),
+    new_number_method("exp2", 1, MethodKind::Math, "op::exp2", Cost::Expensive),
+    new_number_method("exp_m1", 1, MethodKind::Math, "op::expm1", Cost::Expensive),
+    new_number_method("ln", 1, MethodKind::Math, "op::log", Cost::Expensive),
+    new_number_method("log2", 1, MethodKind::Math, "op::log2", Cost::Expensive),
+    new_number_method("log10", 1, MethodKind::Math, "op::log10", Cost::Expensive),
+    new_number_method("ln_1p", 1, MethodKind::Math, "op::log1p", Cost::Expensive),
+    new_number_method("cbrt", 1, MethodKind::Math, "op::cbrt", Cost::Expensive),
+    new_number_method("asin", 1, MethodKind::Math, "op::asin", Cost::Expensive),
+    new_number_method("acos", 1, MethodKind::Math, "op::acos", Cost::Expensive),
+    new_number_method("atan", 1, MethodKind::Math, "op::atan", Cost::Expensive),
+    new_number_method("sinh", 1, MethodKind::Math, "op::sinh", Cost::Expensive),
+    new_number_method("cosh", 1, MethodKind::Math, "op::cosh", Cost::Expensive),
+    new_number_method("tanh", 1, MethodKind::Math, "op::tanh", Cost::Expensive),
+    new_number_method("asinh", 1, MethodKind::Math, "op::asinh", Cost::Expensive),
+    new_number_method("acosh", 1, MethodKind::Math, "op::acosh", Cost::Expensive),
+    new_number_method("atanh", 1, MethodKind::Math, "op::atanh", Cost::Expensive),
+    new_number_method("atan2", 2, MethodKind::Math, "op::atan2", Cost::Expensive),
+    new_number_method("hypot", 2, MethodKind::Math, "op::hypot", Cost::Expensive),
+    new_number_method("powf", 2, MethodKind::Math, "op::power", Cost::Expensive),
+    new_number_method("is_nan", 1, MethodKind::Test, "op::isnan", Cost::Cheap),
+    new_number_method("is_finite", 1, MethodKind::Test, "op::isfinite", Cost::Cheap),
+    new_number_method("is_infinite", 1, MethodKind::Test, "op::isinf", Cost::Cheap),
 ];
 
 impl Function {
     /// Returns the resolved type of the type variable `slot`, which belongs to an expression or variable.
-    pub fn resolved_type(&self, slot: Slot) -> Type {
+    pub fn resolved_type(&self, slot: TypeVariable) -> Type {
         self.types.get(slot).copied().unwrap_or(Type::Primitive(PrimitiveType::I32))
     }
 }
@@ -308,11 +308,11 @@ impl Block {
         }
     }
 
-    /// Returns whether the block calls a method that needs an exact pass for rare arguments ([`MethodForm::MathWithSlowPath`]).
+    /// Returns whether the block calls a method that needs an exact pass for rare arguments ([`MethodKind::MathWithSlowPath`]).
     pub fn contains_slow_path(&self) -> bool {
         let mut found = false;
         self.visit_expressions(&mut |expr| {
-            found |= matches!(&expr.kind, ExprKind::Method(method, _) if method.form == MethodForm::MathWithSlowPath);
+            found |= matches!(&expr.kind, ExprKind::Method(method, _) if method.kind == MethodKind::MathWithSlowPath);
         });
         found
     }

@@ -121,13 +121,13 @@ impl GenericBound {
 }
 
 /// A type variable of the inference, as its index.
-pub type Slot = usize;
+pub type TypeVariable = usize;
 
 /// The current constraint on a type variable, which inference narrows.
 #[derive(Clone, Copy, PartialEq, Debug)]
-enum Inferred {
+enum TypeConstraint {
     /// The type of another type variable, with which this one was unified.
-    Same(Slot),
+    Same(TypeVariable),
     /// A known type.
     Type(Type),
     /// The type of an integer literal, which can become any numeric type.
@@ -158,37 +158,37 @@ impl TypeClass {
 }
 
 /// Type inference of one function.
-pub struct Inference {
+pub struct TypeInference {
     pub bound: Option<GenericBound>,
-    slots: Vec<Inferred>,
-    required: Vec<(Slot, TypeClass, Span, String)>,
+    slots: Vec<TypeConstraint>,
+    required: Vec<(TypeVariable, TypeClass, Span, String)>,
 }
 
-impl Inference {
-    pub fn new(bound: Option<GenericBound>) -> Inference {
-        Inference { bound, slots: Vec::new(), required: Vec::new() }
+impl TypeInference {
+    pub fn new(bound: Option<GenericBound>) -> TypeInference {
+        TypeInference { bound, slots: Vec::new(), required: Vec::new() }
     }
 
-    fn new_slot(&mut self, known: Inferred) -> Slot {
+    fn new_type_variable(&mut self, known: TypeConstraint) -> TypeVariable {
         self.slots.push(known);
         self.slots.len() - 1
     }
     /// Returns a new type variable of the known type `ty`.
-    pub fn new_known_type(&mut self, ty: Type) -> Slot {
-        self.new_slot(Inferred::Type(ty))
+    pub fn new_known_type_variable(&mut self, ty: Type) -> TypeVariable {
+        self.new_type_variable(TypeConstraint::Type(ty))
     }
-    pub fn new_int_literal(&mut self) -> Slot {
-        self.new_slot(Inferred::IntLiteral)
+    pub fn new_int_literal_variable(&mut self) -> TypeVariable {
+        self.new_type_variable(TypeConstraint::IntLiteral)
     }
-    pub fn new_float_literal(&mut self) -> Slot {
-        self.new_slot(Inferred::Float)
+    pub fn new_float_literal_variable(&mut self) -> TypeVariable {
+        self.new_type_variable(TypeConstraint::Float)
     }
-    pub fn new_unconstrained(&mut self) -> Slot {
-        self.new_slot(Inferred::Unconstrained)
+    pub fn new_unconstrained_variable(&mut self) -> TypeVariable {
+        self.new_type_variable(TypeConstraint::Unconstrained)
     }
 
-    fn root_slot(&self, mut slot: Slot) -> Slot {
-        while let Inferred::Same(next) = self.slots[slot] {
+    fn root_type_variable(&self, mut slot: TypeVariable) -> TypeVariable {
+        while let TypeConstraint::Same(next) = self.slots[slot] {
             slot = next;
         }
         slot
@@ -216,10 +216,10 @@ impl Inference {
 
     /// Restricts the type variable `slot` to integer types, if it is the type of an integer literal. Called for literals bound to a
     /// variable or used in arithmetic.
-    pub fn restrict_to_integers(&mut self, slot: Slot) {
-        let root = self.root_slot(slot);
-        if self.slots[root] == Inferred::IntLiteral {
-            self.slots[root] = Inferred::Integer;
+    pub fn restrict_to_integers(&mut self, slot: TypeVariable) {
+        let root = self.root_type_variable(slot);
+        if self.slots[root] == TypeConstraint::IntLiteral {
+            self.slots[root] = TypeConstraint::Integer;
         }
     }
 
@@ -228,28 +228,35 @@ impl Inference {
     /// # Errors
     ///
     /// Returns a type mismatch at `span` if their types differ.
-    pub fn unify(&mut self, expected: Slot, found: Slot, span: Span) -> Result<()> {
-        let (a, b) = (self.root_slot(expected), self.root_slot(found));
+    pub fn unify(&mut self, expected: TypeVariable, found: TypeVariable, span: Span) -> Result<()> {
+        let (a, b) = (self.root_type_variable(expected), self.root_type_variable(found));
         if a == b {
             return Ok(());
         }
         let known = match (self.slots[a], self.slots[b]) {
-            (Inferred::Unconstrained, other) | (other, Inferred::Unconstrained) => other,
-            (Inferred::Type(x), Inferred::Type(y)) if x == y => Inferred::Type(x),
-            (Inferred::Type(t), Inferred::IntLiteral) | (Inferred::IntLiteral, Inferred::Type(t))
+            (TypeConstraint::Unconstrained, other) | (other, TypeConstraint::Unconstrained) => other,
+            (TypeConstraint::Type(x), TypeConstraint::Type(y)) if x == y => TypeConstraint::Type(x),
+            (TypeConstraint::Type(t), TypeConstraint::IntLiteral) | (TypeConstraint::IntLiteral, TypeConstraint::Type(t))
                 if self.is_in_class(t, TypeClass::Number) =>
             {
-                Inferred::Type(t)
+                TypeConstraint::Type(t)
             }
-            (Inferred::Type(t), Inferred::Float) | (Inferred::Float, Inferred::Type(t)) if self.is_in_class(t, TypeClass::Float) => {
-                Inferred::Type(t)
+            (TypeConstraint::Type(t), TypeConstraint::Float) | (TypeConstraint::Float, TypeConstraint::Type(t))
+                if self.is_in_class(t, TypeClass::Float) =>
+            {
+                TypeConstraint::Type(t)
             }
-            (Inferred::Type(t), Inferred::Integer) | (Inferred::Integer, Inferred::Type(t)) if self.accepts_integers(t) => {
-                Inferred::Type(t)
+            (TypeConstraint::Type(t), TypeConstraint::Integer) | (TypeConstraint::Integer, TypeConstraint::Type(t))
+                if self.accepts_integers(t) =>
+            {
+                TypeConstraint::Type(t)
             }
-            (Inferred::Integer, Inferred::IntLiteral | Inferred::Integer) | (Inferred::IntLiteral, Inferred::Integer) => Inferred::Integer,
-            (Inferred::IntLiteral, Inferred::IntLiteral) => Inferred::IntLiteral,
-            (Inferred::IntLiteral | Inferred::Float, Inferred::IntLiteral | Inferred::Float) => Inferred::Float,
+            (TypeConstraint::Integer, TypeConstraint::IntLiteral | TypeConstraint::Integer)
+            | (TypeConstraint::IntLiteral, TypeConstraint::Integer) => TypeConstraint::Integer,
+            (TypeConstraint::IntLiteral, TypeConstraint::IntLiteral) => TypeConstraint::IntLiteral,
+            (TypeConstraint::IntLiteral | TypeConstraint::Float, TypeConstraint::IntLiteral | TypeConstraint::Float) => {
+                TypeConstraint::Float
+            }
             (x, y) => {
                 let message =
                     format!("mismatched types: expected {}, found {}{}", self.describe_type(x), self.describe_type(y), mismatch_hint(x, y));
@@ -257,33 +264,33 @@ impl Inference {
             }
         };
         self.slots[a] = known;
-        self.slots[b] = Inferred::Same(a);
+        self.slots[b] = TypeConstraint::Same(a);
         Ok(())
     }
 
-    fn describe_type(&self, known: Inferred) -> String {
+    fn describe_type(&self, known: TypeConstraint) -> String {
         match known {
-            Inferred::Type(Type::Generic) => format!("the generic type (any {})", self.bound.map_or("number", GenericBound::name)),
-            Inferred::Type(Type::Primitive(p)) => format!("`{}`", p.name()),
-            Inferred::IntLiteral | Inferred::Integer => "an integer".into(),
-            Inferred::Float => "a float".into(),
-            Inferred::Same(_) | Inferred::Unconstrained => "a value".into(),
+            TypeConstraint::Type(Type::Generic) => format!("the generic type (any {})", self.bound.map_or("number", GenericBound::name)),
+            TypeConstraint::Type(Type::Primitive(p)) => format!("`{}`", p.name()),
+            TypeConstraint::IntLiteral | TypeConstraint::Integer => "an integer".into(),
+            TypeConstraint::Float => "a float".into(),
+            TypeConstraint::Same(_) | TypeConstraint::Unconstrained => "a value".into(),
         }
     }
 
     /// Returns whether the type variable `slot` is known to be bool.
-    pub fn is_bool(&self, slot: Slot) -> bool {
-        self.slots[self.root_slot(slot)] == Inferred::Type(Type::Primitive(PrimitiveType::Bool))
+    pub fn is_bool(&self, slot: TypeVariable) -> bool {
+        self.slots[self.root_type_variable(slot)] == TypeConstraint::Type(Type::Primitive(PrimitiveType::Bool))
     }
 
     /// Returns the number of type variables.
-    pub fn slot_count(&self) -> usize {
+    pub fn type_variable_count(&self) -> usize {
         self.slots.len()
     }
 
     /// Records that the type variable `slot` must resolve to a type of `class`. `what` names the operation in the error message.
-    /// [`Inference::check_requirements`] verifies the requirement.
-    pub fn require_class(&mut self, slot: Slot, class: TypeClass, span: Span, what: impl Into<String>) {
+    /// [`TypeInference::check_requirements`] verifies the requirement.
+    pub fn require_class(&mut self, slot: TypeVariable, class: TypeClass, span: Span, what: impl Into<String>) {
         self.required.push((slot, class, span, what.into()));
     }
 
@@ -296,7 +303,7 @@ impl Inference {
         for (slot, class, span, what) in &self.required {
             let ty = self.resolve_type(*slot);
             if !self.is_in_class(ty, *class) {
-                let found = self.describe_type(Inferred::Type(ty));
+                let found = self.describe_type(TypeConstraint::Type(ty));
                 return Err(Error::new(*span, format!("{what} takes {}, found {found}", class.description())));
             }
         }
@@ -304,20 +311,21 @@ impl Inference {
     }
 
     /// Returns the inferred type of `slot`. As in Rust, unconstrained literals are i32 and f64.
-    pub fn resolve_type(&self, slot: Slot) -> Type {
-        match self.slots[self.root_slot(slot)] {
-            Inferred::Type(ty) => ty,
-            Inferred::Float => Type::Primitive(PrimitiveType::F64),
+    pub fn resolve_type(&self, slot: TypeVariable) -> Type {
+        match self.slots[self.root_type_variable(slot)] {
+            TypeConstraint::Type(ty) => ty,
+            TypeConstraint::Float => Type::Primitive(PrimitiveType::F64),
             _ => Type::Primitive(PrimitiveType::I32),
         }
     }
 }
 
-fn mismatch_hint(a: Inferred, b: Inferred) -> &'static str {
+fn mismatch_hint(a: TypeConstraint, b: TypeConstraint) -> &'static str {
     match (a, b) {
-        (Inferred::Type(Type::Primitive(PrimitiveType::Bool)), _) | (_, Inferred::Type(Type::Primitive(PrimitiveType::Bool))) => "",
-        (Inferred::Type(_), Inferred::Type(_)) => "; convert one with `as`",
-        (Inferred::Type(_), Inferred::Integer) | (Inferred::Integer, Inferred::Type(_)) => {
+        (TypeConstraint::Type(Type::Primitive(PrimitiveType::Bool)), _)
+        | (_, TypeConstraint::Type(Type::Primitive(PrimitiveType::Bool))) => "",
+        (TypeConstraint::Type(_), TypeConstraint::Type(_)) => "; convert one with `as`",
+        (TypeConstraint::Type(_), TypeConstraint::Integer) | (TypeConstraint::Integer, TypeConstraint::Type(_)) => {
             "; a float literal has a point (`1.0`), and `as` converts"
         }
         _ => "",

@@ -5,7 +5,7 @@ use cuprum_core::layout::normalize_axis;
 use cuprum_core::ops::value::Args;
 use cuprum_core::{DType, Error, NdArray, Result, axis as along, bitwise_and, left_shift, not_equal, numpy, right_shift, with_device};
 
-use crate::common::{filled, slice_axis};
+use crate::common::{new_filled_array, slice_axis};
 use cuprum_core::concat;
 
 /// The order of the bits within a byte (`bitorder=`).
@@ -85,7 +85,7 @@ pub fn packbits(a: &NdArray, #[read(Option<isize>)] axis: impl Into<Option<isize
     let mut missing = rows.shape().to_vec();
     missing[last] = 8 * bytes - count;
     let bits = not_equal(&rows, 0)?.astype(DType::U8)?;
-    let bits = if missing[last] > 0 { concat([&bits, &filled(a, &missing, 0, DType::U8)?], last as isize)? } else { bits };
+    let bits = if missing[last] > 0 { concat([&bits, &new_filled_array(a, &missing, 0, DType::U8)?], last as isize)? } else { bits };
     shape[last] = bytes as isize;
     shape.push(8);
     let weighted = left_shift(bits.reshape(&shape[..])?, bitorder.bit_shifts(a)?)?;
@@ -139,7 +139,7 @@ pub fn unpackbits(
         Some(count) => {
             let mut missing = all.shape().to_vec();
             missing[last] = (count - total) as usize;
-            concat([&all, &filled(a, &missing, 0, DType::U8)?], last as isize)?
+            concat([&all, &new_filled_array(a, &missing, 0, DType::U8)?], last as isize)?
         }
     };
     cut.moveaxis(-1, axis)?.contiguous()

@@ -18,7 +18,7 @@ pub(crate) fn slice_axis(
 }
 
 /// Returns an array on the device of `model`, filled with one number.
-pub(crate) fn filled(model: &NdArray, shape: &[usize], value: impl Into<Scalar>, dtype: DType) -> Result<NdArray> {
+pub(crate) fn new_filled_array(model: &NdArray, shape: &[usize], value: impl Into<Scalar>, dtype: DType) -> Result<NdArray> {
     let value = value.into();
     with_device(model.device(), || full(shape, value, dtype))
 }
@@ -41,7 +41,7 @@ pub(crate) fn with_at_least_ndim(a: &NdArray, ndim: usize) -> Result<NdArray> {
 }
 
 /// Returns an error of the function `op` unless the integers of `indices` convert to int64 without overflow.
-pub(crate) fn check_safe_indices(op: &'static str, indices: &NdArray) -> Result<()> {
+pub(crate) fn check_indices_cast_safely(op: &'static str, indices: &NdArray) -> Result<()> {
     match indices.dtype().can_cast_safe(DType::I64) {
         true => Ok(()),
         false => Err(Error::dtype(op, "Cannot cast array data to int64 according to the rule 'safe'", &[indices.dtype()])),
@@ -49,7 +49,7 @@ pub(crate) fn check_safe_indices(op: &'static str, indices: &NdArray) -> Result<
 }
 
 /// Returns the types of operands for promotion: the dtype of an array, or a weak scalar.
-pub(crate) fn arg_types<'a>(operands: impl IntoIterator<Item = &'a Operand>) -> Vec<ArgumentType> {
+pub(crate) fn promotion_arguments<'a>(operands: impl IntoIterator<Item = &'a Operand>) -> Vec<ArgumentType> {
     let arg_type = |operand: &Operand| match operand {
         Operand::Array(a) => ArgumentType::Array(a.dtype()),
         Operand::Scalar(s) => ArgumentType::Weak(*s),
@@ -59,20 +59,20 @@ pub(crate) fn arg_types<'a>(operands: impl IntoIterator<Item = &'a Operand>) -> 
 
 /// Returns the dtype of the result of an operation on arrays and weak scalars (`numpy.result_type`).
 pub(crate) fn result_dtype<'a>(operands: impl IntoIterator<Item = &'a Operand>) -> DType {
-    result_type(&arg_types(operands))
+    result_type(&promotion_arguments(operands))
 }
 
 /// Converts an operand to an array (`numpy.asarray`). A number becomes a 0-d array of its default dtype on `device`. An array is returned
 /// unchanged, on its own device. An integer outside the range of 64 bits is an error of the function `op`.
-pub(crate) fn array_on_device(op: &'static str, device: Device, operand: &Operand) -> Result<NdArray> {
+pub(crate) fn operand_to_array(op: &'static str, device: Device, operand: &Operand) -> Result<NdArray> {
     match operand {
         Operand::Array(a) => Ok(a.clone()),
-        Operand::Scalar(s) => with_device(device, || NdArray::scalar(s.checked_for(op, s.default_dtype())?)),
+        Operand::Scalar(s) => with_device(device, || NdArray::scalar(s.check_fits_dtype(op, s.default_dtype())?)),
     }
 }
 
 /// Converts an operand to an array of the float or complex dtype `dtype`. A number becomes a 0-d array on `device`.
-pub(crate) fn inexact_array_on(device: Device, operand: &Operand, dtype: DType) -> Result<NdArray> {
+pub(crate) fn operand_to_inexact_array(device: Device, operand: &Operand, dtype: DType) -> Result<NdArray> {
     match operand {
         Operand::Array(a) => a.astype(dtype),
         Operand::Scalar(s) => with_device(device, || NdArray::scalar_as(*s, dtype)),
@@ -80,11 +80,11 @@ pub(crate) fn inexact_array_on(device: Device, operand: &Operand, dtype: DType) 
 }
 
 /// Returns a Python list of arrays.
-pub(crate) fn list_value(arrays: Vec<NdArray>) -> Value {
+pub(crate) fn arrays_to_list_value(arrays: Vec<NdArray>) -> Value {
     Value::List(arrays.into_iter().map(Value::Array).collect::<Vec<_>>().into())
 }
 
 /// Returns the variadic arguments (`*args`) as arrays, when `eval` calls a function by its name.
-pub(crate) fn variadic_arrays(args: &Args) -> Result<Vec<NdArray>> {
+pub(crate) fn variadic_args_as_arrays(args: &Args) -> Result<Vec<NdArray>> {
     args.rest().iter().map(|value| value.array(args.op())).collect()
 }

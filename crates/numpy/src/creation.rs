@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use cuprum_core::function::{FromArgs, IntoValue, create_from_args};
+use cuprum_core::function::{FromArgs, IntoValue, create_with_device_and_order};
 use cuprum_core::layout::{MAX_NDIM, checked_size};
 use cuprum_core::ops::linspace::linspace_of_arrays;
 use cuprum_core::ops::value::{Args, Value};
@@ -11,7 +11,9 @@ use cuprum_core::{
     greater_equal, moveaxis, multiply, numpy, power, where_,
 };
 
-use crate::common::{array_on_device, filled, index_range_along, inexact_array_on, result_dtype, slice_axis, with_at_least_ndim};
+use crate::common::{
+    index_range_along, new_filled_array, operand_to_array, operand_to_inexact_array, result_dtype, slice_axis, with_at_least_ndim,
+};
 use crate::manipulation::broadcast_arrays;
 
 /// Converts a number or an array to an array, with a dtype if one is given (`numpy.asarray`).
@@ -40,13 +42,13 @@ pub fn asarray(a: impl Into<Operand>, dtype: impl Into<Option<DType>>) -> Result
         Operand::Array(a) => dtype.map_or(Ok(a.clone()), |dtype| a.astype(dtype)),
         Operand::Scalar(s) => {
             let dtype = dtype.unwrap_or(s.default_dtype());
-            NdArray::scalar_as(s.checked_element("asarray", dtype)?, dtype)
+            NdArray::scalar_as(s.to_checked_element("asarray", dtype)?, dtype)
         }
     }
 }
 
 fn asarray_from_args(args: &Args) -> Result<Value> {
-    let created = create_from_args(args, || argument_as_array(args, "a"))?;
+    let created = create_with_device_and_order(args, || argument_as_array(args, "a"))?;
     check_not_copied(args, "a", created)
 }
 
@@ -76,7 +78,7 @@ fn array_from_args(args: &Args) -> Result<Value> {
     if let Some(ndmax) = ndmax {
         check_ndmax(args, ndmin, ndmax)?;
     }
-    let created = create_from_args(args, || {
+    let created = create_with_device_and_order(args, || {
         let array = argument_as_array(args, "object")?;
         // As in NumPy, `ndmax` limits the dimensions of a sequence, but not those of an array.
         let is_limited = !matches!(args.get("object"), Some(Value::Array(_)));
@@ -211,7 +213,7 @@ pub fn tri(rows: usize, columns: usize, k: isize, dtype: DType) -> Result<NdArra
 }
 
 /// Returns `m` with zeros above diagonal `k` of its last two axes if `lower`, and below that diagonal otherwise.
-fn triangle(op: &'static str, m: &NdArray, k: isize, lower: bool) -> Result<NdArray> {
+fn keep_triangle(op: &'static str, m: &NdArray, k: isize, lower: bool) -> Result<NdArray> {
     let (rows, columns) = match *m.shape() {
         [] => return Err(Error::shape(op, "needs an array of at least one dimension", &[m.shape()])),
         [n] => (n, n),
@@ -247,7 +249,7 @@ fn triangle(op: &'static str, m: &NdArray, k: isize, lower: bool) -> Result<NdAr
 /// ```
 #[numpy("tril(m, k=0)")]
 pub fn tril(m: &NdArray, k: isize) -> Result<NdArray> {
-    triangle("tril", m, k, true)
+    keep_triangle("tril", m, k, true)
 }
 
 /// Returns the array with zeros below diagonal `k` of the last two axes (`numpy.triu`).
@@ -271,7 +273,7 @@ pub fn tril(m: &NdArray, k: isize) -> Result<NdArray> {
 /// ```
 #[numpy("triu(m, k=0)")]
 pub fn triu(m: &NdArray, k: isize) -> Result<NdArray> {
-    triangle("triu", m, k, false)
+    keep_triangle("triu", m, k, false)
 }
 
 /// Returns diagonal `k` of a matrix as a view, or, for a 1-D array, the matrix with the array on diagonal `k` (`numpy.diag`).
@@ -325,7 +327,7 @@ pub fn diagflat(v: &NdArray, k: isize) -> Result<NdArray> {
     let n = v.size().checked_add(k.unsigned_abs()).ok_or_else(too_large)?;
     let size = checked_size("diagflat", &[n, n])?;
     let first = if k >= 0 { k.unsigned_abs() } else { k.unsigned_abs() * n };
-    let mut flat = filled(v, &[size], 0, v.dtype())?;
+    let mut flat = new_filled_array(v, &[size], 0, v.dtype())?;
     // In a flattened matrix of n columns, the distance between neighbours on a diagonal is n + 1 elements.
     let diagonal = Item::slice(first as isize, (first + v.size() * (n + 1)).min(size) as isize, n as isize + 1);
     flat.assign(&[diagonal], &v.ravel()?)?;
@@ -363,7 +365,7 @@ pub fn vander(x: &NdArray, columns: impl Into<Option<usize>>, increasing: bool) 
     let columns = columns.into().unwrap_or(rows);
     let dtype = x.dtype().promote(DType::I64);
     checked_size("vander", &[rows, columns])?;
-    let ones = filled(x, &[rows, columns.min(1)], 1, dtype)?;
+    let ones = new_filled_array(x, &[rows, columns.min(1)], 1, dtype)?;
     let powers = match columns {
         0 | 1 => ones,
         _ => {
@@ -409,7 +411,7 @@ impl FromArgs for Samples {
 }
 
 /// Returns the device of the first array, or the current device if all operands are numbers.
-fn device_of(operands: &[&Operand]) -> Result<Device> {
+fn device_of_operands(operands: &[&Operand]) -> Result<Device> {
     let arrays = operands.iter().find_map(|operand| if let Operand::Array(a) = operand { Some(a.device()) } else { None });
     arrays.map_or_else(Device::current, Ok)
 }
@@ -441,11 +443,11 @@ pub fn logspace(
 ) -> Result<NdArray> {
     let name = "logspace";
     let (mut start, mut stop, spacing, mut base) = (start.into(), stop.into(), samples.into(), base.into());
-    let device = device_of(&[&start, &stop, &base])?;
+    let device = device_of_operands(&[&start, &stop, &base])?;
     if let Operand::Array(array) = &base
         && array.ndim() > 0
     {
-        let mut ends = [array_on_device(name, device, &start)?, array_on_device(name, device, &stop)?, array.clone()];
+        let mut ends = [operand_to_array(name, device, &start)?, operand_to_array(name, device, &stop)?, array.clone()];
         let ndim = ends.iter().map(NdArray::ndim).max().unwrap_or(0);
         for end in &mut ends {
             *end = with_at_least_ndim(end, ndim)?;
@@ -454,7 +456,7 @@ pub fn logspace(
         (start, stop, base) = (first.into(), last.into(), expand_dims(&array, [spacing.axis])?.into());
     }
     let dtype = result_dtype(&[start.clone(), stop.clone(), Operand::from(0.0)]);
-    let (start, stop) = (inexact_array_on(device, &start, dtype)?, inexact_array_on(device, &stop, dtype)?);
+    let (start, stop) = (operand_to_inexact_array(device, &start, dtype)?, operand_to_inexact_array(device, &stop, dtype)?);
     let exponents = linspace_of_arrays(&start, &stop, spacing.num, spacing.endpoint)?;
     let values = power(base, moveaxis(&exponents, [0], [spacing.axis])?)?;
     spacing.dtype.map_or(Ok(values.clone()), |dtype| values.astype(dtype))
@@ -484,8 +486,8 @@ pub fn logspace(
 #[numpy("geomspace(start, stop, num=50, endpoint=True, dtype=None, axis=0)")]
 pub fn geomspace(start: impl Into<Operand>, stop: impl Into<Operand>, #[name("num")] samples: impl Into<Samples>) -> Result<NdArray> {
     let (start, stop, spacing) = (start.into(), stop.into(), samples.into());
-    let device = device_of(&[&start, &stop])?;
-    let (start, stop) = (array_on_device("geomspace", device, &start)?, array_on_device("geomspace", device, &stop)?);
+    let device = device_of_operands(&[&start, &stop])?;
+    let (start, stop) = (operand_to_array("geomspace", device, &start)?, operand_to_array("geomspace", device, &stop)?);
     for end in [&start, &stop] {
         if equal(end, 0)?.any(())?.item()?.as_bool() {
             return Err(Error::value("geomspace", "Geometric sequence cannot include zero"));
@@ -566,7 +568,7 @@ pub fn meshgrid(xi: impl IntoIterator<Item: AsRef<NdArray>>, indexing: Indexing,
 }
 
 fn asarray_chkfinite_from_args(args: &Args) -> Result<Value> {
-    create_from_args(args, || asarray_chkfinite(&argument_as_array(args, "a")?))
+    create_with_device_and_order(args, || asarray_chkfinite(&argument_as_array(args, "a")?))
 }
 
 /// Returns the array if all its elements are finite (`numpy.asarray_chkfinite`). The call waits for the device.

@@ -2,7 +2,7 @@
 
 use std::f64::consts::{FRAC_1_SQRT_2, PI, SQRT_2};
 
-use cuprum_core::function::create_from_args;
+use cuprum_core::function::create_with_device_and_order;
 use cuprum_core::layout::normalize_axis;
 use cuprum_core::ops::value::{Args, Value};
 use cuprum_core::{
@@ -11,7 +11,7 @@ use cuprum_core::{
 };
 
 use crate::ConvolutionMode;
-use crate::common::{filled, index_range, slice_axis};
+use crate::common::{index_range, new_filled_array, slice_axis};
 
 pub use cuprum_core::ops::fft::{Norm, fft, fft2, fftn, hfft, ifft, ifft2, ifftn, ihfft, irfft, irfft2, irfftn, rfft, rfft2, rfftn};
 
@@ -26,7 +26,7 @@ fn frequency_step(name: &'static str, n: i64, d: f64) -> Result<f64> {
 
 fn frequencies_from_args(args: &Args, frequencies: fn(i64, f64) -> Result<NdArray>) -> Result<Value> {
     let (n, d) = (args.int_or("n", 0)? as i64, args.scalar_or("d", 1.0)?.as_f64());
-    create_from_args(args, || match args.dtype("dtype")? {
+    create_with_device_and_order(args, || match args.dtype("dtype")? {
         Some(dtype) => frequencies(n, d)?.astype(dtype),
         None => frequencies(n, d),
     })
@@ -71,7 +71,7 @@ pub fn rfftfreq(n: i64, d: f64) -> Result<NdArray> {
 }
 
 /// Rolls each of `axes` by half its extent, rounded down, times `sign`.
-fn roll_half(name: &'static str, x: &NdArray, axes: &Axes, sign: isize) -> Result<NdArray> {
+fn roll_by_half_extent(name: &'static str, x: &NdArray, axes: &Axes, sign: isize) -> Result<NdArray> {
     let axes: Vec<isize> = match axes.as_slice() {
         None => (0..x.ndim() as isize).collect(),
         Some(axes) => axes.to_vec(),
@@ -103,7 +103,7 @@ fn roll_half(name: &'static str, x: &NdArray, axes: &Axes, sign: isize) -> Resul
 /// ```
 #[numpy("fft.fftshift(x, axes=None)")]
 pub fn fftshift(x: &NdArray, axes: impl Into<Axes>) -> Result<NdArray> {
-    roll_half("fftshift", x, &axes.into(), 1)
+    roll_by_half_extent("fftshift", x, &axes.into(), 1)
 }
 
 /// Returns the array with frequency 0 moved from the middle to the start of each axis, the inverse of [`fftshift`]
@@ -115,7 +115,7 @@ pub fn fftshift(x: &NdArray, axes: impl Into<Axes>) -> Result<NdArray> {
 /// An axis out of bounds.
 #[numpy("fft.ifftshift(x, axes=None)")]
 pub fn ifftshift(x: &NdArray, axes: impl Into<Axes>) -> Result<NdArray> {
-    roll_half("ifftshift", x, &axes.into(), -1)
+    roll_by_half_extent("ifftshift", x, &axes.into(), -1)
 }
 
 /// Calls `visit` with the numbers `product * p1**a * p2**b * ..` for the given `primes`. Each exponent increases from 0 until the number is
@@ -167,25 +167,25 @@ enum BasisFunction {
 }
 
 /// Returns `lines[.., start:stop:step]` along the last axis.
-fn slice_lines(lines: &NdArray, start: impl Into<Option<isize>>, stop: impl Into<Option<isize>>, step: isize) -> Result<NdArray> {
+fn slice_last_axis(lines: &NdArray, start: impl Into<Option<isize>>, stop: impl Into<Option<isize>>, step: isize) -> Result<NdArray> {
     slice_axis(lines, lines.ndim() - 1, start, stop, step)
 }
 
 /// Returns the lines (1-D slices along the last axis) with their elements in reverse order.
-fn reversed(lines: &NdArray) -> Result<NdArray> {
-    slice_lines(lines, None, None, -1)
+fn reverse_last_axis(lines: &NdArray) -> Result<NdArray> {
+    slice_last_axis(lines, None, None, -1)
 }
 
 /// Returns an array of zeros with the shape of `lines`, except for an extent of 1 along the last axis.
 fn zero_column(lines: &NdArray) -> Result<NdArray> {
     let mut shape = lines.shape().to_vec();
     shape[lines.ndim() - 1] = 1;
-    filled(lines, &shape, 0, lines.dtype())
+    new_filled_array(lines, &shape, 0, lines.dtype())
 }
 
 /// Returns `exp(i * pi * (k * step + start))` for k from 0 to `n - 1`, in the complex dtype that corresponds to the dtype of
 /// `lines`.
-fn phases(lines: &NdArray, n: usize, step: f64, start: f64) -> Result<NdArray> {
+fn phase_factors(lines: &NdArray, n: usize, step: f64, start: f64) -> Result<NdArray> {
     let angle = add(multiply(index_range(lines.device(), n)?, step * PI)?, start * PI)?;
     exp(multiply(angle, Complex::new(0.0, 1.0))?)?.astype(lines.dtype().promote(DType::C64))
 }
@@ -202,18 +202,18 @@ fn cosine_transform(lines: &NdArray, kind: i64) -> Result<NdArray> {
     let n = lines.shape()[lines.ndim() - 1];
     match kind {
         1 => {
-            let mirrored = reversed(&slice_lines(lines, 1, -1, 1)?)?;
+            let mirrored = reverse_last_axis(&slice_last_axis(lines, 1, -1, 1)?)?;
             rfft(&concat(&[lines.clone(), mirrored], -1)?, None, -1, Norm::Backward)?.real()
         }
         2 => {
-            let order = concat(&[slice_lines(lines, None, None, 2)?, reversed(&slice_lines(lines, 1, None, 2)?)?], -1)?;
+            let order = concat(&[slice_last_axis(lines, None, None, 2)?, reverse_last_axis(&slice_last_axis(lines, 1, None, 2)?)?], -1)?;
             let spectrum = fft(&order, None, -1, Norm::Backward)?;
-            multiply(multiply(spectrum, phases(lines, n, -0.5 / n as f64, 0.0)?)?.real()?, 2)
+            multiply(multiply(spectrum, phase_factors(lines, n, -0.5 / n as f64, 0.0)?)?.real()?, 2)
         }
         3 => {
-            let mirrored = concat(&[zero_column(lines)?, reversed(&slice_lines(lines, 1, None, 1)?)?], -1)?;
+            let mirrored = concat(&[zero_column(lines)?, reverse_last_axis(&slice_last_axis(lines, 1, None, 1)?)?], -1)?;
             let pairs = subtract(lines, multiply(mirrored, Complex::new(0.0, 1.0))?)?;
-            let spectrum = multiply(pairs, phases(lines, n, 0.5 / n as f64, 0.0)?)?;
+            let spectrum = multiply(pairs, phase_factors(lines, n, 0.5 / n as f64, 0.0)?)?;
             let order = irfft(&spectrum, Some(n), -1, Norm::Forward)?;
             let number = index_range(lines.device(), n)?;
             let half = floor_divide(&number, 2)?;
@@ -221,9 +221,9 @@ fn cosine_transform(lines: &NdArray, kind: i64) -> Result<NdArray> {
             order.take(&where_(odd, subtract(n as i64 - 1, &half)?, &half)?, -1)
         }
         _ => {
-            let turned = multiply(lines, phases(lines, n, -0.5 / n as f64, 0.0)?)?;
-            let spectrum = slice_lines(&fft(&turned, Some(2 * n), -1, Norm::Backward)?, None, n as isize, 1)?;
-            multiply(multiply(spectrum, phases(lines, n, -0.5 / n as f64, -0.25 / n as f64)?)?.real()?, 2)
+            let turned = multiply(lines, phase_factors(lines, n, -0.5 / n as f64, 0.0)?)?;
+            let spectrum = slice_last_axis(&fft(&turned, Some(2 * n), -1, Norm::Backward)?, None, n as isize, 1)?;
+            multiply(multiply(spectrum, phase_factors(lines, n, -0.5 / n as f64, -0.25 / n as f64)?)?.real()?, 2)
         }
     }
 }
@@ -234,16 +234,16 @@ fn sine_transform(lines: &NdArray, kind: i64) -> Result<NdArray> {
     match kind {
         1 => {
             let zero = zero_column(lines)?;
-            let odd = concat(&[zero.clone(), lines.clone(), zero, negative(reversed(lines)?)?], -1)?;
-            negative(slice_lines(&rfft(&odd, None, -1, Norm::Backward)?, 1, -1, 1)?.imag()?)
+            let odd = concat(&[zero.clone(), lines.clone(), zero, negative(reverse_last_axis(lines)?)?], -1)?;
+            negative(slice_last_axis(&rfft(&odd, None, -1, Norm::Backward)?, 1, -1, 1)?.imag()?)
         }
-        2 => reversed(&cosine_transform(&multiply(lines, alternating_signs(lines, n)?)?, 2)?),
-        _ => multiply(cosine_transform(&reversed(lines)?, kind)?, alternating_signs(lines, n)?),
+        2 => reverse_last_axis(&cosine_transform(&multiply(lines, alternating_signs(lines, n)?)?, 2)?),
+        _ => multiply(cosine_transform(&reverse_last_axis(lines)?, kind)?, alternating_signs(lines, n)?),
     }
 }
 
 /// Multiplies the first element of each line (if `first`) and the last one (if `end`) by `factor`.
-fn scale_ends(lines: &NdArray, (first, end): (bool, bool), factor: f64) -> Result<NdArray> {
+fn scale_first_and_last(lines: &NdArray, (first, end): (bool, bool), factor: f64) -> Result<NdArray> {
     let n = lines.shape()[lines.ndim() - 1];
     let number = index_range(lines.device(), n)?;
     let is_end = logical_or(logical_and(first, equal(&number, 0)?)?, logical_and(end, equal(&number, n as i64 - 1)?)?)?;
@@ -275,11 +275,11 @@ impl TrigonometricTransform {
             return add(part(x.real()?)?, multiply(part(x.imag()?)?, Complex::new(0.0, 1.0))?);
         }
         let dtype = if matches!(x.dtype(), DType::F16 | DType::BF16 | DType::F32) { DType::F32 } else { DType::F64 };
-        let mut lines = slice_lines(&x.moveaxis(axis, -1)?, None, n as isize, 1)?.astype(dtype)?;
+        let mut lines = slice_last_axis(&x.moveaxis(axis, -1)?, None, n as isize, 1)?.astype(dtype)?;
         if lines.shape()[x.ndim() - 1] < n {
             let mut zeros = lines.shape().to_vec();
             zeros[x.ndim() - 1] = n - zeros[x.ndim() - 1];
-            lines = concat(&[lines.clone(), filled(&lines, &zeros, 0, dtype)?], -1)?;
+            lines = concat(&[lines.clone(), new_filled_array(&lines, &zeros, 0, dtype)?], -1)?;
         }
         self.transform_lines(&lines, kind, n, norm)?.moveaxis(-1, axis)
     }
@@ -310,9 +310,9 @@ impl TrigonometricTransform {
             _ => (false, false),
         };
         let is_ortho = norm == Norm::Ortho && ends != (false, false);
-        let lines = if is_ortho && kind != 2 { scale_ends(lines, ends, SQRT_2)? } else { lines.clone() };
+        let lines = if is_ortho && kind != 2 { scale_first_and_last(lines, ends, SQRT_2)? } else { lines.clone() };
         let result = if self.basis == BasisFunction::Cosine { cosine_transform(&lines, kind)? } else { sine_transform(&lines, kind)? };
-        let result = if is_ortho && kind != 3 { scale_ends(&result, ends, FRAC_1_SQRT_2)? } else { result };
+        let result = if is_ortho && kind != 3 { scale_first_and_last(&result, ends, FRAC_1_SQRT_2)? } else { result };
         if factor == 1.0 { Ok(result) } else { multiply(result, factor) }
     }
 }
@@ -413,7 +413,7 @@ pub fn fftconvolve(in1: &NdArray, in2: &NdArray, mode: ConvolutionMode, axes: im
     }
     let axes = axes.into().resolve(name, in1.ndim())?;
     if in1.size() == 0 || in2.size() == 0 {
-        return filled(in1, &[0], 0, DType::F64);
+        return new_filled_array(in1, &[0], 0, DType::F64);
     }
     // Only axes with several elements in both arrays are transformed. The product broadcasts the other axes.
     let axes: Vec<usize> = axes.into_iter().filter(|&a| in1.shape()[a] != 1 && in2.shape()[a] != 1).collect();

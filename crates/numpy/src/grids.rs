@@ -4,7 +4,7 @@
 use cuprum_core::op::{ArgumentType, result_type};
 use cuprum_core::{DType, Error, NdArray, Operand, Result, Scalar, add, arange, arange_as, concat, linspace, multiply, stack};
 
-use crate::common::{arg_types, with_at_least_ndim};
+use crate::common::{promotion_arguments, with_at_least_ndim};
 use crate::manipulation::broadcast_arrays;
 
 /// The values of one axis of a grid: Python's slice `start:stop:step`.
@@ -12,11 +12,11 @@ use crate::manipulation::broadcast_arrays;
 pub struct GridRange {
     start: Scalar,
     stop: Scalar,
-    step: Step,
+    step: RangeStep,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Step {
+enum RangeStep {
     Distance(Scalar),
     Count(usize),
 }
@@ -41,15 +41,15 @@ impl GridRange {
     /// As in NumPy, an imaginary step is the number of values from `start` to `stop`. `stop` is then included.
     pub fn new(start: impl Into<Scalar>, stop: impl Into<Scalar>, step: impl Into<Scalar>) -> GridRange {
         let step = match step.into() {
-            Scalar::Complex(c) => Step::Count(c.norm() as usize),
-            step => Step::Distance(step),
+            Scalar::Complex(c) => RangeStep::Count(c.norm() as usize),
+            step => RangeStep::Distance(step),
         };
         GridRange { start: start.into(), stop: stop.into(), step }
     }
 
     /// Returns the range of `count` values from `start` to `stop`. `stop` is included.
     pub fn samples(start: impl Into<Scalar>, stop: impl Into<Scalar>, count: usize) -> GridRange {
-        GridRange { start: start.into(), stop: stop.into(), step: Step::Count(count) }
+        GridRange { start: start.into(), stop: stop.into(), step: RangeStep::Count(count) }
     }
 
     /// Returns the number of values of the range, and the distance between neighbouring values.
@@ -62,9 +62,9 @@ impl GridRange {
             [start, stop] => stop.as_f64() - start.as_f64(),
         };
         match self.step {
-            Step::Count(count) if count < 2 => Ok((count, Scalar::Float(1.0))),
-            Step::Count(count) => Ok((count, Scalar::Float(span / (count - 1) as f64))),
-            Step::Distance(step) => {
+            RangeStep::Count(count) if count < 2 => Ok((count, Scalar::Float(1.0))),
+            RangeStep::Count(count) => Ok((count, Scalar::Float(span / (count - 1) as f64))),
+            RangeStep::Distance(step) => {
                 let count = (span / step.as_f64()).ceil();
                 if !count.is_finite() || count > isize::MAX as f64 {
                     return Err(Error::value("mgrid", "the number of values of a range is not finite"));
@@ -77,8 +77,8 @@ impl GridRange {
     /// Returns the dtype of the values of the range.
     fn dtype(&self) -> DType {
         let step = match self.step {
-            Step::Distance(step) => step,
-            Step::Count(_) => Scalar::Float(0.0),
+            RangeStep::Distance(step) => step,
+            RangeStep::Count(_) => Scalar::Float(0.0),
         };
         result_type(&[self.start, self.stop, step].map(ArgumentType::Weak))
     }
@@ -103,8 +103,8 @@ impl GridRange {
     /// ```
     pub fn values(&self) -> Result<NdArray> {
         match self.step {
-            Step::Distance(step) => arange(self.start, self.stop, step).map_err(|e| e.with_function_name("mgrid")),
-            Step::Count(_) => self.grid_values(self.dtype()),
+            RangeStep::Distance(step) => arange(self.start, self.stop, step).map_err(|e| e.with_function_name("mgrid")),
+            RangeStep::Count(_) => self.grid_values(self.dtype()),
         }
     }
 
@@ -208,14 +208,14 @@ fn parts_as_arrays(name: &'static str, parts: &[GridPart]) -> Result<Vec<NdArray
         operands.push(match part {
             GridPart::Operand(operand) => operand.clone(),
             // NumPy computes `mgrid` and `r_` differently: the last value of `r_` is exactly `stop`.
-            GridPart::Range(GridRange { start, stop, step: Step::Count(count) }) => linspace(*start, *stop, *count)?.into(),
+            GridPart::Range(GridRange { start, stop, step: RangeStep::Count(count) }) => linspace(*start, *stop, *count)?.into(),
             GridPart::Range(range) => range.values().map_err(|e| e.with_function_name(name))?.into(),
         });
     }
-    let dtype = result_type(&arg_types(&operands));
+    let dtype = result_type(&promotion_arguments(&operands));
     let convert = |operand: &Operand| match operand {
         Operand::Array(a) => a.astype(dtype),
-        Operand::Scalar(s) => NdArray::scalar_as(s.checked_for(name, dtype)?, dtype),
+        Operand::Scalar(s) => NdArray::scalar_as(s.check_fits_dtype(name, dtype)?, dtype),
     };
     operands.iter().map(convert).collect()
 }

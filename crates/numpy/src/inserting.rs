@@ -8,7 +8,7 @@ use cuprum_core::layout::normalize_axis;
 use cuprum_core::ops::value::{Args, Value};
 use cuprum_core::{DType, Error, IndexItem, Item, NdArray, Operand, Result, clip, flatnonzero, numpy, remainder, where_};
 
-use crate::common::{check_safe_indices, filled, index_range_along, slice_axis};
+use crate::common::{check_indices_cast_safely, index_range_along, new_filled_array, slice_axis};
 use crate::indexing::Bounds;
 use crate::manipulation::{resize, tile};
 
@@ -20,11 +20,11 @@ fn update_flat(name: &'static str, a: &mut NdArray, f: impl FnOnce(&mut NdArray)
     *a = a.reshape(-1)?;
     let done = f(a);
     *a = a.reshape(shape.iter().map(|&n| n as isize).collect::<Vec<_>>())?;
-    with_function_in_index_error(name, done)
+    name_function_in_index_error(name, done)
 }
 
 /// Returns `result`. In an error for an index out of bounds, replaces the name of the function by `name`.
-fn with_function_in_index_error(name: &'static str, result: Result<()>) -> Result<()> {
+fn name_function_in_index_error(name: &'static str, result: Result<()>) -> Result<()> {
     result.map_err(|error| match error {
         Error::Index { index, axis, size, .. } => Error::Index { op: name, index, axis, size },
         error => error,
@@ -33,15 +33,15 @@ fn with_function_in_index_error(name: &'static str, result: Result<()>) -> Resul
 
 /// Returns an operand as a 1-D array of the dtype of `a`. A number becomes one element on the device of `a`. A number that the dtype cannot
 /// hold is an error of the function `name`.
-fn flat_values(name: &'static str, a: &NdArray, values: Operand) -> Result<NdArray> {
+fn operand_to_flat_array(name: &'static str, a: &NdArray, values: Operand) -> Result<NdArray> {
     match values {
         Operand::Array(values) => values.astype(a.dtype())?.ravel(),
-        Operand::Scalar(value) => filled(a, &[1], value.checked_element(name, a.dtype())?, a.dtype()),
+        Operand::Scalar(value) => new_filled_array(a, &[1], value.to_checked_element(name, a.dtype())?, a.dtype()),
     }
 }
 
 /// Returns the argument `name`, values for elements of `dtype`. Numbers in a list must fit `dtype`, as a single number must.
-pub(crate) fn values_argument(args: &Args, name: &str, dtype: DType) -> Result<Operand> {
+pub(crate) fn read_values_argument(args: &Args, name: &str, dtype: DType) -> Result<Operand> {
     match args.get(name) {
         Some(list) if list.items().is_some() => list.array_as(args.op(), Some(dtype)).map(Operand::Array),
         _ => args.operand(name),
@@ -50,35 +50,35 @@ pub(crate) fn values_argument(args: &Args, name: &str, dtype: DType) -> Result<O
 
 fn put_from_args(args: &Args) -> Result<Value> {
     let mut a = args.array("a")?;
-    let values = values_argument(args, "v", a.dtype())?;
+    let values = read_values_argument(args, "v", a.dtype())?;
     put(&mut a, &args.indices("ind")?, values, Bounds::from_args(args, "mode")?)?;
     Ok(Value::Array(a))
 }
 
 fn putmask_from_args(args: &Args) -> Result<Value> {
     let mut a = args.array("a")?;
-    let values = values_argument(args, "values", a.dtype())?;
+    let values = read_values_argument(args, "values", a.dtype())?;
     putmask(&mut a, &args.array("mask")?, values)?;
     Ok(Value::Array(a))
 }
 
 fn place_from_args(args: &Args) -> Result<Value> {
     let mut a = args.array("arr")?;
-    let values = values_argument(args, "vals", a.dtype())?;
+    let values = read_values_argument(args, "vals", a.dtype())?;
     place(&mut a, &args.array("mask")?, values)?;
     Ok(Value::Array(a))
 }
 
 fn put_along_axis_from_args(args: &Args) -> Result<Value> {
     let mut a = args.array("arr")?;
-    let values = values_argument(args, "values", a.dtype())?;
+    let values = read_values_argument(args, "values", a.dtype())?;
     put_along_axis(&mut a, &args.indices("indices")?, values, Option::<isize>::from_args(args, "axis")?)?;
     Ok(Value::Array(a))
 }
 
 fn fill_diagonal_from_args(args: &Args) -> Result<Value> {
     let mut a = args.array("a")?;
-    let value = values_argument(args, "val", a.dtype())?;
+    let value = read_values_argument(args, "val", a.dtype())?;
     fill_diagonal(&mut a, value, args.bool_or("wrap", false)?)?;
     Ok(Value::Array(a))
 }
@@ -116,11 +116,11 @@ fn repeat_to_length(values: &NdArray, count: usize) -> Result<NdArray> {
 /// ```
 #[numpy("put(a, ind, v, mode='raise')", method, call = put_from_args)]
 pub fn put(a: &mut NdArray, indices: &NdArray, v: impl Into<Operand>, mode: Bounds) -> Result<()> {
-    let values = flat_values("put", a, v.into())?;
+    let values = operand_to_flat_array("put", a, v.into())?;
     if !indices.dtype().is_int() {
         return Err(Error::dtype("put", "indices must be integers", &[indices.dtype()]));
     }
-    check_safe_indices("put", indices)?;
+    check_indices_cast_safely("put", indices)?;
     if values.size() == 0 || indices.size() == 0 {
         return Ok(());
     }
@@ -136,7 +136,7 @@ pub fn put(a: &mut NdArray, indices: &NdArray, v: impl Into<Operand>, mode: Boun
 }
 
 /// Returns an error unless a mask has as many elements as the array.
-fn check_mask(name: &'static str, a: &NdArray, mask: &NdArray) -> Result<()> {
+fn check_mask_size(name: &'static str, a: &NdArray, mask: &NdArray) -> Result<()> {
     if mask.size() == a.size() {
         return Ok(());
     }
@@ -168,8 +168,8 @@ fn check_mask(name: &'static str, a: &NdArray, mask: &NdArray) -> Result<()> {
 /// ```
 #[numpy("putmask(a, mask, values)", differs = "takes arrays that need an unsafe conversion", call = putmask_from_args)]
 pub fn putmask(a: &mut NdArray, mask: &NdArray, values: impl Into<Operand>) -> Result<()> {
-    check_mask("putmask", a, mask)?;
-    let values = flat_values("putmask", a, values.into())?;
+    check_mask_size("putmask", a, mask)?;
+    let values = operand_to_flat_array("putmask", a, values.into())?;
     let shape = a.shape().to_vec();
     let mask = mask.astype(DType::Bool)?.reshape(shape.iter().map(|&n| n as isize).collect::<Vec<_>>())?;
     let values = match values.size() {
@@ -205,8 +205,8 @@ pub fn putmask(a: &mut NdArray, mask: &NdArray, values: impl Into<Operand>) -> R
 /// ```
 #[numpy("place(arr, mask, vals)", differs = "takes arrays that need an unsafe conversion", call = place_from_args)]
 pub fn place(a: &mut NdArray, mask: &NdArray, values: impl Into<Operand>) -> Result<()> {
-    check_mask("place", a, mask)?;
-    let values = flat_values("place", a, values.into())?;
+    check_mask_size("place", a, mask)?;
+    let values = operand_to_flat_array("place", a, values.into())?;
     let chosen = flatnonzero(mask)?;
     match (chosen.size(), values.size()) {
         (0, _) => Ok(()),
@@ -262,7 +262,7 @@ pub fn put_along_axis(a: &mut NdArray, indices: &NdArray, values: impl Into<Oper
         Ok(if n == axis { indices.into() } else { index_range_along(a.device(), a.shape()[n], n, a.ndim())?.into() })
     };
     let items: Vec<IndexItem> = (0..a.ndim()).map(along).collect::<Result<_>>()?;
-    with_function_in_index_error(name, a.assign(&items, values))
+    name_function_in_index_error(name, a.assign(&items, values))
 }
 
 /// Stores a value on the main diagonal of an array of at least two axes (`numpy.fill_diagonal`).
@@ -299,7 +299,7 @@ pub fn fill_diagonal(a: &mut NdArray, value: impl Into<Operand>, wrap: bool) -> 
         }
         _ => (a.size(), 1 + (1..shape.len()).map(|axes| shape[0].saturating_pow(axes as u32)).sum::<usize>()),
     };
-    let values = flat_values(name, a, value.into())?;
+    let values = operand_to_flat_array(name, a, value.into())?;
     let count = end.div_ceil(step);
     if count == 0 || values.size() == 0 {
         return Ok(());

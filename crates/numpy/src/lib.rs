@@ -24,9 +24,9 @@ mod memory;
 mod nan;
 mod number_text;
 mod padding;
-mod polynomial_roots;
 mod polynomials;
 mod products;
+mod roots_and_polyfit;
 mod sets;
 mod sorting;
 mod special;
@@ -67,14 +67,14 @@ pub use memory::{Requirement, ascontiguousarray, from_dlpack, may_share_memory, 
 pub use nan::{nanargmax, nanargmin, nancumprod, nancumsum, nanmean, nanprod, nanstd, nansum, nanvar};
 pub use number_text::{FloatStyle, TrimZeros, format_float_positional, format_float_scientific, fromstring};
 pub use padding::{PadMode, pad};
-pub use polynomial_roots::{polyfit, polyfit_covariance, polyfit_details, roots};
 pub use polynomials::{poly, polyadd, polyder, polydiv, polyint, polymul, polysub, polyval};
 pub use products::{CrossAxes, cross, kron, matvec, vecmat};
+pub use roots_and_polyfit::{polyfit, polyfit_covariance, polyfit_details, roots};
 pub use sets::{intersect1d, intersect1d_indices, isin, setdiff1d, setxor1d, union1d, unique_along};
 pub use sorting::{lexsort, sort_complex};
 pub use special::{i0, nextafter, spacing};
 pub use statistics::{
-    Covariance, QuantileMethod, Quantiles, average, average_and_weights, corrcoef, cov, histogram2d, histogramdd, median, nanmedian,
+    CovarianceOptions, QuantileMethod, Quantiles, average, average_and_weights, corrcoef, cov, histogram2d, histogramdd, median, nanmedian,
     nanpercentile, nanquantile, percentile, ptp, quantile,
 };
 pub use text::{array_repr, array_str};

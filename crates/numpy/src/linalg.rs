@@ -1,7 +1,7 @@
 //! Linear algebra (`numpy.linalg`), and frequently used functions of `scipy.linalg`.
 
 mod factors;
-mod functions;
+mod matrix_functions;
 mod norms;
 mod products;
 mod systems;
@@ -16,7 +16,7 @@ pub use cuprum_core::ops::linalg::{
 pub use cuprum_core::{matmul, tensordot};
 
 pub use self::factors::{cho_factor, cho_solve, lu, lu_solve, null_space, orth, polar};
-pub use self::functions::{block_diag, expm, toeplitz};
+pub use self::matrix_functions::{block_diag, expm, toeplitz};
 pub use self::norms::{Norm, cond, matrix_norm, matrix_rank, norm, vector_norm};
 pub use self::products::{cross, matrix_power, multi_dot, vecdot};
 pub use self::systems::{LeastSquares, lstsq, pinv, pinv_hermitian, tensorinv, tensorsolve};
@@ -109,12 +109,12 @@ fn epsilon(dtype: DType) -> f64 {
 }
 
 /// Returns the elements of a real array as float64 numbers, in C order.
-fn to_f64(a: &NdArray) -> Result<Vec<f64>> {
+fn to_f64_vec(a: &NdArray) -> Result<Vec<f64>> {
     a.astype(DType::F64)?.to_vec()
 }
 
 /// Returns a view of shape `[..batch, n, n]` whose matrices are identities of `dtype`, on the device of `model`.
-fn identities(model: &NdArray, batch: &[usize], n: usize, dtype: DType) -> Result<NdArray> {
+fn identity_matrices(model: &NdArray, batch: &[usize], n: usize, dtype: DType) -> Result<NdArray> {
     let one = with_device(model.device(), || eye(n, n, 0, dtype))?;
     broadcast_to(&one, [batch, &[n, n]].concat())
 }

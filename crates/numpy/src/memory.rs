@@ -1,7 +1,7 @@
 //! The memory layout of arrays, and whether arrays share memory.
 
-use cuprum_core::buffer::try_reserve;
-use cuprum_core::function::create_from_args;
+use cuprum_core::function::create_with_device_and_order;
+use cuprum_core::host_buffer::try_reserve;
 use cuprum_core::ops::value::{Args, Value};
 use cuprum_core::{DType, Device, Error, Layout, NdArray, Result, numpy};
 use std::sync::Arc;
@@ -103,7 +103,7 @@ pub fn shares_memory(a: &NdArray, b: &NdArray) -> Result<bool> {
     if is_dense(first.layout()) && is_dense(second.layout()) {
         return Ok(true);
     }
-    let (first, second) = (byte_ranges(first.layout(), a.dtype())?, byte_ranges(second.layout(), b.dtype())?);
+    let (first, second) = (element_byte_ranges(first.layout(), a.dtype())?, element_byte_ranges(second.layout(), b.dtype())?);
     // Both lists of byte ranges are sorted. Within a list, all ranges have the same length, and two of them are either equal or disjoint.
     let (mut i, mut j) = (0, 0);
     while let (Some(&(low, high)), Some(&(other_low, other_high))) = (first.get(i), second.get(j)) {
@@ -116,7 +116,7 @@ pub fn shares_memory(a: &NdArray, b: &NdArray) -> Result<bool> {
 }
 
 /// Returns the half-open byte range of each element, sorted.
-fn byte_ranges(layout: &Layout, dtype: DType) -> Result<Vec<(isize, isize)>> {
+fn element_byte_ranges(layout: &Layout, dtype: DType) -> Result<Vec<(isize, isize)>> {
     let mut starts = Vec::new();
     try_reserve("shares_memory", &mut starts, layout.size())?;
     let itemsize = dtype.itemsize() as isize;
@@ -212,7 +212,7 @@ pub fn require(a: &NdArray, dtype: Option<DType>, requirements: &[Requirement]) 
 }
 
 fn from_dlpack_from_args(args: &Args) -> Result<Value> {
-    let created = create_from_args(args, || args.array("x"))?;
+    let created = create_with_device_and_order(args, || args.array("x"))?;
     check_not_copied(args, "x", created)
 }
 

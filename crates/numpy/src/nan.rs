@@ -34,7 +34,7 @@ fn replace_nan(a: &NdArray, value: impl Into<Scalar>) -> Result<NdArray> {
 /// ```
 #[numpy("nansum(a, axis=None, dtype=None, out=None, keepdims=False, initial=None, where=True)")]
 pub fn nansum(a: &NdArray, over: impl Into<AxisOptions>) -> Result<NdArray> {
-    replace_nan(a, 0)?.sum(over.into().accepting_only("nansum", &SUM_OPTIONS)?)
+    replace_nan(a, 0)?.sum(over.into().check_accepted_options("nansum", &SUM_OPTIONS)?)
 }
 
 /// Returns the product of the elements that are not NaN (`numpy.nanprod`); 1 if there are none. The dtypes are the same as for
@@ -58,7 +58,7 @@ pub fn nansum(a: &NdArray, over: impl Into<AxisOptions>) -> Result<NdArray> {
 /// ```
 #[numpy("nanprod(a, axis=None, dtype=None, out=None, keepdims=False, initial=None, where=True)")]
 pub fn nanprod(a: &NdArray, over: impl Into<AxisOptions>) -> Result<NdArray> {
-    replace_nan(a, 1)?.prod(over.into().accepting_only("nanprod", &SUM_OPTIONS)?)
+    replace_nan(a, 1)?.prod(over.into().check_accepted_options("nanprod", &SUM_OPTIONS)?)
 }
 
 /// Returns the running sum in which NaN counts as 0 (`numpy.nancumsum`). The dtypes are the same as for [`NdArray::cumsum`].
@@ -106,7 +106,7 @@ pub fn nancumprod(a: &NdArray, over: impl Into<AxisOptions>) -> Result<NdArray> 
 }
 
 /// Returns an error if `dtype` is an integer or bool although the array is floating-point or complex.
-fn check_dtype(op: &'static str, a: &NdArray, dtype: Option<DType>) -> Result<()> {
+fn check_inexact_dtype(op: &'static str, a: &NdArray, dtype: Option<DType>) -> Result<()> {
     match dtype {
         Some(dtype) if a.dtype().is_inexact() && !dtype.is_inexact() => {
             Err(Error::dtype(op, "If a is inexact, then dtype must be inexact", &[a.dtype(), dtype]))
@@ -117,7 +117,7 @@ fn check_dtype(op: &'static str, a: &NdArray, dtype: Option<DType>) -> Result<()
 
 fn nanmean_from_args(args: &Args) -> Result<Value> {
     let (a, over) = (args.array("a")?, AxisOptions::from_args(args, "axis")?);
-    check_dtype("nanmean", &a, args.dtype("dtype")?)?;
+    check_inexact_dtype("nanmean", &a, args.dtype("dtype")?)?;
     nanmean(&a, over).map(Value::Array)
 }
 
@@ -129,7 +129,7 @@ const MAX_F32_COUNT: usize = 1 << 24;
 ///
 /// For float32 and float64, one pass over memory computes both results as one complex sum. Each element that is not NaN becomes a complex
 /// number with imaginary part 1, so the imaginary part of the sum is the number of elements.
-fn sum_and_count(a: &NdArray, over: &AxisOptions) -> Result<(NdArray, NdArray)> {
+fn sum_and_count_without_nan(a: &NdArray, over: &AxisOptions) -> Result<(NdArray, NdArray)> {
     let is_nan = isnan(a)?;
     if matches!(a.dtype(), DType::F32 | DType::F64) && over.requested_dtype().is_none() {
         // A complex64 sum counts the elements in float32, so larger arrays are summed in complex128.
@@ -163,11 +163,11 @@ fn sum_and_count(a: &NdArray, over: &AxisOptions) -> Result<(NdArray, NdArray)> 
 /// ```
 #[numpy("nanmean(a, axis=None, dtype=None, out=None, keepdims=False, *, where=True)", call = nanmean_from_args)]
 pub fn nanmean(a: &NdArray, over: impl Into<AxisOptions>) -> Result<NdArray> {
-    let over = over.into().accepting_only("nanmean", &[AxisOption::KeepDims, AxisOption::DType, AxisOption::Where])?;
+    let over = over.into().check_accepted_options("nanmean", &[AxisOption::KeepDims, AxisOption::DType, AxisOption::Where])?;
     if !a.dtype().is_inexact() {
         return a.mean(over);
     }
-    let (sum, count) = sum_and_count(a, &over)?;
+    let (sum, count) = sum_and_count_without_nan(a, &over)?;
     let dtype = over.requested_dtype().unwrap_or(a.dtype());
     divide(sum, count)?.astype(dtype)
 }
@@ -193,19 +193,20 @@ pub fn nanmean(a: &NdArray, over: impl Into<AxisOptions>) -> Result<NdArray> {
 /// ```
 #[numpy("nanvar(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, correction=None, where=True)", call = nanvar_from_args)]
 pub fn nanvar(a: &NdArray, over: impl Into<AxisOptions>) -> Result<NdArray> {
-    let over =
-        over.into().accepting_only("nanvar", &[AxisOption::KeepDims, AxisOption::DType, AxisOption::Correction, AxisOption::Where])?;
+    let over = over
+        .into()
+        .check_accepted_options("nanvar", &[AxisOption::KeepDims, AxisOption::DType, AxisOption::Correction, AxisOption::Where])?;
     if !a.dtype().is_inexact() {
         return a.var(over);
     }
     let (correction, dtype) = (over.requested_correction(), over.requested_dtype());
     let with = |over: AxisOptions, dtype: Option<DType>| if let Some(dtype) = dtype { over.dtype(dtype) } else { over };
     let over = match over.mask() {
-        Some(mask) => over.axes_and_keepdims().only_where(mask),
-        None => over.axes_and_keepdims(),
+        Some(mask) => over.only_axes_and_keepdims().only_where(mask),
+        None => over.only_axes_and_keepdims(),
     };
     let is_nan = isnan(a)?;
-    let (sum, count) = sum_and_count(a, &with(over.clone().keepdims(), dtype))?;
+    let (sum, count) = sum_and_count_without_nan(a, &with(over.clone().keepdims(), dtype))?;
     let mean = divide(&sum, &count)?.astype(sum.dtype())?.eval()?.clone();
     // `false` is a weak scalar: it adopts the dtype of the array.
     let distance = where_(&is_nan, false, subtract(a, &mean)?.astype(a.dtype())?)?;
@@ -222,13 +223,13 @@ pub fn nanvar(a: &NdArray, over: impl Into<AxisOptions>) -> Result<NdArray> {
 
 fn nanvar_from_args(args: &Args) -> Result<Value> {
     let (a, over) = (args.array("a")?, AxisOptions::from_args(args, "axis")?);
-    check_dtype("nanvar", &a, args.dtype("dtype")?)?;
+    check_inexact_dtype("nanvar", &a, args.dtype("dtype")?)?;
     nanvar(&a, over).map(Value::Array)
 }
 
 fn nanstd_from_args(args: &Args) -> Result<Value> {
     let (a, over) = (args.array("a")?, AxisOptions::from_args(args, "axis")?);
-    check_dtype("nanstd", &a, args.dtype("dtype")?)?;
+    check_inexact_dtype("nanstd", &a, args.dtype("dtype")?)?;
     nanstd(&a, over).map(Value::Array)
 }
 
@@ -256,7 +257,7 @@ pub fn nanstd(a: &NdArray, over: impl Into<AxisOptions>) -> Result<NdArray> {
 
 /// Returns the result of `arg` (argmin or argmax) on the array with NaN replaced by `worst`: infinity for argmin, minus infinity for
 /// argmax. Returns an error if all elements of a 1-D slice are NaN.
-fn nanarg(
+fn nan_argmin_or_argmax(
     op: &'static str,
     a: &NdArray,
     over: AxisOptions,
@@ -291,7 +292,7 @@ fn nanarg(
 /// ```
 #[numpy("nanargmin(a, axis=None, out=None, *, keepdims=False)")]
 pub fn nanargmin(a: &NdArray, over: impl Into<AxisOptions>) -> Result<NdArray> {
-    nanarg("nanargmin", a, over.into(), f64::INFINITY, |a, over| a.argmin(over))
+    nan_argmin_or_argmax("nanargmin", a, over.into(), f64::INFINITY, |a, over| a.argmin(over))
 }
 
 /// Returns the int64 index of the first largest element that is not NaN, along one axis or in the flattened array (`numpy.nanargmax`).
@@ -313,5 +314,5 @@ pub fn nanargmin(a: &NdArray, over: impl Into<AxisOptions>) -> Result<NdArray> {
 /// ```
 #[numpy("nanargmax(a, axis=None, out=None, *, keepdims=False)")]
 pub fn nanargmax(a: &NdArray, over: impl Into<AxisOptions>) -> Result<NdArray> {
-    nanarg("nanargmax", a, over.into(), f64::NEG_INFINITY, |a, over| a.argmax(over))
+    nan_argmin_or_argmax("nanargmax", a, over.into(), f64::NEG_INFINITY, |a, over| a.argmax(over))
 }

@@ -76,7 +76,7 @@ impl FromArgs for FloatStyle {
     fn from_args(args: &Args, _name: &str) -> Result<FloatStyle> {
         let count = |name: &str| -> Result<Option<usize>> {
             let Some(value) = args.get(name) else { return Ok(None) };
-            match usize::try_from(value.index(args.op())?) {
+            match usize::try_from(value.to_isize(args.op())?) {
                 Ok(count) if count <= MAX_DIGITS => Ok(Some(count)),
                 Ok(_) => Err(Error::value(args.op(), format!("{name} must be at most {MAX_DIGITS}"))),
                 Err(_) => Err(Error::value(args.op(), format!("{name} must be >= 0"))),
@@ -118,7 +118,7 @@ impl FloatStyle {
 
     /// Returns the significant digits of a finite `v`, and the decimal exponent of the first digit. The limits `precision`
     /// and `min_digits` of `self` do not count the first `uncounted(exponent)` digits, such as those before the decimal point.
-    fn digits(&self, v: f64, dtype: DType, uncounted: impl Fn(i32) -> i64) -> (String, i32) {
+    fn significant_digits(&self, v: f64, dtype: DType, uncounted: impl Fn(i32) -> i64) -> (String, i32) {
         let (digits, e) = shortest_digits(v, dtype);
         let counted = |count: usize| count as i64 + uncounted(e);
         let most = self.precision.map_or(i64::MAX, counted);
@@ -148,7 +148,7 @@ impl FloatStyle {
 
     /// Pads the digits after the decimal point with zeros to `wanted` digits, or trims them, as `self.trim` requires. Also returns whether
     /// the decimal point is written.
-    fn trimmed(&self, mut fraction: String, wanted: usize) -> (String, bool) {
+    fn pad_or_trim_fraction(&self, mut fraction: String, wanted: usize) -> (String, bool) {
         if self.trim == TrimZeros::Keep {
             fraction.extend(std::iter::repeat_n('0', wanted.saturating_sub(fraction.len())));
             return (fraction, true);
@@ -161,7 +161,7 @@ impl FloatStyle {
         (fraction, has_point)
     }
 
-    fn sign_of(&self, v: f64) -> &'static str {
+    fn sign_text(&self, v: f64) -> &'static str {
         match (v.is_sign_negative(), self.sign) {
             (true, _) => "-",
             (false, true) => "+",
@@ -171,7 +171,7 @@ impl FloatStyle {
 
     /// Returns the text of a NaN or an infinity, and `None` for a finite number.
     fn non_finite_text(&self, v: f64) -> Option<String> {
-        if v.is_nan() { Some("nan".to_owned()) } else { v.is_infinite().then(|| format!("{}inf", self.sign_of(v))) }
+        if v.is_nan() { Some("nan".to_owned()) } else { v.is_infinite().then(|| format!("{}inf", self.sign_text(v))) }
     }
 }
 
@@ -213,7 +213,7 @@ pub fn format_float_positional(x: &NdArray, #[name("precision")] style: &FloatSt
     if let Some(text) = style.non_finite_text(v) {
         return Ok(text);
     }
-    let (digits, e) = style.digits(v, dtype, |e| if style.fractional { i64::from(e) + 1 } else { 0 });
+    let (digits, e) = style.significant_digits(v, dtype, |e| if style.fractional { i64::from(e) + 1 } else { 0 });
     let zeros = |n: i32| "0".repeat(n.max(0) as usize);
     let whole_count = (e + 1).max(0) as usize;
     let (whole, fraction) = match digits.split_at_checked(whole_count) {
@@ -226,8 +226,8 @@ pub fn format_float_positional(x: &NdArray, #[name("precision")] style: &FloatSt
     // A number that was rounded to zero keeps the zeros up to the position of the rounding.
     let is_cut = style.fractional && digits == "0" && v != 0.0;
     let wanted = if is_cut { style.precision.unwrap_or(0).max(wanted) } else { wanted };
-    let (fraction, has_point) = style.trimmed(fraction, wanted);
-    let before = format!("{}{whole}", style.sign_of(v));
+    let (fraction, has_point) = style.pad_or_trim_fraction(fraction, wanted);
+    let before = format!("{}{whole}", style.sign_text(v));
     let after = if has_point { format!(".{fraction}") } else { String::new() };
     let (left, right) = (style.pad_left, if style.pad_right > 0 { style.pad_right + 1 } else { 0 });
     Ok(format!("{before:>left$}{after:<right$}"))
@@ -262,11 +262,11 @@ pub fn format_float_scientific(x: &NdArray, style: &FloatStyle) -> Result<String
     if let Some(text) = style.non_finite_text(v) {
         return Ok(text);
     }
-    let (digits, e) = style.digits(v, dtype, |_| 1);
+    let (digits, e) = style.significant_digits(v, dtype, |_| 1);
     let (first, rest) = digits.split_at_checked(1).unwrap_or(("0", ""));
     let wanted = if style.unique { style.min_digits } else { style.precision.unwrap_or(0) };
-    let (fraction, has_point) = style.trimmed(rest.to_owned(), wanted);
-    let before = format!("{}{first}", style.sign_of(v));
+    let (fraction, has_point) = style.pad_or_trim_fraction(rest.to_owned(), wanted);
+    let before = format!("{}{first}", style.sign_text(v));
     let (left, exponent) = (style.pad_left, style.exp_digits);
     let point = if has_point { "." } else { "" };
     let sign = if e < 0 { '-' } else { '+' };
@@ -328,13 +328,13 @@ pub fn fromstring(string: &str, dtype: DType, count: Option<usize>, separator: &
     let number = |word: &str| match dtype.kind() {
         Kind::Signed | Kind::Unsigned => {
             let value = word.parse::<i128>().map(Scalar::from).map_err(|_| unreadable(word))?;
-            value.checked_for(op, dtype)
+            value.check_fits_dtype(op, dtype)
         }
         Kind::Float | Kind::Bool => word.parse::<f64>().map(Scalar::from).map_err(|_| unreadable(word)),
         Kind::Complex => Err(Error::dtype(op, "complex numbers cannot be read", &[dtype])),
     };
     let mut bytes = Vec::new();
-    cuprum_core::buffer::try_reserve(op, &mut bytes, count.saturating_mul(dtype.itemsize()))?;
+    cuprum_core::host_buffer::try_reserve(op, &mut bytes, count.saturating_mul(dtype.itemsize()))?;
     for word in words().take(count) {
         let value = number(word)?;
         let value = if dtype == DType::Bool { Scalar::Bool(value.as_bool()) } else { value };

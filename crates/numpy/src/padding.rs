@@ -5,11 +5,11 @@ use cuprum_core::layout::checked_size;
 use cuprum_core::ops::linspace::linspace_of_arrays;
 use cuprum_core::ops::value::{Args, Value};
 use cuprum_core::{
-    DType, Error, Kind, NdArray, Result, Scalar, assemble, axis as over_axis, broadcast_to, concat, flip, floor_divide, less, moveaxis,
-    multiply, numpy, remainder, subtract, where_, with_device,
+    DType, Error, Kind, NdArray, Result, Scalar, assemble_from_parts, axis as over_axis, broadcast_to, concat, flip, floor_divide, less,
+    moveaxis, multiply, numpy, remainder, subtract, where_, with_device,
 };
 
-use crate::common::{array_on_device, index_range, slice_axis};
+use crate::common::{index_range, operand_to_array, slice_axis};
 use crate::statistics::median;
 
 /// A value before and a value after each axis: one pair for all axes, or one for each.
@@ -66,7 +66,7 @@ impl<T: Into<Scalar>> From<T> for PadMode {
 const FUNCTION_NAME: &str = "pad";
 
 /// Maximum number of slices that [`pad`] copies into the result. If more are needed, [`pad`] uses one gather for each axis instead.
-const MAX_PARTS: usize = 256;
+const MAX_COPIED_SLICES: usize = 256;
 
 /// Returns the numbers of an argument as a pair for each axis, by NumPy's rules of broadcasting.
 fn read_pairs(value: &Value, ndim: usize) -> Result<Vec<(Scalar, Scalar)>> {
@@ -88,7 +88,7 @@ fn read_pairs(value: &Value, ndim: usize) -> Result<Vec<(Scalar, Scalar)>> {
 
 /// Returns the numbers of an argument as a pair of lengths for each axis. As in NumPy, they are rounded to integers, and a negative number
 /// is an error.
-fn read_lengths(value: &Value, ndim: usize) -> Result<Pairs<usize>> {
+fn read_length_pairs(value: &Value, ndim: usize) -> Result<Pairs<usize>> {
     let length = |s: Scalar| {
         let n = s.as_f64().round_ties_even();
         if n < 0.0 { Err(Error::value(FUNCTION_NAME, "index can't contain negative values")) } else { Ok(n as usize) }
@@ -106,13 +106,13 @@ fn pad_from_args(args: &Args) -> Result<Value> {
     if widths.array(FUNCTION_NAME)?.size() > 0 && widths.array(FUNCTION_NAME)?.min(())?.item()?.as_f64() < 0.0 {
         return Err(Error::value(FUNCTION_NAME, "index can't contain negative values"));
     }
-    let widths = read_lengths(widths, ndim)?;
+    let widths = read_length_pairs(widths, ndim)?;
     let mode: String = FromArgs::from_args(args, "mode")?;
     let pairs = |name: &str| match args.get(name) {
         None => Ok(vec![(Scalar::Int(0), Scalar::Int(0)); ndim]),
         Some(value) => read_pairs(value, ndim),
     };
-    let lengths = |name: &str| args.get(name).map(|value| read_lengths(value, ndim)).transpose();
+    let lengths = |name: &str| args.get(name).map(|value| read_length_pairs(value, ndim)).transpose();
     // As in NumPy, any text except `odd` means an even reflection.
     let odd = |name: &str| matches!(args.get(name), Some(Value::Str(kind)) if kind == "odd");
     let (mode, option) = match mode.as_str() {
@@ -192,9 +192,9 @@ pub fn pad(array: &NdArray, widths: &[(usize, usize)], mode: impl Into<PadMode>)
         return Err(Error::shape(FUNCTION_NAME, message, &[array.shape()]));
     }
     if size == 0 {
-        return crate::common::filled(array, &shape, 0, array.dtype());
+        return crate::common::new_filled_array(array, &shape, 0, array.dtype());
     }
-    let source = PaddingSource::new(mode, ndim)?;
+    let source = PaddingSource::from_mode(mode, ndim)?;
     if let PaddingSource::Statistic(Statistic::Maximum | Statistic::Minimum, Some(lengths)) = &source
         && lengths.iter().any(|&(before, after)| before == 0 || after == 0)
     {
@@ -205,7 +205,7 @@ pub fn pad(array: &NdArray, widths: &[(usize, usize)], mode: impl Into<PadMode>)
             let (length, (before, after)) = (repeat.period_length(array.shape()[axis]), widths[axis]);
             before.div_ceil(length).saturating_add(after.div_ceil(length)).saturating_add(1)
         };
-        if (0..ndim).try_fold(1usize, |n, axis| n.checked_mul(blocks(axis))).is_none_or(|n| n > MAX_PARTS) {
+        if (0..ndim).try_fold(1usize, |n, axis| n.checked_mul(blocks(axis))).is_none_or(|n| n > MAX_COPIED_SLICES) {
             return pad_by_gather(array, &widths, repeat);
         }
     }
@@ -221,7 +221,7 @@ pub fn pad(array: &NdArray, widths: &[(usize, usize)], mode: impl Into<PadMode>)
         }
         parts.extend(more);
     }
-    assemble(&shape, &parts)
+    assemble_from_parts(&shape, &parts)
 }
 
 /// Pads with constants. The constants of a later axis fill the corners, as in NumPy.
@@ -237,12 +237,12 @@ fn pad_constant(array: &NdArray, widths: &[(usize, usize)], shape: &[usize], val
             let (extents, start): (Vec<usize>, Vec<usize>) = (0..shape.len()).map(extent).unzip();
             // As in NumPy, an integer wraps around in an unsigned dtype, but must be representable in a signed dtype.
             let is_checked = array.dtype().kind() == Kind::Signed && !matches!(value, Scalar::Complex(_));
-            let value = if is_checked { value.checked_element(FUNCTION_NAME, array.dtype())? } else { value };
+            let value = if is_checked { value.to_checked_element(FUNCTION_NAME, array.dtype())? } else { value };
             let value = with_device(array.device(), || NdArray::scalar_as(value, array.dtype()))?;
             parts.push((broadcast_to(&value, extents)?, start));
         }
     }
-    assemble(shape, &parts)
+    assemble_from_parts(shape, &parts)
 }
 
 /// A mode of `numpy.pad` that fills the padding with repeated copies of the axis, possibly mirrored.
@@ -262,7 +262,7 @@ impl RepeatMode {
 
     /// Returns views of `part` that together are the elements `from..to` of the padded axis, each view with the position of its first
     /// element. Position 0 is the first element of `part`.
-    fn added_pieces(self, part: &NdArray, axis: usize, from: isize, to: isize) -> Result<Vec<(NdArray, isize)>> {
+    fn slice_repeated_axis(self, part: &NdArray, axis: usize, from: isize, to: isize) -> Result<Vec<(NdArray, isize)>> {
         let extent = part.shape()[axis];
         let length = self.period_length(extent) as isize;
         let mut pieces = Vec::new();
@@ -323,7 +323,7 @@ enum PaddingSource {
 }
 
 impl PaddingSource {
-    fn new(mode: PadMode, ndim: usize) -> Result<PaddingSource> {
+    fn from_mode(mode: PadMode, ndim: usize) -> Result<PaddingSource> {
         let statistic = |statistic, lengths: Option<Pairs<usize>>| {
             lengths.map(|lengths| pair_per_axis(&lengths, ndim)).transpose().map(|lengths| PaddingSource::Statistic(statistic, lengths))
         };
@@ -368,13 +368,13 @@ impl PaddingSource {
         match self {
             PaddingSource::Edge => Ok(Vec::new()),
             PaddingSource::Repeat(repeat) => {
-                let mut pieces = repeat.added_pieces(part, axis, -(before as isize), 0)?;
-                pieces.extend(repeat.added_pieces(part, axis, extent as isize, (extent + after) as isize)?);
+                let mut pieces = repeat.slice_repeated_axis(part, axis, -(before as isize), 0)?;
+                pieces.extend(repeat.slice_repeated_axis(part, axis, extent as isize, (extent + after) as isize)?);
                 Ok(pieces.into_iter().map(|(piece, at)| (piece, (at + before as isize) as usize)).collect())
             }
             PaddingSource::Ramp(ends) => {
                 let ramp = |edge: &NdArray, end: Scalar, length: usize| {
-                    let end = array_on_device(FUNCTION_NAME, part.device(), &end.into())?;
+                    let end = operand_to_array(FUNCTION_NAME, part.device(), &end.into())?;
                     let values = linspace_of_arrays(&end, &edge.squeeze(axis)?, length, false)?;
                     let values = if part.dtype().is_int() { values.floor()? } else { values };
                     moveaxis(&values.astype(part.dtype())?, [0], [axis as isize])

@@ -5,7 +5,7 @@ use cuprum_core::{
     DType, Error, Item, NdArray, Operand, Result, add, arange, concat, divide, equal, multiply, negative, numpy, subtract, with_device,
 };
 
-use crate::common::{array_on_device, filled, slice_axis, with_at_least_ndim};
+use crate::common::{new_filled_array, operand_to_array, slice_axis, with_at_least_ndim};
 use crate::manipulation::{trim_zeros, unstack};
 use crate::mathematics::{ConvolutionMode, convolve};
 
@@ -32,7 +32,7 @@ pub fn polyval(p: &NdArray, x: &NdArray) -> Result<NdArray> {
     if p.ndim() == 0 {
         return Err(Error::shape("polyval", "the coefficients must be an array of at least one dimension", &[p.shape()]));
     }
-    let mut y = filled(x, x.shape(), 0, x.dtype())?;
+    let mut y = new_filled_array(x, x.shape(), 0, x.dtype())?;
     for coefficient in unstack(p, 0)? {
         y = add(multiply(y, x)?, coefficient)?;
     }
@@ -72,9 +72,9 @@ pub fn poly(seq_of_zeros: &NdArray) -> Result<NdArray> {
         _ => DType::F64,
     };
     let roots = roots.astype(dtype)?;
-    let one = filled(&roots, &[1], 1, dtype)?;
+    let one = new_filled_array(&roots, &[1], 1, dtype)?;
     if roots.size() == 0 {
-        return filled(&roots, &[], 1, DType::F64);
+        return new_filled_array(&roots, &[], 1, DType::F64);
     }
     let mut coefficients = one.clone();
     for n in 0..roots.size() {
@@ -91,10 +91,10 @@ pub fn poly(seq_of_zeros: &NdArray) -> Result<NdArray> {
 }
 
 /// Prepends zeros to the shorter array, so that both arrays have the same length.
-fn with_equal_lengths(a1: &NdArray, a2: &NdArray) -> Result<(NdArray, NdArray)> {
+fn pad_to_equal_lengths(a1: &NdArray, a2: &NdArray) -> Result<(NdArray, NdArray)> {
     let (a1, a2) = (with_at_least_ndim(a1, 1)?, with_at_least_ndim(a2, 1)?);
     let (n1, n2) = (a1.shape()[0], a2.shape()[0]);
-    let widened = |a: &NdArray, n: usize| concat(&[filled(a, &[n], 0, a.dtype())?, a.clone()], 0);
+    let widened = |a: &NdArray, n: usize| concat(&[new_filled_array(a, &[n], 0, a.dtype())?, a.clone()], 0);
     Ok(match n1.cmp(&n2) {
         std::cmp::Ordering::Less => (widened(&a1, n2 - n1)?, a2),
         std::cmp::Ordering::Equal => (a1, a2),
@@ -122,7 +122,7 @@ fn with_equal_lengths(a1: &NdArray, a2: &NdArray) -> Result<(NdArray, NdArray)> 
 /// ```
 #[numpy("polyadd(a1, a2)")]
 pub fn polyadd(a1: &NdArray, a2: &NdArray) -> Result<NdArray> {
-    let (a1, a2) = with_equal_lengths(a1, a2)?;
+    let (a1, a2) = pad_to_equal_lengths(a1, a2)?;
     add(a1, a2)
 }
 
@@ -143,18 +143,18 @@ pub fn polyadd(a1: &NdArray, a2: &NdArray) -> Result<NdArray> {
 /// ```
 #[numpy("polysub(a1, a2)")]
 pub fn polysub(a1: &NdArray, a2: &NdArray) -> Result<NdArray> {
-    let (a1, a2) = with_equal_lengths(a1, a2)?;
+    let (a1, a2) = pad_to_equal_lengths(a1, a2)?;
     subtract(a1, a2)
 }
 
 /// Returns the coefficients without leading zeros, but at least one coefficient. Waits for the device.
-fn without_leading_zeros(op: &'static str, a: &NdArray) -> Result<NdArray> {
+fn trim_leading_zeros(op: &'static str, a: &NdArray) -> Result<NdArray> {
     let a = with_at_least_ndim(a, 1)?;
     if a.ndim() != 1 {
         return Err(Error::shape(op, "Polynomial must be 1d only.", &[a.shape()]));
     }
     let trimmed = trim_zeros(&a, "f", ())?;
-    if trimmed.size() == 0 { filled(&a, &[1], 0, a.dtype()) } else { Ok(trimmed) }
+    if trimmed.size() == 0 { new_filled_array(&a, &[1], 0, a.dtype()) } else { Ok(trimmed) }
 }
 
 /// Returns the product of two polynomials without leading zeros (`numpy.polymul`), the convolution of their coefficients.
@@ -176,12 +176,12 @@ fn without_leading_zeros(op: &'static str, a: &NdArray) -> Result<NdArray> {
 /// ```
 #[numpy("polymul(a1, a2)")]
 pub fn polymul(a1: &NdArray, a2: &NdArray) -> Result<NdArray> {
-    convolve(&without_leading_zeros("polymul", a1)?, &without_leading_zeros("polymul", a2)?, ConvolutionMode::Full)
+    convolve(&trim_leading_zeros("polymul", a1)?, &trim_leading_zeros("polymul", a2)?, ConvolutionMode::Full)
 }
 
 /// Maximum number of integrations or derivatives in one call. The work grows with the square of this number. NumPy has a limit of about
 /// 1000, that of Python's recursion.
-const MAX_STEPS: usize = 1 << 12;
+const MAX_DERIVATIVE_OR_INTEGRAL_ORDER: usize = 1 << 12;
 
 /// Returns the `m`-th derivative of a polynomial (`numpy.polyder`).
 ///
@@ -209,8 +209,8 @@ pub fn polyder(p: &NdArray, m: isize) -> Result<NdArray> {
     }
     // Derivatives of an empty array are empty too.
     let steps = m.min(p.size() + 1);
-    if steps > MAX_STEPS {
-        return Err(Error::value(name, format!("the order of a derivative must be at most {MAX_STEPS}")));
+    if steps > MAX_DERIVATIVE_OR_INTEGRAL_ORDER {
+        return Err(Error::value(name, format!("the order of a derivative must be at most {MAX_DERIVATIVE_OR_INTEGRAL_ORDER}")));
     }
     let mut p = p.clone();
     for _ in 0..steps {
@@ -243,16 +243,16 @@ pub fn polyint(p: &NdArray, m: isize, k: Option<Operand>) -> Result<NdArray> {
     let Ok(m) = usize::try_from(m) else {
         return Err(Error::value(name, "Order of integral must be positive (see polyder)"));
     };
-    if m > MAX_STEPS {
-        return Err(Error::value(name, format!("the order of an integral must be at most {MAX_STEPS}")));
+    if m > MAX_DERIVATIVE_OR_INTEGRAL_ORDER {
+        return Err(Error::value(name, format!("the order of an integral must be at most {MAX_DERIVATIVE_OR_INTEGRAL_ORDER}")));
     }
     let k = match k {
-        None => filled(p, &[m], 0, DType::F64)?,
-        Some(k) => with_at_least_ndim(&array_on_device(name, p.device(), &k)?, 1)?,
+        None => new_filled_array(p, &[m], 0, DType::F64)?,
+        Some(k) => with_at_least_ndim(&operand_to_array(name, p.device(), &k)?, 1)?,
     };
     // As in NumPy, a single constant is repeated for all integrations and converted to float64.
     let k = match k.size() {
-        1 if m > 1 => multiply(filled(p, &[m], 1, DType::F64)?, k)?,
+        1 if m > 1 => multiply(new_filled_array(p, &[m], 1, DType::F64)?, k)?,
         _ => k,
     };
     if k.ndim() != 1 || k.size() < m {
@@ -311,7 +311,7 @@ pub fn polydiv(u: &NdArray, v: &NdArray) -> Result<(NdArray, NdArray)> {
         rest = concat(&[slice_axis(&rest, 0, None, k as isize, 1)?, changed, slice_axis(&rest, 0, end, None, 1)?], 0)?;
         quotient.push(factor.reshape([1])?);
     }
-    let quotient = if quotient.is_empty() { filled(&rest, &[1], 0, dtype)? } else { concat(&quotient, 0)? };
+    let quotient = if quotient.is_empty() { new_filled_array(&rest, &[1], 0, dtype)? } else { concat(&quotient, 0)? };
     // As in NumPy, a leading coefficient is dropped if `allclose(coefficient, 0)`, whose absolute tolerance is 1e-8.
     let sizes = rest.abs()?.astype(DType::F64)?.to_vec::<f64>()?;
     let first = sizes.iter().position(|size| size.is_nan() || *size > 1e-8).unwrap_or(sizes.len() - 1);

@@ -60,7 +60,7 @@ impl From<isize> for CrossAxes {
 fn cross_from_args(args: &cuprum_core::Args) -> Result<cuprum_core::Value> {
     let axis = |name: &str| args.int_or(name, -1);
     let axes = match args.get("axis") {
-        Some(axis) => axis.index(args.op())?.into(),
+        Some(axis) => axis.to_isize(args.op())?.into(),
         None => CrossAxes { first: axis("axisa")?, second: axis("axisb")?, result: axis("axisc")? },
     };
     cross(&args.array("a")?, &args.array("b")?, axes).map(cuprum_core::Value::Array)
@@ -129,7 +129,7 @@ pub fn cross(a: &NdArray, b: &NdArray, axes: impl Into<CrossAxes>) -> Result<NdA
 /// ```
 #[numpy("matvec(x1, x2, /, out=None, *, casting='same_kind', order='K', dtype=None)")]
 pub fn matvec(x1: &NdArray, x2: &NdArray) -> Result<NdArray> {
-    check_ndim("matvec", x1, 2, x2, 1)?;
+    check_min_ndims("matvec", x1, 2, x2, 1)?;
     matmul(x1, &x2.expand_dims(-1)?)?.squeeze(-1)
 }
 
@@ -152,12 +152,12 @@ pub fn matvec(x1: &NdArray, x2: &NdArray) -> Result<NdArray> {
 /// ```
 #[numpy("vecmat(x1, x2, /, out=None, *, casting='same_kind', order='K', dtype=None)")]
 pub fn vecmat(x1: &NdArray, x2: &NdArray) -> Result<NdArray> {
-    check_ndim("vecmat", x1, 1, x2, 2)?;
+    check_min_ndims("vecmat", x1, 1, x2, 2)?;
     let rows = x1.expand_dims(-2)?;
     matmul(&if x1.dtype().is_complex() { rows.conj()? } else { rows }, x2)?.squeeze(-2)
 }
 
-fn check_ndim(op: &'static str, x1: &NdArray, least1: usize, x2: &NdArray, least2: usize) -> Result<()> {
+fn check_min_ndims(op: &'static str, x1: &NdArray, least1: usize, x2: &NdArray, least2: usize) -> Result<()> {
     if x1.ndim() >= least1 && x2.ndim() >= least2 {
         return Ok(());
     }

@@ -2,7 +2,7 @@
 
 use cuprum_core::function::FromArgs;
 use cuprum_core::layout::normalize_axis;
-use cuprum_core::ops::manipulation::arrays_of_operands;
+use cuprum_core::ops::manipulation::operands_to_arrays;
 use cuprum_core::ops::search::is_in_sorted;
 use cuprum_core::ops::sort::unique_with_indices;
 use cuprum_core::ops::value::{Args, Value};
@@ -11,7 +11,7 @@ use cuprum_core::{
     logical_not, logical_or, not_equal, numpy, subtract, where_,
 };
 
-use crate::common::{filled, index_range, slice_axis};
+use crate::common::{index_range, new_filled_array, slice_axis};
 
 fn isin_from_args(args: &Args) -> Result<Value> {
     let (element, test_elements) = (args.array("element")?, args.array("test_elements")?);
@@ -106,7 +106,7 @@ pub fn unique_along(a: &NdArray, axis: isize) -> Result<Unique> {
         order = order.take(&key.take(&order, 0)?.argsort(-1)?, 0)?;
     }
     let sorted = rows.take(&order, 0)?;
-    let first = filled(a, &[count.min(1)], true, DType::Bool)?;
+    let first = new_filled_array(a, &[count.min(1)], true, DType::Bool)?;
     let changes = match count {
         0 | 1 => first,
         _ => {
@@ -116,7 +116,7 @@ pub fn unique_along(a: &NdArray, axis: isize) -> Result<Unique> {
     };
     let starts = flatnonzero(&changes)?;
     let rank = subtract(changes.astype(DType::I64)?.cumsum(0)?, 1)?;
-    let ends = concat([&slice_axis(&starts, 0, 1, None, 1)?, &filled(a, &[count.min(1)], count, DType::I64)?], 0)?;
+    let ends = concat([&slice_axis(&starts, 0, 1, None, 1)?, &new_filled_array(a, &[count.min(1)], count, DType::I64)?], 0)?;
     let indices = order.take(&starts, 0)?;
     let inverse = rank.take(&order.argsort(-1)?, 0)?;
     Ok(Unique { values: a.take(&indices, axis)?, indices, inverse, counts: subtract(ends, &starts)? })
@@ -147,7 +147,7 @@ pub fn unique_along(a: &NdArray, axis: isize) -> Result<Unique> {
 #[numpy("isin(element, test_elements, assume_unique=False, invert=False, *, kind=None)", call = isin_from_args)]
 pub fn isin(element: &NdArray, test_elements: &NdArray, invert: bool) -> Result<NdArray> {
     if test_elements.size() == 0 {
-        return filled(element, element.shape(), invert, DType::Bool);
+        return new_filled_array(element, element.shape(), invert, DType::Bool);
     }
     if let Some(result) = isin_by_table(element, test_elements, invert)? {
         return Ok(result);
@@ -188,7 +188,7 @@ fn isin_by_table(element: &NdArray, test_elements: &NdArray, invert: bool) -> Re
         return Ok(None);
     }
     let (element, test_elements, low) = (element.astype(DType::I64)?, test_elements.astype(DType::I64)?, low as i64);
-    let mut table = filled(&element, &[outside as usize + 1], invert, DType::Bool)?;
+    let mut table = new_filled_array(&element, &[outside as usize + 1], invert, DType::Bool)?;
     table.assign(&subtract(test_elements, low)?.ravel()?, !invert)?;
     let is_inside = logical_and(greater_equal(&element, low)?, less_equal(&element, high as i64)?)?;
     let entry = where_(is_inside, subtract(&element, low)?, outside)?.astype(DType::I32)?;
@@ -196,7 +196,7 @@ fn isin_by_table(element: &NdArray, test_elements: &NdArray, invert: bool) -> Re
 }
 
 /// Returns the distinct elements of `a`. With `assume_unique`, they are known to be distinct, and the flattened array is returned.
-fn distinct(a: &NdArray, assume_unique: bool) -> Result<NdArray> {
+fn distinct_elements(a: &NdArray, assume_unique: bool) -> Result<NdArray> {
     if assume_unique { a.ravel() } else { unique(a) }
 }
 
@@ -236,7 +236,7 @@ fn intersect1d_from_args(args: &Args) -> Result<Value> {
 /// ```
 #[numpy("intersect1d(ar1, ar2, assume_unique=False, return_indices=False)", call = intersect1d_from_args)]
 pub fn intersect1d(ar1: &NdArray, ar2: &NdArray, assume_unique: bool) -> Result<NdArray> {
-    let both = concat(&[distinct(ar1, assume_unique)?, distinct(ar2, assume_unique)?], 0)?.sort(0)?;
+    let both = concat(&[distinct_elements(ar1, assume_unique)?, distinct_elements(ar2, assume_unique)?], 0)?.sort(0)?;
     let (before, after) = neighbour_pairs(&both)?;
     before.extract(&equal(&before, &after)?)
 }
@@ -292,7 +292,7 @@ pub fn union1d(ar1: &NdArray, ar2: &NdArray) -> Result<NdArray> {
 
 /// Calls [`union1d`]. As in NumPy, a number is a weak scalar.
 fn union1d_from_args(args: &Args) -> Result<Value> {
-    let arrays = arrays_of_operands(args.op(), vec![args.operand("ar1")?, args.operand("ar2")?])?;
+    let arrays = operands_to_arrays(args.op(), vec![args.operand("ar1")?, args.operand("ar2")?])?;
     union1d(&arrays[0], &arrays[1]).map(Value::Array)
 }
 
@@ -317,7 +317,7 @@ fn union1d_from_args(args: &Args) -> Result<Value> {
 /// ```
 #[numpy("setdiff1d(ar1, ar2, assume_unique=False)")]
 pub fn setdiff1d(ar1: &NdArray, ar2: &NdArray, assume_unique: bool) -> Result<NdArray> {
-    let elements = distinct(ar1, assume_unique)?;
+    let elements = distinct_elements(ar1, assume_unique)?;
     elements.extract(&isin(&elements, ar2, true)?)
 }
 
@@ -342,13 +342,13 @@ pub fn setdiff1d(ar1: &NdArray, ar2: &NdArray, assume_unique: bool) -> Result<Nd
 /// ```
 #[numpy("setxor1d(ar1, ar2, assume_unique=False)")]
 pub fn setxor1d(ar1: &NdArray, ar2: &NdArray, assume_unique: bool) -> Result<NdArray> {
-    let both = concat(&[distinct(ar1, assume_unique)?, distinct(ar2, assume_unique)?], 0)?;
+    let both = concat(&[distinct_elements(ar1, assume_unique)?, distinct_elements(ar2, assume_unique)?], 0)?;
     if both.size() == 0 {
         return Ok(both);
     }
     let both = both.sort(0)?;
     let (before, after) = neighbour_pairs(&both)?;
-    let end = filled(&both, &[1], true, DType::Bool)?;
+    let end = new_filled_array(&both, &[1], true, DType::Bool)?;
     let differs = concat(&[end.clone(), not_equal(&after, &before)?, end], 0)?;
     let (left, right) = neighbour_pairs(&differs)?;
     both.extract(&logical_and(left, right)?)

@@ -3,7 +3,7 @@
 use cuprum_core::layout::normalize_axis;
 use cuprum_core::{DType, Error, NdArray, Result, numpy};
 
-use crate::common::filled;
+use crate::common::new_filled_array;
 use crate::indexing::take_along_axis;
 
 /// Returns the int64 indices that sort by several keys along an axis (`numpy.lexsort`). The last key is the primary one.
@@ -35,7 +35,7 @@ pub fn lexsort(keys: impl IntoIterator<Item: AsRef<NdArray>>, axis: isize) -> Re
         return Err(Error::shape(name, "all keys need to be the same shape", &[first.shape(), other.shape()]));
     }
     if first.ndim() == 0 {
-        return filled(first, &[], 0, DType::I64);
+        return new_filled_array(first, &[], 0, DType::I64);
     }
     let axis = normalize_axis(name, axis, first.ndim())? as isize;
     let mut order = first.argsort(axis)?;

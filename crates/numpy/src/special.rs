@@ -7,19 +7,19 @@ use cuprum_core::{
     maximum, multiply, numpy, subtract, where_, with_device,
 };
 
-use crate::common::inexact_array_on;
+use crate::common::operand_to_inexact_array;
 use crate::data_types::{FloatInfo, finfo};
 use cuprum_core::Device;
 
 /// Converts operands to float arrays of their common dtype. Returns the arrays and the limits of the dtype.
-fn as_floats<const N: usize>(name: &'static str, operands: [Operand; N]) -> Result<([NdArray; N], FloatInfo)> {
-    let kinds: Vec<ArgumentType> = crate::common::arg_types(&operands);
+fn to_float_arrays_and_limits<const N: usize>(name: &'static str, operands: [Operand; N]) -> Result<([NdArray; N], FloatInfo)> {
+    let kinds: Vec<ArgumentType> = crate::common::promotion_arguments(&operands);
     let dtype = TypeRule::Float.resolve_dtypes(name, &kinds)?.result;
     let device = operands.iter().find_map(|operand| if let Operand::Array(a) = operand { Some(a.device()) } else { None });
     let device = device.map_or_else(Device::current, Ok)?;
     let mut arrays = Vec::with_capacity(N);
     for operand in &operands {
-        arrays.push(inexact_array_on(device, operand, dtype)?);
+        arrays.push(operand_to_inexact_array(device, operand, dtype)?);
     }
     let arrays = arrays.try_into().map_err(|_| Error::value(name, "takes other arguments"))?;
     Ok((arrays, finfo(dtype)?))
@@ -53,7 +53,7 @@ fn spacing_of_exponent(model: &NdArray, exponent: NdArray, info: &FloatInfo) -> 
 /// ```
 #[numpy("nextafter(x1, x2, /, out=None, *, where=True, casting='same_kind', order='K', dtype=None)")]
 pub fn nextafter(x1: impl Into<Operand>, x2: impl Into<Operand>) -> Result<NdArray> {
-    let ([from, to], info) = as_floats("nextafter", [x1.into(), x2.into()])?;
+    let ([from, to], info) = to_float_arrays_and_limits("nextafter", [x1.into(), x2.into()])?;
     let (mantissa, exponent) = frexp(&from)?;
     let grows = equal(less(&from, &to)?, less(0, &from)?)?;
     // The distance between neighbouring numbers is half as large below a power of two as above it.
@@ -90,7 +90,7 @@ pub fn nextafter(x1: impl Into<Operand>, x2: impl Into<Operand>) -> Result<NdArr
 /// ```
 #[numpy("spacing(x, /, out=None, *, where=True, casting='same_kind', order='K', dtype=None)", differs = "float16 has the sign of `x` too")]
 pub fn spacing(x: impl Into<Operand>) -> Result<NdArray> {
-    let ([x], info) = as_floats("spacing", [x.into()])?;
+    let ([x], info) = to_float_arrays_and_limits("spacing", [x.into()])?;
     let (_, exponent) = frexp(&x)?;
     let distance = spacing_of_exponent(&x, subtract(exponent, 1)?, &info)?;
     let of_zero = with_device(x.device(), || NdArray::scalar_as(info.smallest_subnormal, x.dtype()))?;
@@ -103,7 +103,7 @@ pub fn spacing(x: impl Into<Operand>) -> Result<NdArray> {
 }
 
 /// Number of intervals of the trapezoidal rule in [`i0`].
-const TRAPEZOID_INTERVALS: usize = 128;
+const I0_TRAPEZOID_INTERVALS: usize = 128;
 
 /// Returns the modified Bessel function of the first kind of order zero (`numpy.i0`), elementwise.
 ///
@@ -137,9 +137,9 @@ pub fn i0(x: impl Into<Operand>) -> Result<NdArray> {
     }
     let out = if x.dtype().is_inexact() { x.dtype() } else { DType::F64 };
     // cos(t) - 1, without cancellation.
-    let angle = |n: usize| -2.0 * (n as f64 * std::f64::consts::FRAC_PI_2 / TRAPEZOID_INTERVALS as f64).sin().powi(2);
-    let weight = |n: usize| if n == 0 || n == TRAPEZOID_INTERVALS { 0.5 } else { 1.0 } / TRAPEZOID_INTERVALS as f64;
-    let (angles, weights): (Vec<f64>, Vec<f64>) = (0..=TRAPEZOID_INTERVALS).map(|n| (angle(n), weight(n))).unzip();
+    let angle = |n: usize| -2.0 * (n as f64 * std::f64::consts::FRAC_PI_2 / I0_TRAPEZOID_INTERVALS as f64).sin().powi(2);
+    let weight = |n: usize| if n == 0 || n == I0_TRAPEZOID_INTERVALS { 0.5 } else { 1.0 } / I0_TRAPEZOID_INTERVALS as f64;
+    let (angles, weights): (Vec<f64>, Vec<f64>) = (0..=I0_TRAPEZOID_INTERVALS).map(|n| (angle(n), weight(n))).unzip();
     let on_device = |values: &[f64]| with_device(x.device(), || NdArray::from_slice(values));
     let size = abs(x.astype(DType::F64)?)?;
     let terms = multiply(exp(multiply(size.expand_dims(-1)?, on_device(&angles)?)?)?, on_device(&weights)?)?;

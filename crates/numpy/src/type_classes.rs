@@ -47,7 +47,7 @@ impl TypeClass {
     ];
 
     /// Returns the names of the abstract types.
-    pub fn abstract_names() -> impl Iterator<Item = &'static str> {
+    pub fn abstract_type_names() -> impl Iterator<Item = &'static str> {
         TypeClass::ABSTRACT_TYPES.iter().map(|(name, _)| *name)
     }
 
@@ -109,7 +109,7 @@ pub fn issubdtype(arg1: impl Into<TypeClass>, arg2: impl Into<TypeClass>) -> Res
 }
 
 /// NumPy's codes of types, with the descriptions that [`typename`] returns.
-const TYPE_NAMES: [(&str, &str); 22] = [
+const TYPE_CODE_DESCRIPTIONS: [(&str, &str); 22] = [
     ("S1", "character"),
     ("?", "bool"),
     ("B", "unsigned char"),
@@ -147,7 +147,7 @@ const TYPE_NAMES: [(&str, &str); 22] = [
 /// ```
 #[numpy("typename(char)")]
 pub fn typename(#[name("char")] code: &str) -> Result<String> {
-    match TYPE_NAMES.iter().find(|(known, _)| *known == code) {
+    match TYPE_CODE_DESCRIPTIONS.iter().find(|(known, _)| *known == code) {
         Some((_, name)) => Ok((*name).to_owned()),
         None => Err(Error::value("typename", format!("'{code}' is not the code of a type"))),
     }

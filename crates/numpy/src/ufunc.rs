@@ -10,14 +10,14 @@ pub use cuprum_core::ops::elementwise::{
     ADD, BITWISE_AND, BITWISE_OR, BITWISE_XOR, DIVIDE, FLOOR_DIVIDE, FMAX, FMIN, GCD, HYPOT, LCM, LEFT_SHIFT, LOGICAL_AND, LOGICAL_OR,
     LOGICAL_XOR, MAXIMUM, MINIMUM, MULTIPLY, NEGATIVE, POWER, REMAINDER, RIGHT_SHIFT, SUBTRACT,
 };
-use cuprum_core::ops::segments::sum_segments_from_first;
+use cuprum_core::ops::segments::segment_sum_keeping_negative_zero;
 use cuprum_core::ops::value::{Args, Value};
 use cuprum_core::{
     AxisOptions, DType, Device, Error, IndexItem, IntoIndex, Kind, NdArray, NewAxis, Op, Operand, Result, Scalar, Segments, add,
     axis as along, concat, cummax, cummin, expr, nanmax, nanmin, numpy, segment_max, segment_min, segment_prod, stack, where_,
 };
 
-use crate::common::{array_on_device, check_safe_indices, filled, index_range, slice_axis};
+use crate::common::{check_indices_cast_safely, index_range, new_filled_array, operand_to_array, slice_axis};
 use crate::manipulation::repeat;
 
 /// Associative operations, whose operands may be regrouped, each with its identity (`None` without one). [`identity`] and
@@ -44,7 +44,7 @@ fn is_associative(op: Op) -> bool {
 }
 
 /// Returns the identity of `op` in `dtype`, or `None` if `op` has none.
-fn identity(op: Op, dtype: DType) -> Option<i128> {
+fn operation_identity(op: Op, dtype: DType) -> Option<i128> {
     match op {
         op if op == HYPOT => Some(0),
         // All bits are set.
@@ -57,7 +57,7 @@ fn identity(op: Op, dtype: DType) -> Option<i128> {
 
 /// Converts `a` to the dtype in which `op` combines the elements. Returns an error if `op`
 /// does not take two arguments, or if its result dtype differs from its operand dtype.
-fn to_operand_dtype(a: &NdArray, op: Op, dtype: Option<DType>) -> Result<NdArray> {
+fn cast_to_operand_dtype(a: &NdArray, op: Op, dtype: Option<DType>) -> Result<NdArray> {
     let name = op.name();
     let rule = op.0.rule.filter(|_| op.arity() == 2).ok_or_else(|| Error::value(name, "only supported for functions of two arguments"))?;
     let wanted = match dtype {
@@ -77,7 +77,7 @@ fn to_operand_dtype(a: &NdArray, op: Op, dtype: Option<DType>) -> Result<NdArray
     a.astype(signature.result)
 }
 
-fn apply(op: Op, a: NdArray, b: NdArray) -> Result<NdArray> {
+fn apply_operation(op: Op, a: NdArray, b: NdArray) -> Result<NdArray> {
     expr::elementwise(op, &[a.into(), b.into()])
 }
 
@@ -109,7 +109,7 @@ fn apply(op: Op, a: NdArray, b: NdArray) -> Result<NdArray> {
 #[numpy("ufunc.reduce(array, axis=0, dtype=None, out=None, keepdims=False, initial=None, where=True, *, ufunc)")]
 pub fn reduce(array: &NdArray, #[name("axis")] over: impl Into<AxisOptions>, ufunc: Op) -> Result<NdArray> {
     let over = over.into();
-    let in_dtype = || to_operand_dtype(array, ufunc, over.requested_dtype());
+    let in_dtype = || cast_to_operand_dtype(array, ufunc, over.requested_dtype());
     match ufunc {
         op if op == ADD => array.sum(over),
         op if op == MULTIPLY => array.prod(over),
@@ -141,7 +141,7 @@ fn reduce_by_halves(a: &NdArray, over: &AxisOptions, op: Op) -> Result<NdArray> 
         return Err(Error::value(name, "the operation is not reorderable, so at most one axis may be specified"));
     }
     let initial = match over.requested_initial() {
-        Some(initial) => Some(filled(a, &[], initial.checked_element(name, dtype)?, dtype)?),
+        Some(initial) => Some(new_filled_array(a, &[], initial.to_checked_element(name, dtype)?, dtype)?),
         None => None,
     };
     // `gcd` and `hypot` replace an element by its absolute value, also if the other operand is the identity.
@@ -151,9 +151,11 @@ fn reduce_by_halves(a: &NdArray, over: &AxisOptions, op: Op) -> Result<NdArray> 
         let broadcast = given.broadcast_to(a.shape());
         let unfit = |_| Error::shape(name, "the mask `where` does not broadcast to the array", &[a.shape(), given.shape()]);
         let broadcast = broadcast.map_err(unfit)?;
-        match identity(op, dtype) {
+        match operation_identity(op, dtype) {
             // If the mask is false everywhere, the result is `initial` as it is.
-            Some(neutral) if initial.is_none() || !takes_absolute_value => x = where_(broadcast, &x, filled(a, &[], neutral, dtype)?)?,
+            Some(neutral) if initial.is_none() || !takes_absolute_value => {
+                x = where_(broadcast, &x, new_filled_array(a, &[], neutral, dtype)?)?
+            }
             _ if initial.is_some() => mask = Some(broadcast),
             _ => return Err(Error::value(name, "the operation has no identity, so `where` needs `initial`")),
         }
@@ -163,35 +165,35 @@ fn reduce_by_halves(a: &NdArray, over: &AxisOptions, op: Op) -> Result<NdArray> 
     let order: Vec<isize> = kept.iter().chain(&axes).map(|&axis| axis as isize).collect();
     let count: usize = axes.iter().map(|&axis| a.shape()[axis]).product();
     let mut shape: Vec<usize> = kept.iter().map(|&axis| a.shape()[axis]).collect();
-    let merge = |x: &NdArray| x.transpose(&order[..])?.reshape(signed_extents(&[&shape[..], &[count]].concat()));
+    let merge = |x: &NdArray| x.transpose(&order[..])?.reshape(extents_as_isize(&[&shape[..], &[count]].concat()));
     let (x, mask) = (merge(&x)?, mask.as_ref().map(merge).transpose()?);
     let last = x.ndim() - 1;
-    let at = |x: &NdArray, n: usize| slice_axis(x, last, n as isize, n as isize + 1, 1)?.reshape(signed_extents(&shape));
+    let at = |x: &NdArray, n: usize| slice_axis(x, last, n as isize, n as isize + 1, 1)?.reshape(extents_as_isize(&shape));
     let mut result = match (count, initial) {
         (0, Some(initial)) => initial.broadcast_to(shape.clone())?,
-        (0, None) => match identity(op, dtype) {
-            Some(value) => filled(a, &shape, value, dtype)?,
+        (0, None) => match operation_identity(op, dtype) {
+            Some(value) => new_filled_array(a, &shape, value, dtype)?,
             None => return Err(Error::shape(name, "zero-size array to a reduction which has no identity", &[a.shape()])),
         },
-        _ if shape.contains(&0) => filled(a, &shape, 0, dtype)?,
-        (1, None) if takes_absolute_value => apply(op, filled(a, &[], 0, dtype)?, at(&x, 0)?)?,
+        _ if shape.contains(&0) => new_filled_array(a, &shape, 0, dtype)?,
+        (1, None) if takes_absolute_value => apply_operation(op, new_filled_array(a, &[], 0, dtype)?, at(&x, 0)?)?,
         (count, initial) if is_associative(op) && mask.is_none() => {
             let (mut x, mut count, mut rest) = (x.clone(), count, initial);
             while count > 1 {
                 if count % 2 == 1 {
                     let odd = at(&x, count - 1)?;
                     rest = Some(match rest {
-                        Some(rest) => apply(op, rest, odd)?,
+                        Some(rest) => apply_operation(op, rest, odd)?,
                         None => odd,
                     });
                 }
                 let half = count / 2;
                 let (low, high) = (slice_axis(&x, last, 0, half as isize, 1)?, slice_axis(&x, last, half as isize, 2 * half as isize, 1)?);
-                (x, count) = (apply(op, low, high)?, half);
+                (x, count) = (apply_operation(op, low, high)?, half);
             }
             let first = at(&x, 0)?;
             match rest {
-                Some(rest) => apply(op, first, rest)?,
+                Some(rest) => apply_operation(op, first, rest)?,
                 None => first,
             }
         }
@@ -204,7 +206,7 @@ fn reduce_by_halves(a: &NdArray, over: &AxisOptions, op: Op) -> Result<NdArray> 
                 None => (at(&x, 0)?, 1),
             };
             for n in from..count {
-                let next = apply(op, result.clone(), at(&x, n)?)?;
+                let next = apply_operation(op, result.clone(), at(&x, n)?)?;
                 result = match &mask {
                     Some(mask) => where_(at(mask, n)?, next, &result)?,
                     None => next,
@@ -215,17 +217,17 @@ fn reduce_by_halves(a: &NdArray, over: &AxisOptions, op: Op) -> Result<NdArray> 
     };
     if over.keeps_dims() {
         shape = a.shape().iter().enumerate().map(|(axis, &n)| if axes.contains(&axis) { 1 } else { n }).collect();
-        result = result.reshape(signed_extents(&shape))?;
+        result = result.reshape(extents_as_isize(&shape))?;
     }
     Ok(result)
 }
 
-fn signed_extents(shape: &[usize]) -> Vec<isize> {
+fn extents_as_isize(shape: &[usize]) -> Vec<isize> {
     shape.iter().map(|&n| n as isize).collect()
 }
 
 /// Returns the argument `axis`. `None` is the only axis of a 1-D array.
-fn axis_argument(args: &Args, array: &NdArray) -> Result<isize> {
+fn read_axis_argument(args: &Args, array: &NdArray) -> Result<isize> {
     match (args.is_none("axis"), array.ndim()) {
         (false, _) => FromArgs::from_args(args, "axis"),
         (true, 0 | 1) => Ok(0),
@@ -235,13 +237,13 @@ fn axis_argument(args: &Args, array: &NdArray) -> Result<isize> {
 
 fn accumulate_from_args(args: &Args) -> Result<Value> {
     let array = args.array("array")?;
-    let (axis, dtype) = (axis_argument(args, &array)?, args.dtype("dtype")?);
+    let (axis, dtype) = (read_axis_argument(args, &array)?, args.dtype("dtype")?);
     accumulate(&array, axis, dtype, FromArgs::from_args(args, "ufunc")?).map(Value::Array)
 }
 
 fn reduceat_from_args(args: &Args) -> Result<Value> {
     let array = args.array("array")?;
-    let (axis, dtype) = (axis_argument(args, &array)?, args.dtype("dtype")?);
+    let (axis, dtype) = (read_axis_argument(args, &array)?, args.dtype("dtype")?);
     reduceat(&array, &args.indices("indices")?, axis, dtype, FromArgs::from_args(args, "ufunc")?).map(Value::Array)
 }
 
@@ -278,7 +280,7 @@ pub fn accumulate(array: &NdArray, axis: isize, dtype: Option<DType>, ufunc: Op)
         return Err(Error::value(name, "cannot accumulate on a scalar"));
     }
     let axis = normalize_axis(name, axis, array.ndim())?;
-    let a = to_operand_dtype(array, ufunc, dtype)?;
+    let a = cast_to_operand_dtype(array, ufunc, dtype)?;
     let (over, count) = (along(axis), a.shape()[axis]);
     match ufunc {
         op if op == ADD => return a.cumsum(over.dtype(a.dtype())),
@@ -294,7 +296,7 @@ pub fn accumulate(array: &NdArray, axis: isize, dtype: Option<DType>, ufunc: Op)
     if is_associative(ufunc) {
         let (mut x, mut step) = (a, 1);
         while step < count {
-            let later = apply(ufunc, part(&x, 0, count - step)?, part(&x, step, count)?)?;
+            let later = apply_operation(ufunc, part(&x, 0, count - step)?, part(&x, step, count)?)?;
             x = concat([&part(&x, 0, step)?, &later], axis)?;
             step *= 2;
         }
@@ -304,7 +306,7 @@ pub fn accumulate(array: &NdArray, axis: isize, dtype: Option<DType>, ufunc: Op)
     let mut last = part(&a, 0, 1)?;
     let (mut groups, mut group) = (Vec::new(), vec![last.clone()]);
     for n in 1..count {
-        last = apply(ufunc, last, part(&a, n, n + 1)?)?;
+        last = apply_operation(ufunc, last, part(&a, n, n + 1)?)?;
         group.push(last.clone());
         if group.len() == MAX_SEPARATE_RESULTS {
             groups.push(concat(&group, axis)?);
@@ -346,8 +348,8 @@ pub fn reduceat(array: &NdArray, indices: &NdArray, axis: isize, dtype: Option<D
     if indices.ndim() != 1 || !indices.dtype().is_int() {
         return Err(Error::dtype(name, "the indices must be a 1-D array of integers", &[indices.dtype()]));
     }
-    check_safe_indices(name, indices)?;
-    let a = to_operand_dtype(array, ufunc, dtype)?;
+    check_indices_cast_safely(name, indices)?;
+    let a = cast_to_operand_dtype(array, ufunc, dtype)?;
     let extent = a.shape()[axis] as i64;
     let starts = indices.astype(DType::I64)?.to_vec::<i64>()?;
     if let Some(&index) = starts.iter().find(|index| !(0..extent).contains(*index)) {
@@ -360,7 +362,7 @@ pub fn reduceat(array: &NdArray, indices: &NdArray, axis: isize, dtype: Option<D
     }
     type Reduction = fn(&NdArray, Segments) -> Result<NdArray>;
     let reductions: [(Op, Reduction); 4] = [
-        (ADD, |a, segments| sum_segments_from_first(a, segments)),
+        (ADD, |a, segments| segment_sum_keeping_negative_zero(a, segments)),
         (MULTIPLY, |a, segments| segment_prod(a, segments)),
         (MINIMUM, |a, segments| segment_min(a, segments)),
         (MAXIMUM, |a, segments| segment_max(a, segments)),
@@ -422,16 +424,16 @@ pub fn outer(#[name("A")] a: impl Into<Operand>, #[name("B")] b: impl Into<Opera
         [Operand::Array(array), _] | [_, Operand::Array(array)] => array.device(),
         _ => Device::current()?,
     };
-    let (a, b) = (array_on_device(ufunc.name(), device, &a)?, array_on_device(ufunc.name(), device, &b)?);
-    let a = a.reshape(signed_extents(&[a.shape(), &vec![1; b.ndim()]].concat()))?;
-    apply(ufunc, a, b)
+    let (a, b) = (operand_to_array(ufunc.name(), device, &a)?, operand_to_array(ufunc.name(), device, &b)?);
+    let a = a.reshape(extents_as_isize(&[a.shape(), &vec![1; b.ndim()]].concat()))?;
+    apply_operation(ufunc, a, b)
 }
 
 /// An index argument of a function that `eval` calls by its name: an array or number, or a tuple of them.
 pub(crate) struct IndexArgument(Vec<IndexItem>);
 
 impl IntoIndex for IndexArgument {
-    fn with_items<R>(self, f: impl FnOnce(&[IndexItem]) -> R) -> R {
+    fn with_index_items<R>(self, f: impl FnOnce(&[IndexItem]) -> R) -> R {
         f(&self.0)
     }
 }
@@ -440,7 +442,7 @@ impl FromArgs for IndexArgument {
     fn from_args(args: &Args, name: &str) -> Result<IndexArgument> {
         let item = |value: &Value| -> Result<IndexItem> {
             Ok(match value {
-                Value::Scalar(Scalar::Int(_)) => IndexItem::from(value.index(args.op())?),
+                Value::Scalar(Scalar::Int(_)) => IndexItem::from(value.to_isize(args.op())?),
                 Value::None => IndexItem::from(NewAxis),
                 value => IndexItem::from(value.array(args.op())?),
             })

@@ -6,15 +6,15 @@ use cuprum_core::{
     isnan, less, log1p, maximum, multiply, negative, numpy, power, real, right_shift, sin, subtract, where_,
 };
 
-use crate::common::arg_types;
+use crate::common::promotion_arguments;
 
 /// Returns the dtype in which a function of real numbers is computed: NumPy's float type for integers, else the promoted dtype.
 fn float_dtype<'a>(op: &'static str, operands: impl IntoIterator<Item = &'a Operand>) -> Result<DType> {
-    Ok(TypeRule::Float.resolve_dtypes(op, &arg_types(operands))?.result)
+    Ok(TypeRule::Float.resolve_dtypes(op, &promotion_arguments(operands))?.result)
 }
 
 /// Converts an array to the float dtype `dtype`. A number becomes a float and stays weak.
-fn as_float(x: &Operand, dtype: DType) -> Result<Operand> {
+fn to_float_operand(x: &Operand, dtype: DType) -> Result<Operand> {
     match x {
         Operand::Array(a) => a.astype(dtype).map(Operand::Array),
         Operand::Scalar(s) => Ok(Operand::Scalar(Scalar::Float(s.as_f64()))),
@@ -49,7 +49,7 @@ pub fn fabs(x: impl Into<Operand>) -> Result<NdArray> {
     let x = x.into();
     let dtype = float_dtype("fabs", [&x])?;
     // `abs` returns float64 for every Python-like number, but the result for a bool is float16.
-    abs(as_float(&x, dtype)?)?.astype(dtype)
+    abs(to_float_operand(&x, dtype)?)?.astype(dtype)
 }
 
 /// Raises `x1` to the power `x2` in float64, or in complex128 if either is complex (`numpy.float_power`).
@@ -100,7 +100,7 @@ pub fn float_power(x1: impl Into<Operand>, x2: impl Into<Operand>) -> Result<NdA
 pub fn heaviside(x1: impl Into<Operand>, x2: impl Into<Operand>) -> Result<NdArray> {
     let (x1, x2) = (x1.into(), x2.into());
     let dtype = float_dtype("heaviside", [&x1, &x2])?;
-    let (x1, x2) = (as_float(&x1, dtype)?, as_float(&x2, dtype)?);
+    let (x1, x2) = (to_float_operand(&x1, dtype)?, to_float_operand(&x2, dtype)?);
     let step = greater(&x1, 0)?.astype(dtype)?;
     where_(isnan(&x1)?, &x1, where_(equal(&x1, 0)?, x2, step)?)
 }
@@ -164,7 +164,7 @@ fn log_of_sum(
 ) -> Result<NdArray> {
     let dtype = float_dtype(op, [&x1, &x2])?;
     let wide = if dtype.itemsize() == 2 { DType::F32 } else { dtype };
-    let (x1, x2) = (as_float(&x1, wide)?, as_float(&x2, wide)?);
+    let (x1, x2) = (to_float_operand(&x1, wide)?, to_float_operand(&x2, wide)?);
     let sum = add(maximum(&x1, &x2)?, correction(abs(subtract(&x1, &x2)?)?)?)?;
     where_(equal(&x1, &x2)?, add(&x1, of_equal)?, sum)?.astype(dtype)
 }

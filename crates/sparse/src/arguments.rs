@@ -3,7 +3,7 @@
 use cuprum_core::function::{FromArgs, IntoValue};
 use cuprum_core::{Args, Error, Result, Value};
 
-use crate::object::from_value;
+use crate::object::sparse_from_value;
 use crate::{CooArray, Format, SparseArray, convert};
 
 impl FromArgs for SparseArray {
@@ -11,7 +11,7 @@ impl FromArgs for SparseArray {
     fn from_args(args: &Args, name: &str) -> Result<SparseArray> {
         match args.get(name) {
             None => Err(Error::value(args.op(), format!("argument '{name}' is missing"))),
-            Some(value) => match from_value(value) {
+            Some(value) => match sparse_from_value(value) {
                 Some(a) => Ok(a.clone()),
                 None => {
                     let dense = CooArray::from_dense(&value.array(args.op())?);
@@ -23,20 +23,20 @@ impl FromArgs for SparseArray {
 }
 
 /// Returns the argument `self`, the array whose method is called.
-pub(crate) fn self_argument(args: &Args) -> Result<SparseArray> {
-    let own = args.get("self").and_then(from_value).cloned();
+pub(crate) fn read_self_argument(args: &Args) -> Result<SparseArray> {
+    let own = args.get("self").and_then(sparse_from_value).cloned();
     own.ok_or_else(|| Error::value(args.op(), "the first argument must be a sparse array"))
 }
 
 /// Returns the shape argument, if it was passed.
-pub(crate) fn shape_argument(args: &Args) -> Result<Option<[usize; 2]>> {
+pub(crate) fn read_shape_argument(args: &Args) -> Result<Option<[usize; 2]>> {
     match args.get("shape") {
         None => Ok(None),
-        Some(_) => two_extents(args.op(), &args.shape("shape")?).map(Some),
+        Some(_) => require_two_extents(args.op(), &args.shape("shape")?).map(Some),
     }
 }
 
-pub(crate) fn two_extents(op: &'static str, extents: &[usize]) -> Result<[usize; 2]> {
+pub(crate) fn require_two_extents(op: &'static str, extents: &[usize]) -> Result<[usize; 2]> {
     <[usize; 2]>::try_from(extents).map_err(|_| Error::value(op, "the shape of a sparse array has two extents"))
 }
 
@@ -49,6 +49,6 @@ pub(crate) fn convert_to_requested_format(args: &Args, a: SparseArray) -> Result
 }
 
 /// Calls a function for `eval`. An error names the function that the script called, not the inner function that returned the error.
-pub(crate) fn with_named_errors(args: &Args, call: impl FnOnce(&Args) -> Result<Value>) -> Result<Value> {
+pub(crate) fn call_with_named_errors(args: &Args, call: impl FnOnce(&Args) -> Result<Value>) -> Result<Value> {
     call(args).map_err(|e| e.with_function_name(args.op()))
 }

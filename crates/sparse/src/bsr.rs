@@ -5,8 +5,8 @@ use std::sync::{Arc, OnceLock};
 use cuprum_core::{Array, DType, Device, Error, NdArray, Result, arange, flatnonzero, with_device, zeros};
 
 use crate::common::{
-    as_indices, check_indptr, check_range, check_value_dtype, contiguous_stored, index_range, indptr_of_counts, indptr_of_rows,
-    order_by_position, run_start_mask,
+    arange_on_device, argsort_by_position, check_index_bounds, check_indptr, check_value_dtype, convert_index_arrays, evaluate_contiguous,
+    indptr_from_row_counts, indptr_from_row_indices, run_start_mask,
 };
 use crate::compressed::Compressed;
 
@@ -34,7 +34,7 @@ pub struct BsrArray {
     data: NdArray,
     indices: NdArray,
     indptr: NdArray,
-    compressed_by_rows: Arc<OnceLock<Compressed>>,
+    to_compressed_rows: Arc<OnceLock<Compressed>>,
 }
 
 impl BsrArray {
@@ -73,10 +73,10 @@ impl BsrArray {
         if indices.shape() != [count] {
             return Err(Error::shape(OP, "there must be one index per block", &[data.shape(), indices.shape()]));
         }
-        let [indices, indptr] = as_indices(OP, [indices, indptr], &[shape[0], shape[1], count])?;
+        let [indices, indptr] = convert_index_arrays(OP, [indices, indptr], &[shape[0], shape[1], count])?;
         check_indptr(OP, &indptr, shape[0] / r, count)?;
-        check_range(OP, &indices, 1, shape[1] / c)?;
-        Ok(BsrArray { shape, data: contiguous_stored(data)?, indices, indptr, compressed_by_rows: Arc::default() })
+        check_index_bounds(OP, &indices, 1, shape[1] / c)?;
+        Ok(BsrArray { shape, data: evaluate_contiguous(data)?, indices, indptr, to_compressed_rows: Arc::default() })
     }
 
     /// Converts a compressed matrix to blocks of shape (r, c). Blocks without elements are not stored.
@@ -86,27 +86,28 @@ impl BsrArray {
         if r == 0 || c == 0 || !shape[0].is_multiple_of(r) || !shape[1].is_multiple_of(c) {
             return Err(Error::shape(OP, "the shape must be a multiple of the shape of a block", &[&shape, &[r, c]]));
         }
-        let a = a.canonical()?;
-        let (rows, blocks) = (a.rows()?, [shape[0] / r, shape[1] / c]);
+        let a = a.to_canonical()?;
+        let (rows, blocks) = (a.major_indices()?, [shape[0] / r, shape[1] / c]);
         let (block_row, block_column) = (rows.floor_divide(r as i64)?, a.indices.astype(DType::I64)?.floor_divide(c as i64)?);
-        let order = order_by_position(&block_row, &block_column, blocks)?;
-        let sorted = |x: &NdArray| contiguous_stored(&x.take(&order, 0)?);
+        let order = argsort_by_position(&block_row, &block_column, blocks)?;
+        let sorted = |x: &NdArray| evaluate_contiguous(&x.take(&order, 0)?);
         let (rows, columns, data) = (sorted(&rows)?, sorted(&a.indices.astype(DType::I64)?)?, sorted(&a.data)?);
         let (block_row, block_column) = (sorted(&block_row)?, sorted(&block_column)?);
         let is_first = run_start_mask(&block_row, &block_column)?;
         let (block, begins) = (is_first.astype(DType::I64)?.cumsum(0)?.subtract(1)?, flatnonzero(&is_first)?);
         // The blocks have the index arrays of a CSR matrix with one element for each block.
         let (count, index) = (begins.size(), a.indices.dtype());
-        let indptr = indptr_of_rows(&block_row.take(&begins, 0)?, blocks[0], index)?;
-        let structure = Compressed::from_valid(begins.clone(), block_column.take(&begins, 0)?.astype(index)?, indptr, blocks, true)?;
+        let indptr = indptr_from_row_indices(&block_row.take(&begins, 0)?, blocks[0], index)?;
+        let structure =
+            Compressed::from_parts_unchecked(begins.clone(), block_column.take(&begins, 0)?.astype(index)?, indptr, blocks, true)?;
         let size = count.checked_mul(r).and_then(|n| n.checked_mul(c));
         let size = size.ok_or_else(|| Error::shape(OP, "the blocks are too large", &[&shape, &[r, c]]))?;
         let place = block.multiply((r * c) as i64)?;
         let place = place.add(rows.remainder(r as i64)?.multiply(c as i64)?)?.add(columns.remainder(c as i64)?)?;
         let empty = with_device(a.device(), || zeros(size, data.dtype()))?;
         let data = cuprum_core::scatter(&empty, &place, &data, 0, cuprum_core::ScatterMode::Assign)?;
-        let data = contiguous_stored(&data.reshape([count, r, c])?)?;
-        Ok(BsrArray { shape, data, indices: structure.indices, indptr: structure.indptr, compressed_by_rows: Arc::default() })
+        let data = evaluate_contiguous(&data.reshape([count, r, c])?)?;
+        Ok(BsrArray { shape, data, indices: structure.indices, indptr: structure.indptr, to_compressed_rows: Arc::default() })
     }
 
     /// Returns the blocks (n, r, c) (`.data`).
@@ -130,14 +131,14 @@ impl BsrArray {
     }
 
     /// Returns the elements in CSR format. Zeros in stored blocks become elements.
-    pub(crate) fn compressed(&self) -> Result<Compressed> {
-        if let Some(known) = self.compressed_by_rows.get() {
+    pub(crate) fn to_compressed(&self) -> Result<Compressed> {
+        if let Some(known) = self.to_compressed_rows.get() {
             return Ok(known.clone());
         }
         let [r, c] = self.block_shape();
         let (device, count, index) = (self.device(), self.data.shape()[0], self.indices.dtype());
         let made = if count == 0 {
-            Compressed::empty(device, self.shape, self.dtype(), index)?
+            Compressed::zeros(device, self.shape, self.dtype(), index)?
         } else {
             // Each block row becomes r rows of equal length. The elements are ordered by row, within a row by block, and within a block by
             // column.
@@ -145,10 +146,10 @@ impl BsrArray {
             let lengths =
                 self.indptr.index(cuprum_core::s![1..])?.subtract(self.indptr.index(cuprum_core::s![..-1])?)?.astype(DType::I64)?;
             let row_lengths = lengths.multiply(c as i64)?.reshape((-1, 1))?.broadcast_to([block_rows, r])?.ravel()?;
-            let indptr = indptr_of_counts(&row_lengths, DType::I64)?;
+            let indptr = indptr_from_row_counts(&row_lengths, DType::I64)?;
             let total = count * r * c;
             let rows = crate::common::row_indices_from_indptr(&indptr, total)?;
-            let within = index_range(device, total)?.subtract(indptr.take(&rows, 0)?)?;
+            let within = arange_on_device(device, total)?.subtract(indptr.take(&rows, 0)?)?;
             let block = self.indptr.astype(DType::I64)?.take(&rows.floor_divide(r as i64)?, 0)?.add(within.floor_divide(c as i64)?)?;
             let column = within.remainder(c as i64)?;
             let place = block.multiply((r * c) as i64)?.add(rows.remainder(r as i64)?.multiply(c as i64)?)?.add(&column)?;
@@ -156,27 +157,27 @@ impl BsrArray {
             let narrow = |a: &NdArray, largest: usize| a.astype(if largest <= i32::MAX as usize { index } else { DType::I64 });
             let largest = total.max(self.shape[1]);
             let (columns, indptr) = (narrow(&columns, largest)?, narrow(&indptr, largest)?);
-            Compressed::from_valid(self.data.ravel()?.take(&place, 0)?, columns, indptr, self.shape, false)?
+            Compressed::from_parts_unchecked(self.data.ravel()?.take(&place, 0)?, columns, indptr, self.shape, false)?
         };
-        Ok(self.compressed_by_rows.get_or_init(|| made).clone())
+        Ok(self.to_compressed_rows.get_or_init(|| made).clone())
     }
 
     /// Returns an array with the same structure and the blocks `data`, which must have the shape of the current blocks.
     pub(crate) fn with_data(&self, data: NdArray) -> Result<BsrArray> {
-        Ok(BsrArray { data: contiguous_stored(&data)?, compressed_by_rows: Arc::default(), ..self.clone() })
+        Ok(BsrArray { data: evaluate_contiguous(&data)?, to_compressed_rows: Arc::default(), ..self.clone() })
     }
 
     /// Returns the transpose, with transposed blocks.
-    pub(crate) fn transposed(&self) -> Result<BsrArray> {
+    pub(crate) fn transpose_blocks(&self) -> Result<BsrArray> {
         let [r, c] = self.block_shape();
         let count = self.data.shape()[0];
         let numbers = with_device(self.device(), || arange(0, count, 1))?;
         let blocks = [self.shape[0] / r, self.shape[1] / c];
-        let structure =
-            Compressed::from_valid(numbers, self.indices.clone(), self.indptr.clone(), blocks, false)?.compressed_along_other_axis()?;
-        let data = contiguous_stored(&self.data.transpose((0, 2, 1))?.take(&structure.data, 0)?)?;
+        let structure = Compressed::from_parts_unchecked(numbers, self.indices.clone(), self.indptr.clone(), blocks, false)?
+            .compressed_along_other_axis()?;
+        let data = evaluate_contiguous(&self.data.transpose((0, 2, 1))?.take(&structure.data, 0)?)?;
         let shape = [self.shape[1], self.shape[0]];
-        Ok(BsrArray { shape, data, indices: structure.indices, indptr: structure.indptr, compressed_by_rows: Arc::default() })
+        Ok(BsrArray { shape, data, indices: structure.indices, indptr: structure.indptr, to_compressed_rows: Arc::default() })
     }
 }
 
@@ -199,7 +200,7 @@ impl Array for BsrArray {
             data: self.data.to_device(device)?,
             indices: self.indices.to_device(device)?,
             indptr: self.indptr.to_device(device)?,
-            compressed_by_rows: Arc::default(),
+            to_compressed_rows: Arc::default(),
         })
     }
     /// Returns the number of stored elements, zeros in blocks included, as SciPy does.

@@ -4,18 +4,18 @@ use cuprum_core::ops::sparse::row_indices;
 use cuprum_core::{DType, Device, Error, NdArray, Result, Scalar, arange, concat, full, not_equal, s, with_device};
 
 /// Returns an array on `device` that is filled with one number.
-pub(crate) fn filled(device: Device, shape: &[usize], value: impl Into<Scalar>, dtype: DType) -> Result<NdArray> {
+pub(crate) fn full_on_device(device: Device, shape: &[usize], value: impl Into<Scalar>, dtype: DType) -> Result<NdArray> {
     let value = value.into();
     with_device(device, || full(shape, value, dtype))
 }
 
 /// Returns `0..count` in int64 on `device`.
-pub(crate) fn index_range(device: Device, count: usize) -> Result<NdArray> {
+pub(crate) fn arange_on_device(device: Device, count: usize) -> Result<NdArray> {
     with_device(device, || arange(0, count, 1))
 }
 
 /// Evaluates an array and returns its elements in contiguous memory.
-pub(crate) fn contiguous_stored(a: &NdArray) -> Result<NdArray> {
+pub(crate) fn evaluate_contiguous(a: &NdArray) -> Result<NdArray> {
     a.contiguous()?.eval().cloned()
 }
 
@@ -36,7 +36,7 @@ pub(crate) fn index_dtype(extents: &[usize]) -> DType {
 ///
 /// # Errors
 /// An array that is not 1-D or not of integers.
-pub(crate) fn as_indices<const N: usize>(op: &'static str, arrays: [&NdArray; N], extents: &[usize]) -> Result<[NdArray; N]> {
+pub(crate) fn convert_index_arrays<const N: usize>(op: &'static str, arrays: [&NdArray; N], extents: &[usize]) -> Result<[NdArray; N]> {
     let dtypes = arrays.map(NdArray::dtype);
     for a in arrays {
         if a.ndim() != 1 {
@@ -52,12 +52,12 @@ pub(crate) fn as_indices<const N: usize>(op: &'static str, arrays: [&NdArray; N]
     };
     let mut converted = arrays.map(NdArray::clone);
     for (slot, a) in converted.iter_mut().zip(arrays) {
-        let wide = without_wrapping(a)?;
-        *slot = contiguous_stored(&wide.astype(if dtype == DType::I32 { narrowest_index_dtype(&wide)? } else { DType::I64 })?)?;
+        let wide = clamp_uint64_to_int64(a)?;
+        *slot = evaluate_contiguous(&wide.astype(if dtype == DType::I32 { narrowest_index_dtype(&wide)? } else { DType::I64 })?)?;
     }
     if dtype == DType::I32 && converted.iter().any(|a| a.dtype() == DType::I64) {
         for slot in &mut converted {
-            *slot = contiguous_stored(&slot.astype(DType::I64)?)?;
+            *slot = evaluate_contiguous(&slot.astype(DType::I64)?)?;
         }
     }
     Ok(converted)
@@ -65,7 +65,7 @@ pub(crate) fn as_indices<const N: usize>(op: &'static str, arrays: [&NdArray; N]
 
 /// Clamps uint64 indices to int64, and returns other indices unchanged. Bounds are checked after the conversion to int64. Clamping keeps an
 /// index that is out of bounds from wrapping to a valid index.
-pub(crate) fn without_wrapping(indices: &NdArray) -> Result<NdArray> {
+pub(crate) fn clamp_uint64_to_int64(indices: &NdArray) -> Result<NdArray> {
     if indices.dtype() == DType::U64 { cuprum_core::minimum(indices, i64::MAX) } else { Ok(indices.clone()) }
 }
 
@@ -79,7 +79,7 @@ pub(crate) fn narrowest_index_dtype(a: &NdArray) -> Result<DType> {
 }
 
 /// Checks that indices are from 0 to `size - 1`. Waits for the device.
-pub(crate) fn check_range(op: &'static str, indices: &NdArray, axis: usize, size: usize) -> Result<()> {
+pub(crate) fn check_index_bounds(op: &'static str, indices: &NdArray, axis: usize, size: usize) -> Result<()> {
     if indices.size() == 0 {
         return Ok(());
     }
@@ -117,29 +117,29 @@ pub(crate) fn check_indptr(op: &'static str, indptr: &NdArray, extent: usize, co
 ///
 /// # Errors
 /// A size that is too large for the address space.
-pub(crate) fn dense_size(op: &'static str, shape: [usize; 2]) -> Result<usize> {
+pub(crate) fn checked_dense_size(op: &'static str, shape: [usize; 2]) -> Result<usize> {
     let size = shape[0].checked_mul(shape[1]).filter(|n| isize::try_from(*n).is_ok());
     size.ok_or_else(|| Error::shape(op, "a dense array of this shape is too large", &[&shape]))
 }
 
 /// Returns `indptr` in the dtype `index`. `counts` holds the number of elements in each row.
-pub(crate) fn indptr_of_counts(counts: &NdArray, index: DType) -> Result<NdArray> {
-    let zero = filled(counts.device(), &[1], 0, DType::I64)?;
+pub(crate) fn indptr_from_row_counts(counts: &NdArray, index: DType) -> Result<NdArray> {
+    let zero = full_on_device(counts.device(), &[1], 0, DType::I64)?;
     let joined = if counts.size() == 0 { zero } else { concat([&zero, &counts.astype(DType::I64)?.cumsum(0)?], 0)? };
-    contiguous_stored(&joined.astype(index)?)
+    evaluate_contiguous(&joined.astype(index)?)
 }
 
 /// Returns `indptr` in the dtype `index` for a matrix of `extent` rows, or in int64 if the number of elements does not fit. `rows` holds the
 /// row index of each element.
-pub(crate) fn indptr_of_rows(rows: &NdArray, extent: usize, index: DType) -> Result<NdArray> {
-    indptr_of_counts(&cuprum_core::bincount(rows, None, extent)?, index.promote(index_dtype(&[rows.size()])))
+pub(crate) fn indptr_from_row_indices(rows: &NdArray, extent: usize, index: DType) -> Result<NdArray> {
+    indptr_from_row_counts(&cuprum_core::bincount(rows, None, extent)?, index.promote(index_dtype(&[rows.size()])))
 }
 
 /// Returns a mask of the elements whose position `(row, column)` differs from that of the preceding element. The mask is always true for
 /// the first element.
 pub(crate) fn run_start_mask(row: &NdArray, column: &NdArray) -> Result<NdArray> {
     let differs = |a: &NdArray| not_equal(a.index(s![1..])?, a.index(s![..-1])?);
-    let first = filled(row.device(), &[row.size().min(1)], true, DType::Bool)?;
+    let first = full_on_device(row.device(), &[row.size().min(1)], true, DType::Bool)?;
     if row.size() < 2 {
         return Ok(first);
     }
@@ -147,7 +147,7 @@ pub(crate) fn run_start_mask(row: &NdArray, column: &NdArray) -> Result<NdArray>
 }
 
 /// Returns the indices that sort elements by row, then by column. Equal positions keep their order.
-pub(crate) fn order_by_position(row: &NdArray, column: &NdArray, shape: [usize; 2]) -> Result<NdArray> {
+pub(crate) fn argsort_by_position(row: &NdArray, column: &NdArray, shape: [usize; 2]) -> Result<NdArray> {
     match shape[0].checked_mul(shape[1]) {
         // The sort takes half as many radix passes for int32 as for int64.
         Some(size) if size <= i32::MAX as usize => {

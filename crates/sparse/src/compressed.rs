@@ -6,8 +6,8 @@ use cuprum_core::ops::sparse::{CsrParts, multiply_by_dense};
 use cuprum_core::{DType, Device, Error, NdArray, Result, ScatterMode, flatnonzero, s, scatter, segment_sum};
 
 use crate::common::{
-    as_indices, check_indptr, check_range, check_value_dtype, contiguous_stored, dense_size, filled, indptr_of_rows, order_by_position,
-    row_indices_from_indptr, run_start_mask,
+    argsort_by_position, check_index_bounds, check_indptr, check_value_dtype, checked_dense_size, convert_index_arrays,
+    evaluate_contiguous, full_on_device, indptr_from_row_indices, row_indices_from_indptr, run_start_mask,
 };
 
 /// A matrix whose elements are sorted by their index along one axis, the major axis: rows in CSR, columns in CSC. The constructors
@@ -50,15 +50,21 @@ impl Compressed {
             let message = "data and indices must be 1-D and of equal length";
             return Err(Error::shape(op, message, &[data.shape(), indices.shape()]));
         }
-        let [indices, indptr] = as_indices(op, [indices, indptr], &[major, minor, data.size()])?;
+        let [indices, indptr] = convert_index_arrays(op, [indices, indptr], &[major, minor, data.size()])?;
         check_indptr(op, &indptr, major, data.size())?;
-        check_range(op, &indices, 1, minor)?;
-        Ok(Compressed { major, minor, indptr, indices, data: contiguous_stored(data)?, derived: Arc::default() })
+        check_index_bounds(op, &indices, 1, minor)?;
+        Ok(Compressed { major, minor, indptr, indices, data: evaluate_contiguous(data)?, derived: Arc::default() })
     }
 
     /// Returns a matrix of components that are known to be valid. `is_canonical` is true if the minor indices of each row are known to
     /// ascend without repetition.
-    pub fn from_valid(data: NdArray, indices: NdArray, indptr: NdArray, shape: [usize; 2], is_canonical: bool) -> Result<Compressed> {
+    pub fn from_parts_unchecked(
+        data: NdArray,
+        indices: NdArray,
+        indptr: NdArray,
+        shape: [usize; 2],
+        is_canonical: bool,
+    ) -> Result<Compressed> {
         let derived = CachedValues::default();
         if is_canonical {
             let _ = derived.is_canonical.set(true);
@@ -71,39 +77,39 @@ impl Compressed {
         Ok(Compressed {
             major: shape[0],
             minor: shape[1],
-            indptr: contiguous_stored(&indptr)?,
-            indices: contiguous_stored(&indices)?,
-            data: contiguous_stored(&data)?,
+            indptr: evaluate_contiguous(&indptr)?,
+            indices: evaluate_contiguous(&indices)?,
+            data: evaluate_contiguous(&data)?,
             derived: Arc::new(derived),
         })
     }
 
     /// Returns a matrix without elements.
-    pub fn empty(device: Device, shape: [usize; 2], dtype: DType, index: DType) -> Result<Compressed> {
+    pub fn zeros(device: Device, shape: [usize; 2], dtype: DType, index: DType) -> Result<Compressed> {
         let extent = shape[0].checked_add(1).ok_or_else(|| Error::shape("sparse", "too many rows", &[&shape]))?;
-        let zeros = |count: usize, dtype| filled(device, &[count], 0, dtype);
-        Compressed::from_valid(zeros(0, dtype)?, zeros(0, index)?, zeros(extent, index)?, shape, true)
+        let zeros = |count: usize, dtype| full_on_device(device, &[count], 0, dtype);
+        Compressed::from_parts_unchecked(zeros(0, dtype)?, zeros(0, index)?, zeros(extent, index)?, shape, true)
     }
 
     /// Returns a matrix of the elements `data` at `(row, column)`. Elements at equal positions are added. `row` and `column` are valid
     /// indices along the major and the minor axis. `index` is the dtype of the indices.
     pub fn from_positions(row: &NdArray, column: &NdArray, data: &NdArray, shape: [usize; 2], index: DType) -> Result<Compressed> {
         if data.size() == 0 {
-            return Compressed::empty(data.device(), shape, data.dtype(), index);
+            return Compressed::zeros(data.device(), shape, data.dtype(), index);
         }
-        let order = order_by_position(row, column, shape)?;
+        let order = argsort_by_position(row, column, shape)?;
         let (row, column, data) =
-            (contiguous_stored(&row.take(&order, 0)?)?, contiguous_stored(&column.take(&order, 0)?)?, data.take(&order, 0)?);
+            (evaluate_contiguous(&row.take(&order, 0)?)?, evaluate_contiguous(&column.take(&order, 0)?)?, data.take(&order, 0)?);
         let begins = flatnonzero(&run_start_mask(&row, &column)?)?;
-        let indptr = |row: &NdArray| indptr_of_rows(row, shape[0], index);
+        let indptr = |row: &NdArray| indptr_from_row_indices(row, shape[0], index);
         if begins.size() == data.size() {
-            return Compressed::from_valid(data, column.astype(index)?, indptr(&row)?, shape, true);
+            return Compressed::from_parts_unchecked(data, column.astype(index)?, indptr(&row)?, shape, true);
         }
-        let sums = sum_runs(&data, &begins)?;
-        Compressed::from_valid(sums, column.take(&begins, 0)?.astype(index)?, indptr(&row.take(&begins, 0)?)?, shape, true)
+        let sums = sum_consecutive_runs(&data, &begins)?;
+        Compressed::from_parts_unchecked(sums, column.take(&begins, 0)?.astype(index)?, indptr(&row.take(&begins, 0)?)?, shape, true)
     }
 
-    pub fn count(&self) -> usize {
+    pub fn nnz(&self) -> usize {
         self.data.size()
     }
 
@@ -121,14 +127,14 @@ impl Compressed {
     }
 
     /// Returns the int64 index of each element along the major axis.
-    pub fn rows(&self) -> Result<NdArray> {
-        contiguous_stored(&row_indices_from_indptr(&self.indptr, self.count())?)
+    pub fn major_indices(&self) -> Result<NdArray> {
+        evaluate_contiguous(&row_indices_from_indptr(&self.indptr, self.nnz())?)
     }
 
     /// Returns the matrix with the same structure and the values `data`.
     pub fn with_data(&self, data: NdArray) -> Result<Compressed> {
         let is_canonical = self.derived.is_canonical.get() == Some(&true);
-        Compressed::from_valid(data, self.indices.clone(), self.indptr.clone(), self.shape(), is_canonical)
+        Compressed::from_parts_unchecked(data, self.indices.clone(), self.indptr.clone(), self.shape(), is_canonical)
     }
 
     /// Returns whether the minor indices of each row ascend, strictly if `strict`. The first call waits for the device.
@@ -137,10 +143,10 @@ impl Compressed {
         if let Some(&known) = known.get() {
             return Ok(known);
         }
-        let answer = self.count() < 2 || {
+        let answer = self.nnz() < 2 || {
             let (before, after) = (self.indices.index(s![..-1])?, self.indices.index(s![1..])?);
             let ascends = if strict { before.less(&after)? } else { before.less_equal(&after)? };
-            let rows = self.rows()?;
+            let rows = self.major_indices()?;
             let is_new_row = cuprum_core::not_equal(rows.index(s![1..])?, rows.index(s![..-1])?)?;
             ascends.bitwise_or(is_new_row)?.all(())?.item()?.as_bool()
         };
@@ -156,25 +162,30 @@ impl Compressed {
     }
 
     /// Returns the matrix with ascending minor indices in each row and repeated elements added. The result is cached.
-    pub fn canonical(&self) -> Result<Compressed> {
+    pub fn to_canonical(&self) -> Result<Compressed> {
         if self.is_canonical()? {
             return Ok(self.clone());
         }
         if let Some(known) = self.derived.canonical.get() {
             return Ok(known.clone());
         }
-        let made = Compressed::from_positions(&self.rows()?, &self.indices, &self.data, self.shape(), self.indices.dtype())?;
+        let made = Compressed::from_positions(&self.major_indices()?, &self.indices, &self.data, self.shape(), self.indices.dtype())?;
         Ok(self.derived.canonical.get_or_init(|| made).clone())
     }
 
     /// Returns the matrix with ascending minor indices in each row. Repeated elements remain.
-    pub fn sorted(&self) -> Result<Compressed> {
+    pub fn sort_indices(&self) -> Result<Compressed> {
         if self.is_sorted()? {
             return Ok(self.clone());
         }
-        let order = order_by_position(&self.rows()?, &self.indices, self.shape())?;
-        let sorted =
-            Compressed::from_valid(self.data.take(&order, 0)?, self.indices.take(&order, 0)?, self.indptr.clone(), self.shape(), false)?;
+        let order = argsort_by_position(&self.major_indices()?, &self.indices, self.shape())?;
+        let sorted = Compressed::from_parts_unchecked(
+            self.data.take(&order, 0)?,
+            self.indices.take(&order, 0)?,
+            self.indptr.clone(),
+            self.shape(),
+            false,
+        )?;
         let _ = sorted.derived.is_sorted.set(true);
         Ok(sorted)
     }
@@ -187,37 +198,37 @@ impl Compressed {
         }
         let index = self.indices.dtype();
         let order = self.indices.argsort(0)?;
-        let (rows, data) = (self.rows()?.take(&order, 0)?, self.data.take(&order, 0)?);
-        let indptr = indptr_of_rows(&self.indices, self.minor, index)?;
+        let (rows, data) = (self.major_indices()?.take(&order, 0)?, self.data.take(&order, 0)?);
+        let indptr = indptr_from_row_indices(&self.indices, self.minor, index)?;
         let is_canonical = self.derived.is_canonical.get() == Some(&true);
-        let made = Compressed::from_valid(data, rows.astype(index)?, indptr, [self.minor, self.major], is_canonical)?;
+        let made = Compressed::from_parts_unchecked(data, rows.astype(index)?, indptr, [self.minor, self.major], is_canonical)?;
         Ok(self.derived.compressed_along_other_axis.get_or_init(|| made).clone())
     }
 
     /// Returns the dense array of shape (major, minor). Repeated elements are added.
     pub fn to_dense(&self, op: &'static str) -> Result<NdArray> {
-        let size = dense_size(op, self.shape())?;
-        let zeros = filled(self.device(), &[size], 0, self.data.dtype())?;
-        let places = self.rows()?.multiply(self.minor as i64)?.add(&self.indices)?;
-        let dense = if self.count() == 0 { zeros } else { scatter(&zeros, &places, &self.data, 0, ScatterMode::Sum)? };
+        let size = checked_dense_size(op, self.shape())?;
+        let zeros = full_on_device(self.device(), &[size], 0, self.data.dtype())?;
+        let places = self.major_indices()?.multiply(self.minor as i64)?.add(&self.indices)?;
+        let dense = if self.nnz() == 0 { zeros } else { scatter(&zeros, &places, &self.data, 0, ScatterMode::Sum)? };
         dense.reshape(self.shape())
     }
 
     /// Returns the product with a dense array of shape (minor) or (minor, k).
-    pub fn times_dense(&self, b: &NdArray) -> Result<NdArray> {
+    pub fn matmul_dense(&self, b: &NdArray) -> Result<NdArray> {
         multiply_by_dense(self.csr_parts(), b)
     }
 
     /// Returns the matrix of the elements for which `mask` is true.
-    pub fn filtered(&self, mask: &NdArray) -> Result<Compressed> {
+    pub fn select_by_mask(&self, mask: &NdArray) -> Result<Compressed> {
         let kept = flatnonzero(mask)?;
-        if kept.size() == self.count() {
+        if kept.size() == self.nnz() {
             return Ok(self.clone());
         }
-        let rows = self.rows()?.take(&kept, 0)?;
+        let rows = self.major_indices()?.take(&kept, 0)?;
         let is_canonical = self.derived.is_canonical.get() == Some(&true);
-        let indptr = indptr_of_rows(&rows, self.major, self.indptr.dtype())?;
-        Compressed::from_valid(self.data.take(&kept, 0)?, self.indices.take(&kept, 0)?, indptr, self.shape(), is_canonical)
+        let indptr = indptr_from_row_indices(&rows, self.major, self.indptr.dtype())?;
+        Compressed::from_parts_unchecked(self.data.take(&kept, 0)?, self.indices.take(&kept, 0)?, indptr, self.shape(), is_canonical)
     }
 
     /// Returns the sum of each row, in the dtype of [`NdArray::sum`].
@@ -245,7 +256,7 @@ impl Compressed {
 
 /// Returns the sum of each run of consecutive elements, in the dtype of the elements. `begins` has the index of the first element of each
 /// run.
-pub(crate) fn sum_runs(data: &NdArray, begins: &NdArray) -> Result<NdArray> {
-    let end = filled(data.device(), &[1], data.size() as i64, DType::I64)?;
+pub(crate) fn sum_consecutive_runs(data: &NdArray, begins: &NdArray) -> Result<NdArray> {
+    let end = full_on_device(data.device(), &[1], data.size() as i64, DType::I64)?;
     segment_sum(data, &cuprum_core::concat([begins, &end], 0)?)?.astype(data.dtype())
 }

@@ -4,10 +4,10 @@ use cuprum_core::function::FromArgs;
 use cuprum_core::random::Generator;
 use cuprum_core::{Args, Array, DType, Device, Error, NdArray, Result, Value, concat, numpy, ones, with_device, zeros};
 
-use crate::arguments::{convert_to_requested_format, shape_argument, with_named_errors};
-use crate::common::{check_value_dtype, index_dtype, index_range};
+use crate::arguments::{call_with_named_errors, convert_to_requested_format, read_shape_argument};
+use crate::common::{arange_on_device, check_value_dtype, index_dtype};
 use crate::convert::{astype, to_coo};
-use crate::object::from_value;
+use crate::object::sparse_from_value;
 use crate::{CooArray, DiaArray, Sparse, SparseArray};
 
 /// Returns an array with ones on diagonal `k` (`scipy.sparse.eye_array`), in DIA format on the current device.
@@ -23,15 +23,15 @@ use crate::{CooArray, DiaArray, Sparse, SparseArray};
 /// assert_eq!(eye_array(2, 3, 1, DType::F64)?.to_dense()?, array![[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]);
 /// # Ok::<(), cuprum::Error>(())
 /// ```
-#[numpy("sparse.eye_array(m, n=None, *, k=0, dtype=None, format=None)", call = |args: &Args| with_named_errors(args, eye_from_args))]
+#[numpy("sparse.eye_array(m, n=None, *, k=0, dtype=None, format=None)", call = |args: &Args| call_with_named_errors(args, eye_from_args))]
 pub fn eye_array(rows: usize, columns: usize, k: i64, dtype: DType) -> Result<DiaArray> {
     check_value_dtype("eye_array", dtype)?;
-    check_offsets("eye_array", &[k], [rows, columns])?;
-    DiaArray::new(&ones([1, columns], dtype)?, &offset_array(&[k], [rows, columns])?, [rows, columns])
+    check_diagonal_offsets("eye_array", &[k], [rows, columns])?;
+    DiaArray::new(&ones([1, columns], dtype)?, &diagonal_offset_array(&[k], [rows, columns])?, [rows, columns])
 }
 
 /// Returns an error if a diagonal is outside an array of `shape`. As in SciPy, the empty diagonals just outside are valid.
-fn check_offsets(op: &'static str, offsets: &[i64], shape: [usize; 2]) -> Result<()> {
+fn check_diagonal_offsets(op: &'static str, offsets: &[i64], shape: [usize; 2]) -> Result<()> {
     let limit = |offset: i64| if offset < 0 { shape[0] } else { shape[1] } as u64;
     match offsets.iter().position(|&offset| offset.unsigned_abs() > limit(offset)) {
         Some(index) => Err(Error::value(op, format!("Offset {} (index {index}) out of bounds", offsets[index]))),
@@ -40,7 +40,7 @@ fn check_offsets(op: &'static str, offsets: &[i64], shape: [usize; 2]) -> Result
 }
 
 /// Returns the offsets of diagonals in the index dtype of `shape`, or in int64 if an offset does not fit.
-fn offset_array(offsets: &[i64], shape: [usize; 2]) -> Result<NdArray> {
+fn diagonal_offset_array(offsets: &[i64], shape: [usize; 2]) -> Result<NdArray> {
     let fits = offsets.iter().all(|&k| i32::try_from(k).is_ok());
     NdArray::from_slice(offsets)?.astype(if fits { index_dtype(&shape) } else { DType::I64 })
 }
@@ -63,7 +63,7 @@ fn offset_array(offsets: &[i64], shape: [usize; 2]) -> Result<NdArray> {
 /// assert_eq!(a.to_dense()?, array![[1.0, -1.0, 0.0], [0.0, 2.0, -1.0], [0.0, 0.0, 3.0]]);
 /// # Ok::<(), cuprum::Error>(())
 /// ```
-#[numpy("sparse.diags_array(diagonals, /, *, offsets=0, shape=None, format=None, dtype=None)", call = |args: &Args| with_named_errors(args, diags_from_args))]
+#[numpy("sparse.diags_array(diagonals, /, *, offsets=0, shape=None, format=None, dtype=None)", call = |args: &Args| call_with_named_errors(args, diags_from_args))]
 pub fn diags_array(diagonals: &[NdArray], offsets: &[i64], shape: Option<[usize; 2]>, dtype: DType) -> Result<DiaArray> {
     const OP: &str = "diags_array";
     check_value_dtype(OP, dtype)?;
@@ -78,7 +78,7 @@ pub fn diags_array(diagonals: &[NdArray], offsets: &[i64], shape: Option<[usize;
             [extent, extent]
         }
     };
-    check_offsets(OP, offsets, shape)?;
+    check_diagonal_offsets(OP, offsets, shape)?;
     let device = diagonals[0].device();
     let mut rows = Vec::new();
     for (diagonal, &offset) in diagonals.iter().zip(offsets) {
@@ -95,7 +95,7 @@ pub fn diags_array(diagonals: &[NdArray], offsets: &[i64], shape: Option<[usize;
         // Row n of `data` holds diagonal n. An element in column j of the matrix is stored at index j.
         rows.push(concat([&fill(above)?, &values, &fill(shape[1] - above - length)?], 0)?);
     }
-    let offsets = with_device(device, || offset_array(offsets, shape))?;
+    let offsets = with_device(device, || diagonal_offset_array(offsets, shape))?;
     DiaArray::new(&cuprum_core::stack(&rows, 0)?, &offsets, shape)
 }
 
@@ -133,14 +133,14 @@ pub fn random_array(shape: [usize; 2], density: f64, dtype: DType, generator: &G
         true => generator.random(count as usize, dtype.real())?.astype(dtype)?,
         false => ones(count as usize, dtype)?,
     };
-    CooArray::from_valid(data, row, column, shape)
+    CooArray::from_parts_unchecked(data, row, column, shape)
 }
 
 /// Returns `count` distinct random integers in `0..size`, in ascending order.
 fn random_distinct_integers(size: i64, count: i64, generator: &Generator) -> Result<NdArray> {
     if count >= size - count {
         // If at least half of the integers are needed, takes the first ones of a random permutation.
-        let order = generator.permutation(index_range(Device::current()?, size as usize)?, 0)?;
+        let order = generator.permutation(arange_on_device(Device::current()?, size as usize)?, 0)?;
         return order.index(cuprum_core::s![..count])?.sort(0);
     }
     let mut numbers = zeros(0, DType::I64)?;
@@ -149,7 +149,7 @@ fn random_distinct_integers(size: i64, count: i64, generator: &Generator) -> Res
         let drawn = generator.integers(0, size, (missing + missing / 4 + 8) as usize, DType::I64)?;
         // Keeps the order of the draws, because the truncation of sorted integers would favour small ones.
         let all = concat([&numbers, &drawn], 0)?;
-        numbers = first_occurrences(&all)?;
+        numbers = distinct_in_first_order(&all)?;
         if numbers.size() as i64 > count {
             numbers = numbers.index(cuprum_core::s![..count])?;
         }
@@ -158,7 +158,7 @@ fn random_distinct_integers(size: i64, count: i64, generator: &Generator) -> Res
 }
 
 /// Returns the distinct elements in the order of their first occurrence.
-fn first_occurrences(a: &NdArray) -> Result<NdArray> {
+fn distinct_in_first_order(a: &NdArray) -> Result<NdArray> {
     let order = a.argsort(0)?;
     let sorted = a.take(&order, 0)?.contiguous()?;
     let starts = crate::common::run_start_mask(&sorted, &sorted)?;
@@ -179,9 +179,9 @@ fn first_occurrences(a: &NdArray) -> Result<NdArray> {
 /// assert_eq!(vstack(&[a.to_sparse(), a.to_sparse()])?.to_dense()?, array![[1.0, 0.0], [1.0, 0.0]]);
 /// # Ok::<(), cuprum::Error>(())
 /// ```
-#[numpy("sparse.vstack(blocks, format=None, dtype=None)", call = |args: &Args| with_named_errors(args, |args| stack_from_args(args, vstack)))]
+#[numpy("sparse.vstack(blocks, format=None, dtype=None)", call = |args: &Args| call_with_named_errors(args, |args| stack_from_args(args, vstack)))]
 pub fn vstack(arrays: &[SparseArray]) -> Result<SparseArray> {
-    Ok(join_along_axis("vstack", arrays, 0)?.to_csr()?.into())
+    Ok(concatenate_along_axis("vstack", arrays, 0)?.to_csr()?.into())
 }
 
 /// Returns sparse arrays beside each other (`scipy.sparse.hstack`), in CSR format.
@@ -198,12 +198,12 @@ pub fn vstack(arrays: &[SparseArray]) -> Result<SparseArray> {
 /// assert_eq!(hstack(&[a.to_sparse(), a.to_sparse()])?.to_dense()?, array![[1.0, 0.0, 1.0, 0.0]]);
 /// # Ok::<(), cuprum::Error>(())
 /// ```
-#[numpy("sparse.hstack(blocks, format=None, dtype=None)", call = |args: &Args| with_named_errors(args, |args| stack_from_args(args, hstack)))]
+#[numpy("sparse.hstack(blocks, format=None, dtype=None)", call = |args: &Args| call_with_named_errors(args, |args| stack_from_args(args, hstack)))]
 pub fn hstack(arrays: &[SparseArray]) -> Result<SparseArray> {
-    Ok(join_along_axis("hstack", arrays, 1)?.to_csr()?.into())
+    Ok(concatenate_along_axis("hstack", arrays, 1)?.to_csr()?.into())
 }
 
-fn join_along_axis(op: &'static str, arrays: &[SparseArray], axis: usize) -> Result<CooArray> {
+fn concatenate_along_axis(op: &'static str, arrays: &[SparseArray], axis: usize) -> Result<CooArray> {
     let Some(first) = arrays.first() else { return Err(Error::value(op, "at least one array is needed")) };
     let mut shape = first.extents();
     shape[axis] = 0;
@@ -229,7 +229,7 @@ fn join_along_axis(op: &'static str, arrays: &[SparseArray], axis: usize) -> Res
         concat(shifted.collect::<Result<Vec<_>>>()?, 0)
     };
     let data = concat(parts.iter().map(CooArray::data), 0)?;
-    CooArray::from_valid(data, indices(0)?, indices(1)?, shape)
+    CooArray::from_parts_unchecked(data, indices(0)?, indices(1)?, shape)
 }
 
 /// Returns the Kronecker product (`scipy.sparse.kron`), in COO format: `b` multiplied by each element of `a`.
@@ -246,7 +246,7 @@ fn join_along_axis(op: &'static str, arrays: &[SparseArray], axis: usize) -> Res
 /// assert_eq!(kron(&eye_array(2, 2, 0, DType::F64)?, &b)?.to_dense()?, array![[1.0, 2.0, 0.0, 0.0], [0.0, 0.0, 1.0, 2.0]]);
 /// # Ok::<(), cuprum::Error>(())
 /// ```
-#[numpy("sparse.kron(A, B, format=None)", call = |args: &Args| with_named_errors(args, kron_from_args))]
+#[numpy("sparse.kron(A, B, format=None)", call = |args: &Args| call_with_named_errors(args, kron_from_args))]
 pub fn kron(a: &impl Sparse, b: &impl Sparse) -> Result<CooArray> {
     const OP: &str = "kron";
     let (a, b) = (a.to_coo()?, b.to_coo()?);
@@ -263,7 +263,7 @@ pub fn kron(a: &impl Sparse, b: &impl Sparse) -> Result<CooArray> {
     };
     let (row, column) = (outer(a.row(), b.row(), b.shape()[0])?, outer(a.column(), b.column(), b.shape()[1])?);
     let data = a.data().reshape((a.data().size(), 1))?.multiply(b.data().reshape((1, b.data().size()))?)?.ravel()?;
-    CooArray::from_valid(data, row, column, shape)
+    CooArray::from_parts_unchecked(data, row, column, shape)
 }
 
 // Functions that read the arguments of `eval` by SciPy's names.
@@ -292,12 +292,12 @@ fn diags_from_args(args: &Args) -> Result<Value> {
     // Without a dtype, SciPy converts integers and bools to float64.
     let common = || DType::promote_all(diagonals.iter().map(NdArray::dtype).collect::<Vec<_>>()).filter(|dtype| dtype.is_inexact());
     let dtype = args.dtype("dtype")?.or_else(common).unwrap_or(DType::F64);
-    convert_to_requested_format(args, diags_array(&diagonals, &offsets, shape_argument(args)?, dtype)?.into())
+    convert_to_requested_format(args, diags_array(&diagonals, &offsets, read_shape_argument(args)?, dtype)?.into())
 }
 
 fn read_blocks_argument(args: &Args) -> Result<Vec<SparseArray>> {
     let items = args.get("blocks").and_then(Value::items).unwrap_or_default();
-    let read = |item: &Value| match from_value(item) {
+    let read = |item: &Value| match sparse_from_value(item) {
         Some(a) => Ok(a.clone()),
         None => Ok(CooArray::from_dense(&item.array(args.op())?)?.into()),
     };

@@ -6,24 +6,24 @@ use crate::compressed::Compressed;
 use crate::{BsrArray, CooArray, CscArray, CsrArray, DiaArray, Format, SparseArray};
 
 /// Converts an array to CSR storage.
-pub(crate) fn compressed_by_rows(a: &SparseArray) -> Result<Compressed> {
+pub(crate) fn to_compressed_rows(a: &SparseArray) -> Result<Compressed> {
     match a {
         SparseArray::Csr(a) => Ok(a.inner.clone()),
         SparseArray::Csc(a) => a.inner.compressed_along_other_axis(),
-        SparseArray::Coo(a) => a.compressed(0),
-        SparseArray::Bsr(a) => a.compressed(),
-        SparseArray::Dia(a) => a.compressed(),
+        SparseArray::Coo(a) => a.to_compressed(0),
+        SparseArray::Bsr(a) => a.to_compressed(),
+        SparseArray::Dia(a) => a.to_compressed(),
     }
 }
 
 pub(crate) fn to_csr(a: &SparseArray) -> Result<CsrArray> {
-    Ok(CsrArray::from_inner(compressed_by_rows(a)?))
+    Ok(CsrArray::from_compressed(to_compressed_rows(a)?))
 }
 
 pub(crate) fn to_csc(a: &SparseArray) -> Result<CscArray> {
     match a {
         SparseArray::Csc(a) => Ok(a.clone()),
-        other => Ok(CscArray::from_inner(compressed_by_rows(other)?.compressed_along_other_axis()?)),
+        other => Ok(CscArray::from_compressed(to_compressed_rows(other)?.compressed_along_other_axis()?)),
     }
 }
 
@@ -32,12 +32,17 @@ pub(crate) fn to_coo(a: &SparseArray) -> Result<CooArray> {
     match a {
         SparseArray::Coo(a) => Ok(a.clone()),
         SparseArray::Csc(a) => {
-            let columns = a.inner.rows()?.astype(a.inner.indices.dtype())?;
-            CooArray::from_valid(a.inner.data.clone(), a.inner.indices.clone(), columns, shape)
+            let columns = a.inner.major_indices()?.astype(a.inner.indices.dtype())?;
+            CooArray::from_parts_unchecked(a.inner.data.clone(), a.inner.indices.clone(), columns, shape)
         }
         other => {
-            let rows = compressed_by_rows(other)?;
-            CooArray::from_valid(rows.data.clone(), rows.rows()?.astype(rows.indices.dtype())?, rows.indices.clone(), shape)
+            let rows = to_compressed_rows(other)?;
+            CooArray::from_parts_unchecked(
+                rows.data.clone(),
+                rows.major_indices()?.astype(rows.indices.dtype())?,
+                rows.indices.clone(),
+                shape,
+            )
         }
     }
 }
@@ -46,14 +51,14 @@ pub(crate) fn to_bsr(a: &SparseArray, block: Option<[usize; 2]>) -> Result<BsrAr
     match (a, block) {
         (SparseArray::Bsr(a), None) => Ok(a.clone()),
         (SparseArray::Bsr(a), Some(block)) if a.block_shape() == block => Ok(a.clone()),
-        (other, block) => BsrArray::from_compressed(&compressed_by_rows(other)?, block.unwrap_or([1, 1])),
+        (other, block) => BsrArray::from_compressed(&to_compressed_rows(other)?, block.unwrap_or([1, 1])),
     }
 }
 
 pub(crate) fn to_dia(a: &SparseArray) -> Result<DiaArray> {
     match a {
         SparseArray::Dia(a) => Ok(a.clone()),
-        other => DiaArray::from_compressed(&compressed_by_rows(other)?),
+        other => DiaArray::from_compressed(&to_compressed_rows(other)?),
     }
 }
 
@@ -71,7 +76,7 @@ pub(crate) fn to_format(a: &SparseArray, format: Format) -> Result<SparseArray> 
 pub(crate) fn to_dense(a: &SparseArray) -> Result<NdArray> {
     match a {
         SparseArray::Csc(a) => a.inner.to_dense("toarray")?.t()?.contiguous(),
-        other => compressed_by_rows(other)?.to_dense("toarray"),
+        other => to_compressed_rows(other)?.to_dense("toarray"),
     }
 }
 
@@ -79,14 +84,16 @@ pub(crate) fn to_dense(a: &SparseArray) -> Result<NdArray> {
 pub(crate) fn transpose(a: &SparseArray) -> Result<SparseArray> {
     let shape = a.extents();
     Ok(match a {
-        SparseArray::Csr(a) => CscArray::from_inner(a.inner.clone()).into(),
-        SparseArray::Csc(a) => CsrArray::from_inner(a.inner.clone()).into(),
-        SparseArray::Coo(a) => CooArray::from_valid(a.data().clone(), a.column().clone(), a.row().clone(), [shape[1], shape[0]])?.into(),
-        SparseArray::Bsr(a) => a.transposed()?.into(),
+        SparseArray::Csr(a) => CscArray::from_compressed(a.inner.clone()).into(),
+        SparseArray::Csc(a) => CsrArray::from_compressed(a.inner.clone()).into(),
+        SparseArray::Coo(a) => {
+            CooArray::from_parts_unchecked(a.data().clone(), a.column().clone(), a.row().clone(), [shape[1], shape[0]])?.into()
+        }
+        SparseArray::Bsr(a) => a.transpose_blocks()?.into(),
         SparseArray::Dia(a) => {
             // Element (i, j) of diagonal k is stored at index j of its row in `data`. In the transpose, it belongs to diagonal -k and is
             // stored at index i. The diagonals are therefore rebuilt from a CSR copy.
-            let rows = a.compressed()?;
+            let rows = a.to_compressed()?;
             DiaArray::from_compressed(&rows.compressed_along_other_axis()?)?.into()
         }
     })

@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use cuprum_core::{Array, DType, Device, Error, NdArray, Result};
 
-use crate::common::{as_indices, check_range, check_value_dtype, contiguous_stored, index_dtype};
+use crate::common::{check_index_bounds, check_value_dtype, convert_index_arrays, evaluate_contiguous, index_dtype};
 use crate::compressed::Compressed;
 
 /// A sparse array in coordinate format (`scipy.sparse.coo_array`): one row, one column and one value per element.
@@ -29,7 +29,7 @@ pub struct CooArray {
     row: NdArray,
     column: NdArray,
     data: NdArray,
-    compressed_by_rows: Arc<OnceLock<Compressed>>,
+    to_compressed_rows: Arc<OnceLock<Compressed>>,
 }
 
 impl CooArray {
@@ -63,20 +63,20 @@ impl CooArray {
             let message = "data, row and column must be 1-D and of equal length";
             return Err(Error::shape(OP, message, &[data.shape(), row.shape(), column.shape()]));
         }
-        let [row, column] = as_indices(OP, [row, column], &[shape[0], shape[1], data.size()])?;
-        check_range(OP, &row, 0, shape[0])?;
-        check_range(OP, &column, 1, shape[1])?;
-        Ok(CooArray { shape, row, column, data: contiguous_stored(data)?, compressed_by_rows: Arc::default() })
+        let [row, column] = convert_index_arrays(OP, [row, column], &[shape[0], shape[1], data.size()])?;
+        check_index_bounds(OP, &row, 0, shape[0])?;
+        check_index_bounds(OP, &column, 1, shape[1])?;
+        Ok(CooArray { shape, row, column, data: evaluate_contiguous(data)?, to_compressed_rows: Arc::default() })
     }
 
     /// Returns an array of components that are known to be valid.
-    pub(crate) fn from_valid(data: NdArray, row: NdArray, column: NdArray, shape: [usize; 2]) -> Result<CooArray> {
+    pub(crate) fn from_parts_unchecked(data: NdArray, row: NdArray, column: NdArray, shape: [usize; 2]) -> Result<CooArray> {
         Ok(CooArray {
             shape,
-            row: contiguous_stored(&row)?,
-            column: contiguous_stored(&column)?,
-            data: contiguous_stored(&data)?,
-            compressed_by_rows: Arc::default(),
+            row: evaluate_contiguous(&row)?,
+            column: evaluate_contiguous(&column)?,
+            data: evaluate_contiguous(&data)?,
+            to_compressed_rows: Arc::default(),
         })
     }
 
@@ -108,7 +108,7 @@ impl CooArray {
         let places = cuprum_core::flatnonzero(&flat)?;
         let columns = shape[1].max(1) as i64;
         let (row, column) = (places.floor_divide(columns)?.astype(index)?, places.remainder(columns)?.astype(index)?);
-        CooArray::from_valid(flat.take(&places, 0)?, row, column, shape)
+        CooArray::from_parts_unchecked(flat.take(&places, 0)?, row, column, shape)
     }
 
     /// Returns the stored elements (`.data`).
@@ -127,16 +127,16 @@ impl CooArray {
     }
 
     /// Converts to compressed storage along `axis`. Repeated elements are added.
-    pub(crate) fn compressed(&self, axis: usize) -> Result<Compressed> {
+    pub(crate) fn to_compressed(&self, axis: usize) -> Result<Compressed> {
         if axis == 1 {
-            return self.compressed(0)?.compressed_along_other_axis();
+            return self.to_compressed(0)?.compressed_along_other_axis();
         }
-        if let Some(known) = self.compressed_by_rows.get() {
+        if let Some(known) = self.to_compressed_rows.get() {
             return Ok(known.clone());
         }
         let index = self.row.dtype();
         let made = Compressed::from_positions(&self.row, &self.column, &self.data, self.shape, index)?;
-        Ok(self.compressed_by_rows.get_or_init(|| made).clone())
+        Ok(self.to_compressed_rows.get_or_init(|| made).clone())
     }
 }
 
@@ -155,7 +155,7 @@ impl Array for CooArray {
             return Ok(self.clone());
         }
         let [data, row, column] = [&self.data, &self.row, &self.column].map(|a| a.to_device(device));
-        CooArray::from_valid(data?, row?, column?, self.shape)
+        CooArray::from_parts_unchecked(data?, row?, column?, self.shape)
     }
     /// Returns the number of stored elements, as SciPy does.
     fn size(&self) -> usize {

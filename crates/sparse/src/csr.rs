@@ -73,7 +73,7 @@ macro_rules! compressed_format {
             #[doc = $doc_example]
             /// ```
             pub fn new(data: &NdArray, indices: &NdArray, indptr: &NdArray, shape: [usize; 2]) -> Result<$Format> {
-                Ok($Format::from_inner(Compressed::new($name, data, indices, indptr, [shape[$major], shape[$minor]])?))
+                Ok($Format::from_compressed(Compressed::new($name, data, indices, indptr, [shape[$major], shape[$minor]])?))
             }
 
             /// Returns the stored elements (`.data`).
@@ -98,7 +98,7 @@ macro_rules! compressed_format {
             pub fn zeros(shape: [usize; 2], dtype: DType) -> Result<$Format> {
                 crate::common::check_value_dtype($name, dtype)?;
                 let device = Device::current()?;
-                Ok($Format::from_inner(Compressed::empty(device, [shape[$major], shape[$minor]], dtype, index_dtype(&shape))?))
+                Ok($Format::from_compressed(Compressed::zeros(device, [shape[$major], shape[$minor]], dtype, index_dtype(&shape))?))
             }
 
             /// Returns the nonzero elements of a 2-D array. A 1-D array counts as one row.
@@ -106,7 +106,7 @@ macro_rules! compressed_format {
             /// # Errors
             /// An array whose number of axes is not 1 or 2, float16 and bfloat16.
             pub fn from_dense(a: &NdArray) -> Result<$Format> {
-                Ok($Format::from_inner(CooArray::from_dense(a)?.compressed($major)?))
+                Ok($Format::from_compressed(CooArray::from_dense(a)?.to_compressed($major)?))
             }
 
             /// Returns whether the indices ascend within each row (CSR) or column (CSC) (`.has_sorted_indices`).
@@ -130,7 +130,7 @@ macro_rules! compressed_format {
             /// # Errors
             /// Errors of the device, such as too little memory.
             pub fn sorted_indices(&self) -> Result<$Format> {
-                Ok($Format::from_inner(self.inner.sorted()?))
+                Ok($Format::from_compressed(self.inner.sort_indices()?))
             }
 
             /// Returns the array with ascending indices and repeated elements added (`.sum_duplicates()`).
@@ -139,10 +139,10 @@ macro_rules! compressed_format {
             /// Errors of the device, such as too little memory.
             #[doc = concat!("\n# Examples\n```\n# use cuprum_backend_cpu as _;\n# mod cuprum { pub use cuprum_core::*; pub mod sparse { pub use cuprum_sparse::*; } }\n", $parts_example, "\n```")]
             pub fn sum_duplicates(&self) -> Result<$Format> {
-                Ok($Format::from_inner(self.inner.canonical()?))
+                Ok($Format::from_compressed(self.inner.to_canonical()?))
             }
 
-            pub(crate) fn from_inner(inner: Compressed) -> $Format {
+            pub(crate) fn from_compressed(inner: Compressed) -> $Format {
                 let extents = [inner.major, inner.minor];
                 $Format { inner, shape: [extents[$major], extents[$minor]] }
             }
@@ -159,11 +159,11 @@ macro_rules! compressed_format {
                 self.inner.device()
             }
             fn to_device(&self, device: Device) -> Result<$Format> {
-                Ok($Format::from_inner(self.inner.to_device(device)?))
+                Ok($Format::from_compressed(self.inner.to_device(device)?))
             }
             /// Returns the number of stored elements, as SciPy does.
             fn size(&self) -> usize {
-                self.inner.count()
+                self.inner.nnz()
             }
             /// Returns the size of all components in bytes.
             fn nbytes(&self) -> usize {

@@ -4,7 +4,9 @@ use std::sync::{Arc, OnceLock};
 
 use cuprum_core::{Array, DType, Device, Error, NdArray, Result, ScatterMode, scatter};
 
-use crate::common::{as_indices, check_value_dtype, contiguous_stored, dense_size, filled, index_dtype, index_range};
+use crate::common::{
+    arange_on_device, check_value_dtype, checked_dense_size, convert_index_arrays, evaluate_contiguous, full_on_device, index_dtype,
+};
 use crate::compressed::Compressed;
 
 /// A sparse array of diagonals (`scipy.sparse.dia_array`).
@@ -31,7 +33,7 @@ pub struct DiaArray {
     offsets: NdArray,
     /// Number of matrix elements on the stored diagonals.
     count: usize,
-    compressed_by_rows: Arc<OnceLock<Compressed>>,
+    to_compressed_rows: Arc<OnceLock<Compressed>>,
 }
 
 impl DiaArray {
@@ -65,27 +67,27 @@ impl DiaArray {
             let message = "data must be 2-D, with one row for each of the 1-D offsets";
             return Err(Error::shape(OP, message, &[data.shape(), offsets.shape()]));
         }
-        let [offsets] = as_indices(OP, [offsets], &shape)?;
+        let [offsets] = convert_index_arrays(OP, [offsets], &shape)?;
         let mut numbers = offsets.astype(DType::I64)?.to_vec::<i64>()?;
         let count = numbers.iter().map(|&offset| diagonal_length(shape, data.shape()[1], offset)).sum();
         numbers.sort_unstable();
         if let Some(pair) = numbers.windows(2).find(|pair| pair[0] == pair[1]) {
             return Err(Error::value(OP, format!("offset {} is repeated", pair[0])));
         }
-        Ok(DiaArray { shape, data: contiguous_stored(data)?, offsets, count, compressed_by_rows: Arc::default() })
+        Ok(DiaArray { shape, data: evaluate_contiguous(data)?, offsets, count, to_compressed_rows: Arc::default() })
     }
 
     /// Converts a compressed matrix. Only diagonals with elements are stored.
     pub(crate) fn from_compressed(a: &Compressed) -> Result<DiaArray> {
         let (device, shape) = (a.device(), a.shape());
         let columns = a.indices.astype(DType::I64)?;
-        let diagonal = columns.subtract(a.rows()?)?;
+        let diagonal = columns.subtract(a.major_indices()?)?;
         let offsets = cuprum_core::unique(&diagonal)?;
         let width = shape[1];
-        let size = dense_size("todia", [offsets.size(), width])?;
+        let size = checked_dense_size("todia", [offsets.size(), width])?;
         let places = offsets.searchsorted(&diagonal, cuprum_core::Side::Left)?.multiply(width as i64)?.add(&columns)?;
-        let zeros = filled(device, &[size], 0, a.data.dtype())?;
-        let data = if a.count() == 0 { zeros } else { scatter(&zeros, &places, &a.data, 0, ScatterMode::Sum)? };
+        let zeros = full_on_device(device, &[size], 0, a.data.dtype())?;
+        let data = if a.nnz() == 0 { zeros } else { scatter(&zeros, &places, &a.data, 0, ScatterMode::Sum)? };
         DiaArray::new(&data.reshape([offsets.size(), width])?, &offsets.astype(index_dtype(&shape))?, shape)
     }
 
@@ -100,16 +102,16 @@ impl DiaArray {
     }
 
     /// Returns the elements of the stored diagonals in CSR format, without zeros.
-    pub(crate) fn compressed(&self) -> Result<Compressed> {
-        if let Some(known) = self.compressed_by_rows.get() {
+    pub(crate) fn to_compressed(&self) -> Result<Compressed> {
+        if let Some(known) = self.to_compressed_rows.get() {
             return Ok(known.clone());
         }
         let index = index_dtype(&[self.shape[0], self.shape[1], self.count]);
         let (diagonals, width) = (self.data.shape()[0], self.data.shape()[1].min(self.shape[1]));
         let made = if self.count == 0 {
-            Compressed::empty(self.device(), self.shape, self.dtype(), index)?
+            Compressed::zeros(self.device(), self.shape, self.dtype(), index)?
         } else {
-            let column = index_range(self.device(), width)?.broadcast_to([diagonals, width])?;
+            let column = arange_on_device(self.device(), width)?.broadcast_to([diagonals, width])?;
             let row = column.subtract(self.offsets.astype(DType::I64)?.reshape((-1, 1))?)?;
             let is_inside = row.greater_equal(0)?.bitwise_and(row.less(self.shape[0] as i64)?)?;
             let data = self.data.index(cuprum_core::s![.., ..width])?;
@@ -118,12 +120,12 @@ impl DiaArray {
             let [row, column, data] = [&row, &column, &data].map(|a| a.contiguous()?.extract(&is_stored));
             Compressed::from_positions(&row?, &column?, &data?, self.shape, index)?
         };
-        Ok(self.compressed_by_rows.get_or_init(|| made).clone())
+        Ok(self.to_compressed_rows.get_or_init(|| made).clone())
     }
 
     /// Returns an array with the same offsets and the diagonals `data`, which must have the shape of the current diagonals.
     pub(crate) fn with_data(&self, data: NdArray) -> Result<DiaArray> {
-        Ok(DiaArray { data: contiguous_stored(&data)?, compressed_by_rows: Arc::default(), ..self.clone() })
+        Ok(DiaArray { data: evaluate_contiguous(&data)?, to_compressed_rows: Arc::default(), ..self.clone() })
     }
 }
 
@@ -149,7 +151,7 @@ impl Array for DiaArray {
             return Ok(self.clone());
         }
         let (data, offsets) = (self.data.to_device(device)?, self.offsets.to_device(device)?);
-        Ok(DiaArray { data, offsets, compressed_by_rows: Arc::default(), ..*self })
+        Ok(DiaArray { data, offsets, to_compressed_rows: Arc::default(), ..*self })
     }
     /// Returns the number of elements on the stored diagonals, as SciPy does.
     fn size(&self) -> usize {

@@ -6,9 +6,9 @@ use cuprum_core::ops::linalg::{QrMode, Triangle, eigh, qr, svd};
 use cuprum_core::{Args, DType, Device, Error, NdArray, Result, Value, conj, numpy, random, s, stack, with_device};
 
 use crate::SparseArray;
-use crate::arguments::with_named_errors;
-use crate::common::contiguous_stored;
-use crate::solve::{LinearOperator, machine_epsilon, norm, solver_dtype};
+use crate::arguments::call_with_named_errors;
+use crate::common::evaluate_contiguous;
+use crate::solve::{LinearOperator, machine_epsilon, solver_dtype, vector_norm};
 
 /// The eigenvalues that [`eigsh`] returns (`which=`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -65,7 +65,7 @@ pub struct LanczosOptions<'a> {
 /// assert_eq!(vectors.shape(), [100, 2]);
 /// # Ok::<(), cuprum::Error>(())
 /// ```
-#[numpy("sparse.linalg.eigsh(A, k=6, *, which='LM', v0=None, ncv=None, maxiter=None, tol=0, return_eigenvectors=True)", call = |args: &Args| with_named_errors(args, eigsh_from_args))]
+#[numpy("sparse.linalg.eigsh(A, k=6, *, which='LM', v0=None, ncv=None, maxiter=None, tol=0, return_eigenvectors=True)", call = |args: &Args| call_with_named_errors(args, eigsh_from_args))]
 pub fn eigsh(a: &dyn LinearOperator, k: usize, which: Which, options: &LanczosOptions) -> Result<(NdArray, NdArray)> {
     const OP: &str = "eigsh";
     let [n, columns] = a.extents();
@@ -81,11 +81,11 @@ pub fn eigsh(a: &dyn LinearOperator, k: usize, which: Which, options: &LanczosOp
         return Err(Error::value(OP, format!("ncv must be greater than k = {k}, not {ncv}")));
     }
     let start = starting_vector(OP, a, n, dtype, options)?;
-    let size = norm(&start)?;
+    let size = vector_norm(&start)?;
     if size == 0.0 || !size.is_finite() {
         return Err(Error::value(OP, "the norm of v0 must be finite and not zero"));
     }
-    let mut basis = KrylovBasis::new(a, dtype, contiguous_stored(&start.divide(size)?)?);
+    let mut basis = KrylovBasis::from_first_vector(a, dtype, evaluate_contiguous(&start.divide(size)?)?);
     let epsilon = machine_epsilon(dtype);
     let rule = StoppingRule {
         which,
@@ -100,16 +100,16 @@ pub fn eigsh(a: &dyn LinearOperator, k: usize, which: Which, options: &LanczosOp
     let mut known: Option<Vec<f64>> = None;
     for _ in 0..n {
         let wanted = k + usize::from(known.is_some());
-        let found = basis.run(ncv.max(wanted + 1).min(n), wanted, &rule)?;
-        let is_complete = basis.is_complete();
-        let chosen = basis.lock(&found, k)?;
+        let found = basis.run_lanczos(ncv.max(wanted + 1).min(n), wanted, &rule)?;
+        let is_complete = basis.spans_whole_space();
+        let chosen = basis.lock_ritz_vectors(&found, k)?;
         if is_complete || known.is_some_and(|known| !rule.is_improvement(&chosen, &known, largest_magnitude(&found.values))) {
             let mut order: Vec<i64> = (0..k as i64).collect();
             order.sort_by(|i, j| chosen[*i as usize].total_cmp(&chosen[*j as usize]));
             let (chosen, order) =
                 with_device(start.device(), || Ok::<_, Error>((NdArray::from_vec(chosen, k)?, NdArray::from_vec(order, k)?)))?;
-            let values = contiguous_stored(&chosen.take(&order, 0)?.astype(dtype.real())?)?;
-            return Ok((values, contiguous_stored(&stack(&basis.vectors, 1)?.take(&order, 1)?)?));
+            let values = evaluate_contiguous(&chosen.take(&order, 0)?.astype(dtype.real())?)?;
+            return Ok((values, evaluate_contiguous(&stack(&basis.vectors, 1)?.take(&order, 1)?)?));
         }
         known = Some(chosen);
     }
@@ -120,9 +120,9 @@ pub fn eigsh(a: &dyn LinearOperator, k: usize, which: Which, options: &LanczosOp
 fn starting_vector(op: &'static str, a: &dyn LinearOperator, n: usize, dtype: DType, options: &LanczosOptions) -> Result<NdArray> {
     match options.v0 {
         Some(v) if v.shape() != [n] => Err(Error::shape(op, "v0 has one element for each row", &[v.shape()])),
-        Some(v) => contiguous_stored(&v.astype(dtype)?),
+        Some(v) => evaluate_contiguous(&v.astype(dtype)?),
         None => with_device(a.vector_device()?, || {
-            contiguous_stored(&random::default_rng(0).uniform(-1.0, 1.0, n, dtype.real())?.astype(dtype)?)
+            evaluate_contiguous(&random::default_rng(0).uniform(-1.0, 1.0, n, dtype.real())?.astype(dtype)?)
         }),
     }
 }
@@ -149,10 +149,10 @@ struct StoppingRule {
 impl StoppingRule {
     /// Accuracy of the eigenvalue that follows the `k` preferred ones, relative to its distance from the last of these. It is also the
     /// approximate probability that a run misses a preferred value.
-    const ACCURACY_OF_NEXT: f64 = 1e-4;
+    const NEXT_VALUE_ACCURACY: f64 = 1e-4;
 
     /// Returns the sort key of an eigenvalue. Lower keys are preferred.
-    fn key(&self, value: f64) -> f64 {
+    fn preference_key(&self, value: f64) -> f64 {
         match self.which {
             Which::LargestMagnitude => -value.abs(),
             Which::SmallestMagnitude => value.abs(),
@@ -162,7 +162,7 @@ impl StoppingRule {
     }
 
     /// Returns the maximum error of an eigenvalue, if `scale` is the largest magnitude of all values.
-    fn tolerance(&self, value: f64, scale: f64) -> f64 {
+    fn eigenvalue_tolerance(&self, value: f64, scale: f64) -> f64 {
         let wanted = self.accuracy * value.abs().max(self.epsilon.powf(2.0 / 3.0) * scale.max(f64::MIN_POSITIVE));
         // The rounding errors of the projection bound the estimate from below, however small the eigenvalue is.
         wanted.max(8.0 * self.epsilon * scale)
@@ -171,23 +171,23 @@ impl StoppingRule {
     /// Returns whether the values `found` are preferred over the values `known`. `scale` is the largest magnitude of all values.
     fn is_improvement(&self, found: &[f64], known: &[f64], scale: f64) -> bool {
         let sorted = |values: &[f64]| {
-            let mut keys: Vec<f64> = values.iter().map(|value| self.key(*value)).collect();
+            let mut keys: Vec<f64> = values.iter().map(|value| self.preference_key(*value)).collect();
             keys.sort_by(f64::total_cmp);
             keys
         };
         // The found and the known values have rounding errors, so a difference within the tolerance is no improvement.
-        sorted(found).into_iter().zip(sorted(known)).any(|(new, old)| new < old - 4.0 * self.tolerance(old, scale))
+        sorted(found).into_iter().zip(sorted(known)).any(|(new, old)| new < old - 4.0 * self.eigenvalue_tolerance(old, scale))
     }
 
     /// Returns the number of accurate pairs of the `wanted` preferred ones. `errors` are the residual norms of the Ritz vectors.
-    fn count_accurate(&self, found: &RitzPairs, wanted: usize, errors: &[f64]) -> usize {
+    fn count_accurate_pairs(&self, found: &RitzPairs, wanted: usize, errors: &[f64]) -> usize {
         let scale = largest_magnitude(&found.values);
         let is_accurate = |&position: &usize| {
             let at = found.order[position];
-            let mut tolerance = self.tolerance(found.values[at], scale);
+            let mut tolerance = self.eigenvalue_tolerance(found.values[at], scale);
             if position == self.k {
-                let distance = self.key(found.values[at]) - self.key(found.values[found.order[position - 1]]);
-                tolerance = tolerance.max(Self::ACCURACY_OF_NEXT * distance);
+                let distance = self.preference_key(found.values[at]) - self.preference_key(found.values[found.order[position - 1]]);
+                tolerance = tolerance.max(Self::NEXT_VALUE_ACCURACY * distance);
             }
             errors[at] <= tolerance
         };
@@ -213,22 +213,22 @@ struct KrylovBasis<'a> {
 }
 
 impl<'a> KrylovBasis<'a> {
-    fn new(a: &'a dyn LinearOperator, dtype: DType, first: NdArray) -> KrylovBasis<'a> {
+    fn from_first_vector(a: &'a dyn LinearOperator, dtype: DType, first: NdArray) -> KrylovBasis<'a> {
         KrylovBasis { a, dtype, vectors: Vec::new(), projection: Vec::new(), next: Some(first), seed: 1 }
     }
 
     /// Returns whether the basis spans the whole space, so that the eigenvalues of the projection are those of the matrix.
-    fn is_complete(&self) -> bool {
+    fn spans_whole_space(&self) -> bool {
         self.next.is_none()
     }
 
     /// Extends the basis to `count` vectors. Returns the norm of the residual vector.
-    fn extend_to(&mut self, count: usize) -> Result<f64> {
+    fn extend_to_size(&mut self, count: usize) -> Result<f64> {
         let mut residual = 0.0;
         while self.vectors.len() < count {
             let Some(vector) = self.next.take() else { break };
-            let (rest, before) = self.push(vector)?;
-            residual = norm(&rest)?;
+            let (rest, before) = self.add_vector(vector)?;
+            residual = vector_norm(&rest)?;
             if !residual.is_finite() {
                 return Err(Error::LinAlg { op: "eigsh", failure: LinAlgFailure::NotFinite, matrix: 0, batch: 1 });
             }
@@ -236,7 +236,7 @@ impl<'a> KrylovBasis<'a> {
             // show this if the product underflows.
             let spans_space = self.vectors.len() >= self.a.extents()[0];
             if residual > before * machine_epsilon(self.dtype) && residual > 0.0 && !spans_space {
-                self.next = Some(contiguous_stored(&rest.divide(residual)?)?);
+                self.next = Some(evaluate_contiguous(&rest.divide(residual)?)?);
             } else {
                 self.next = self.random_orthogonal_vector()?;
                 residual = 0.0;
@@ -247,10 +247,10 @@ impl<'a> KrylovBasis<'a> {
 
     /// Adds a unit vector that is orthogonal to the basis. Returns the residual of its product with the matrix, and the norm of the
     /// product.
-    fn push(&mut self, vector: NdArray) -> Result<(NdArray, f64)> {
+    fn add_vector(&mut self, vector: NdArray) -> Result<(NdArray, f64)> {
         self.vectors.push(vector.clone());
-        let product = contiguous_stored(&self.a.matvec(&vector)?.astype(self.dtype)?)?;
-        let before = norm(&product)?;
+        let product = evaluate_contiguous(&self.a.matvec(&vector)?.astype(self.dtype)?)?;
+        let before = vector_norm(&product)?;
         let (rest, row) = self.subtract_projections(product)?;
         self.projection.push(row);
         Ok((rest, before))
@@ -266,8 +266,8 @@ impl<'a> KrylovBasis<'a> {
         // Two passes of Gram-Schmidt orthogonalise to the precision of the dtype ("twice is enough", Parlett 1980).
         for _ in 0..2 {
             let projections = if self.dtype.is_complex() { conj(&basis)?.matmul(&rest)? } else { basis.matmul(&rest)? };
-            let projections = contiguous_stored(&projections)?;
-            rest = contiguous_stored(&rest.subtract(projections.matmul(&basis)?)?)?;
+            let projections = evaluate_contiguous(&projections)?;
+            rest = evaluate_contiguous(&rest.subtract(projections.matmul(&basis)?)?)?;
             let parts = projections.real()?.astype(DType::F64)?.to_vec::<f64>()?;
             sums.iter_mut().zip(parts).for_each(|(sum, part)| *sum += part);
         }
@@ -284,35 +284,35 @@ impl<'a> KrylovBasis<'a> {
         self.seed += 1;
         let uniform = || generator.uniform(-1.0, 1.0, n, self.dtype.real())?.astype(self.dtype)?.eval().cloned();
         let (vector, _) = self.subtract_projections(with_device(self.a.vector_device()?, uniform)?)?;
-        let size = norm(&vector)?;
-        Ok(if size > 0.0 { Some(contiguous_stored(&vector.divide(size)?)?) } else { None })
+        let size = vector_norm(&vector)?;
+        Ok(if size > 0.0 { Some(evaluate_contiguous(&vector.divide(size)?)?) } else { None })
     }
 
     /// Extends and restarts the basis until the `wanted` preferred Ritz pairs are accurate, or the basis spans the whole space. The basis
     /// has at most `size` vectors.
-    fn run(&mut self, size: usize, wanted: usize, rule: &StoppingRule) -> Result<RitzPairs> {
+    fn run_lanczos(&mut self, size: usize, wanted: usize, rule: &StoppingRule) -> Result<RitzPairs> {
         for _ in 0..rule.maxiter {
-            let residual = self.extend_to(size)?;
-            let found = self.ritz_pairs(rule)?;
-            if self.is_complete() {
+            let residual = self.extend_to_size(size)?;
+            let found = self.compute_ritz_pairs(rule)?;
+            if self.spans_whole_space() {
                 return Ok(found);
             }
             // A Ritz vector combines the basis vectors by an eigenvector of the projection. The residual norm of the Ritz vector is
             // `residual` times the magnitude of the last component of that eigenvector.
             let mut errors = found.vectors.index(s![-1, ..])?.abs()?.astype(DType::F64)?.to_vec::<f64>()?;
             errors.iter_mut().for_each(|last| *last *= residual);
-            let accurate = rule.count_accurate(&found, wanted, &errors);
+            let accurate = rule.count_accurate_pairs(&found, wanted, &errors);
             if accurate == wanted {
                 return Ok(found);
             }
             // As in ARPACK, a restart keeps more than the requested vectors once values have converged.
-            self.restart(&found, (wanted + accurate.min((size - wanted) / 2) + usize::from(wanted == 1)).min(size - 1))?;
+            self.restart_from_ritz_vectors(&found, (wanted + accurate.min((size - wanted) / 2) + usize::from(wanted == 1)).min(size - 1))?;
         }
         Err(Error::LinAlg { op: "eigsh", failure: LinAlgFailure::EigenvaluesDiverge, matrix: 0, batch: 1 })
     }
 
     /// Returns the eigenvalues and eigenvectors of the projection.
-    fn ritz_pairs(&self, rule: &StoppingRule) -> Result<RitzPairs> {
+    fn compute_ritz_pairs(&self, rule: &StoppingRule) -> Result<RitzPairs> {
         let count = self.vectors.len();
         let mut matrix = vec![0.0; count * count];
         for (i, row) in self.projection.iter().enumerate() {
@@ -326,12 +326,12 @@ impl<'a> KrylovBasis<'a> {
         let (values, vectors) = eigh(&matrix, Triangle::Lower)?;
         let values: Vec<f64> = values.to_vec()?;
         let mut order: Vec<usize> = (0..count).collect();
-        order.sort_by(|i, j| rule.key(values[*i]).total_cmp(&rule.key(values[*j])));
+        order.sort_by(|i, j| rule.preference_key(values[*i]).total_cmp(&rule.preference_key(values[*j])));
         Ok(RitzPairs { values, vectors, order })
     }
 
     /// Returns linear combinations of the basis vectors, as rows. The columns of `vectors` with the indices `chosen` hold the coefficients.
-    fn combine(&self, vectors: &NdArray, chosen: &[usize]) -> Result<NdArray> {
+    fn combine_basis_vectors(&self, vectors: &NdArray, chosen: &[usize]) -> Result<NdArray> {
         let numbers: Vec<i64> = chosen.iter().map(|i| *i as i64).collect();
         let numbers = with_device(vectors.device(), || NdArray::from_slice(&numbers))?;
         let weights = vectors.take(&numbers, 1)?.astype(self.dtype)?;
@@ -339,10 +339,10 @@ impl<'a> KrylovBasis<'a> {
     }
 
     /// Replaces the basis by the `count` preferred Ritz vectors.
-    fn restart(&mut self, found: &RitzPairs, count: usize) -> Result<()> {
+    fn restart_from_ritz_vectors(&mut self, found: &RitzPairs, count: usize) -> Result<()> {
         let kept = &found.order[..count];
-        let combined = self.combine(&found.vectors, kept)?;
-        self.vectors = (0..count).map(|i| contiguous_stored(&combined.index(i)?)).collect::<Result<_>>()?;
+        let combined = self.combine_basis_vectors(&found.vectors, kept)?;
+        self.vectors = (0..count).map(|i| evaluate_contiguous(&combined.index(i)?)).collect::<Result<_>>()?;
         self.projection = kept
             .iter()
             .enumerate()
@@ -357,13 +357,13 @@ impl<'a> KrylovBasis<'a> {
 
     /// Replaces the basis by the `count` preferred Ritz vectors, orthonormalised, and continues with a random vector. Returns the
     /// eigenvalues, computed from the vectors. The values of the projection would contain the rounding errors of all restarts.
-    fn lock(&mut self, found: &RitzPairs, count: usize) -> Result<Vec<f64>> {
-        let combined = self.combine(&found.vectors, &found.order[..count])?;
+    fn lock_ritz_vectors(&mut self, found: &RitzPairs, count: usize) -> Result<Vec<f64>> {
+        let combined = self.combine_basis_vectors(&found.vectors, &found.order[..count])?;
         self.vectors.clear();
         self.projection.clear();
         for i in 0..count {
-            let (vector, _) = self.subtract_projections(contiguous_stored(&combined.index(i)?)?)?;
-            self.push(contiguous_stored(&vector.divide(norm(&vector)?)?)?)?;
+            let (vector, _) = self.subtract_projections(evaluate_contiguous(&combined.index(i)?)?)?;
+            self.add_vector(evaluate_contiguous(&vector.divide(vector_norm(&vector)?)?)?)?;
         }
         self.next = self.random_orthogonal_vector()?;
         Ok(self.projection.iter().enumerate().map(|(i, row)| row[i]).collect())
@@ -391,7 +391,7 @@ impl<'a> KrylovBasis<'a> {
 /// assert_eq!((u.shape(), vh.shape()), (&[2, 1][..], &[1, 3][..]));
 /// # Ok::<(), cuprum::Error>(())
 /// ```
-#[numpy("sparse.linalg.svds(A, k=6, ncv=None, tol=0, *, v0=None, maxiter=None, return_singular_vectors=True)", call = |args: &Args| with_named_errors(args, svds_from_args))]
+#[numpy("sparse.linalg.svds(A, k=6, ncv=None, tol=0, *, v0=None, maxiter=None, return_singular_vectors=True)", call = |args: &Args| call_with_named_errors(args, svds_from_args))]
 pub fn svds(a: &dyn LinearOperator, k: usize, options: &LanczosOptions) -> Result<(NdArray, NdArray, NdArray)> {
     const OP: &str = "svds";
     let [m, n] = a.extents();
@@ -399,27 +399,31 @@ pub fn svds(a: &dyn LinearOperator, k: usize, options: &LanczosOptions) -> Resul
         return Err(Error::value(OP, format!("k must be from 1 to {}, not {k}; svd returns all values", m.min(n).saturating_sub(1))));
     }
     let is_tall = m >= n;
-    let gram = GramOperator::new(OP, a, is_tall)?;
+    let gram = GramOperator::from_operator(OP, a, is_tall)?;
     let (_, basis) = eigsh(&gram, k, Which::LargestAlgebraic, options).map_err(|e| e.with_function_name(OP))?;
     // The columns of `basis` span the singular vectors of one side. The singular value decomposition of their products with `a` gives the
     // values and the vectors of both sides. The vectors of singular values that are zero are orthonormal too.
     let products = (0..k).map(|i| {
-        let vector = contiguous_stored(&basis.index(s![.., i])?)?;
+        let vector = evaluate_contiguous(&basis.index(s![.., i])?)?;
         let product = if is_tall { a.matvec(&vector)? } else { a.rmatvec(&vector)? };
-        contiguous_stored(&product.astype(basis.dtype())?.multiply(gram.scale)?)
+        evaluate_contiguous(&product.astype(basis.dtype())?.multiply(gram.scale)?)
     });
     let decompose = || {
         let (q, r) = qr(&stack(products.collect::<Result<Vec<_>>>()?, 1)?, QrMode::Reduced)?;
         let (left, values, right) = svd(&r, false)?;
-        Ok((q.matmul(&left.index(s![.., ..;-1])?)?, values.index(s![..;-1])?, basis.matmul(&adjoint(&right.index(s![..;-1])?)?)?))
+        Ok((
+            q.matmul(&left.index(s![.., ..;-1])?)?,
+            values.index(s![..;-1])?,
+            basis.matmul(&conjugate_transpose(&right.index(s![..;-1])?)?)?,
+        ))
     };
     let (other, values, vectors) = decompose().map_err(|e: Error| e.with_function_name(OP))?;
     let (u, v) = if is_tall { (other, vectors) } else { (vectors, other) };
-    Ok((contiguous_stored(&u)?, contiguous_stored(&values.divide(gram.scale)?)?, contiguous_stored(&adjoint(&v)?)?))
+    Ok((evaluate_contiguous(&u)?, evaluate_contiguous(&values.divide(gram.scale)?)?, evaluate_contiguous(&conjugate_transpose(&v)?)?))
 }
 
 /// Returns the conjugate transpose of a matrix.
-fn adjoint(a: &NdArray) -> Result<NdArray> {
+fn conjugate_transpose(a: &NdArray) -> Result<NdArray> {
     if a.dtype().is_complex() { conj(a.t()?) } else { a.t() }
 }
 
@@ -433,12 +437,12 @@ struct GramOperator<'a> {
 
 impl<'a> GramOperator<'a> {
     /// Creates the operator. `scale` is based on an estimate of the norm of `a`: the norm of its product with a random unit vector.
-    fn new(op: &'static str, a: &'a dyn LinearOperator, is_tall: bool) -> Result<GramOperator<'a>> {
+    fn from_operator(op: &'static str, a: &'a dyn LinearOperator, is_tall: bool) -> Result<GramOperator<'a>> {
         let unscaled = GramOperator { a, is_tall, scale: 1.0 };
         let dtype = solver_dtype(op, a.element_type())?;
         let probe = starting_vector(op, a, unscaled.extents()[0], dtype, &LanczosOptions::default())?;
-        let probe = contiguous_stored(&probe.divide(norm(&probe)?)?)?;
-        let size = norm(&contiguous_stored(&if is_tall { a.matvec(&probe)? } else { a.rmatvec(&probe)? })?)?;
+        let probe = evaluate_contiguous(&probe.divide(vector_norm(&probe)?)?)?;
+        let size = vector_norm(&evaluate_contiguous(&if is_tall { a.matvec(&probe)? } else { a.rmatvec(&probe)? })?)?;
         let limit = if dtype.real() == DType::F32 { 126.0 } else { 1022.0 };
         let scale = if size > 0.0 { 2f64.powi(-size.log2().round().clamp(-limit, limit) as i32) } else { 1.0 };
         Ok(GramOperator { scale, ..unscaled })
@@ -465,7 +469,7 @@ impl LinearOperator for GramOperator<'_> {
     }
 }
 
-fn lanczos_options<'a>(args: &Args, v0: Option<&'a NdArray>) -> Result<LanczosOptions<'a>> {
+fn lanczos_options_from_args<'a>(args: &Args, v0: Option<&'a NdArray>) -> Result<LanczosOptions<'a>> {
     let count = |name: &str| args.get(name).map(|_| usize::from_args(args, name)).transpose();
     Ok(LanczosOptions { ncv: count("ncv")?, maxiter: count("maxiter")?, tol: args.scalar_or("tol", 0.0)?.as_f64(), v0 })
 }
@@ -480,7 +484,7 @@ fn eigsh_from_args(args: &Args) -> Result<Value> {
         _ => return Err(Error::value(args.op(), "which must be 'LM', 'SM', 'LA' or 'SA'")),
     };
     let v0 = args.get("v0").map(|v| v.array(args.op())).transpose()?;
-    let (values, vectors) = eigsh(&a, args.int_or("k", 6)?.max(0) as usize, which, &lanczos_options(args, v0.as_ref())?)?;
+    let (values, vectors) = eigsh(&a, args.int_or("k", 6)?.max(0) as usize, which, &lanczos_options_from_args(args, v0.as_ref())?)?;
     Ok(match args.bool_or("return_eigenvectors", true)? {
         true => Value::tuple([values.into(), vectors.into()]),
         false => values.into(),
@@ -490,7 +494,7 @@ fn eigsh_from_args(args: &Args) -> Result<Value> {
 fn svds_from_args(args: &Args) -> Result<Value> {
     let a = SparseArray::from_args(args, "A")?;
     let v0 = args.get("v0").map(|v| v.array(args.op())).transpose()?;
-    let (u, values, vh) = svds(&a, args.int_or("k", 6)?.max(0) as usize, &lanczos_options(args, v0.as_ref())?)?;
+    let (u, values, vh) = svds(&a, args.int_or("k", 6)?.max(0) as usize, &lanczos_options_from_args(args, v0.as_ref())?)?;
     Ok(match args.bool_or("return_singular_vectors", true)? {
         true => Value::tuple([u.into(), values.into(), vh.into()]),
         false => values.into(),

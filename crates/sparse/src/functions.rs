@@ -4,9 +4,9 @@ use cuprum_core::function::{FromArgs, IntoValue};
 use cuprum_core::ops::linalg::Triangle;
 use cuprum_core::{Args, Array, DType, Error, NdArray, Result, Value, numpy};
 
-use crate::arguments::{convert_to_requested_format, shape_argument, two_extents, with_named_errors};
+use crate::arguments::{call_with_named_errors, convert_to_requested_format, read_shape_argument, require_two_extents};
 use crate::common::narrowest_index_dtype;
-use crate::object::from_value;
+use crate::object::sparse_from_value;
 use crate::reductions::{self, NormOrder};
 use crate::{BsrArray, CooArray, CscArray, CsrArray, DiaArray, Format, SparseArray, convert, products, slicing};
 
@@ -24,10 +24,10 @@ enum ConstructorArgument {
 }
 
 impl ConstructorArgument {
-    fn new(args: &Args) -> Result<ConstructorArgument> {
+    fn read_from_args(args: &Args) -> Result<ConstructorArgument> {
         let op = args.op();
         let Some(value) = args.get("arg1") else { return Err(Error::value(op, "argument 'arg1' is missing")) };
-        if let Some(a) = from_value(value) {
+        if let Some(a) = sparse_from_value(value) {
             return Ok(ConstructorArgument::Sparse(a.clone()));
         }
         let indices = |value: &Value| {
@@ -36,7 +36,7 @@ impl ConstructorArgument {
         };
         Ok(match value {
             Value::Tuple(items) => match &items[..] {
-                [Value::Scalar(_), Value::Scalar(_)] => ConstructorArgument::Shape(two_extents(op, &args.shape("arg1")?)?),
+                [Value::Scalar(_), Value::Scalar(_)] => ConstructorArgument::Shape(require_two_extents(op, &args.shape("arg1")?)?),
                 [data, pair] if pair.items().is_some_and(|pair| pair.len() == 2) && op != "dia_array" => {
                     let pair = pair.items().unwrap_or_default();
                     ConstructorArgument::Coordinates([data.array(op)?, indices(&pair[0])?, indices(&pair[1])?])
@@ -62,12 +62,12 @@ fn smallest_extent_for(op: &'static str, indices: &NdArray) -> Result<usize> {
 /// Creates an array from the arguments of a SciPy constructor such as `csr_array`. Indices become int32 if they fit, as in SciPy.
 fn construct_from_args(args: &Args, format: Format) -> Result<Value> {
     let op = args.op();
-    let (shape, dtype) = (shape_argument(args)?, args.dtype("dtype")?);
+    let (shape, dtype) = (read_shape_argument(args)?, args.dtype("dtype")?);
     let narrow = |a: &NdArray| {
         let fits = a.dtype().is_int() && narrowest_index_dtype(a)? == DType::I32;
         if fits { a.astype(DType::I32) } else { Ok(a.clone()) }
     };
-    let made: SparseArray = match ConstructorArgument::new(args)? {
+    let made: SparseArray = match ConstructorArgument::read_from_args(args)? {
         ConstructorArgument::Sparse(a) => convert::to_format(&a, format)?,
         ConstructorArgument::Dense(a) => convert::to_format(&CooArray::from_dense(&a)?.into(), format)?,
         ConstructorArgument::Shape(shape) => convert::to_format(&CsrArray::zeros(shape, dtype.unwrap_or(DType::F64))?.into(), format)?,
@@ -126,7 +126,7 @@ fn construct_from_args(args: &Args, format: Format) -> Result<Value> {
 /// assert_eq!(csr_array(&array![[0.0, 2.0]])?.to_dense()?, array![[0.0, 2.0]]);
 /// # Ok::<(), cuprum::Error>(())
 /// ```
-#[numpy("sparse.csr_array(arg1, shape=None, dtype=None, copy=False)", call = |args: &Args| with_named_errors(args, |args| construct_from_args(args, Format::Csr)))]
+#[numpy("sparse.csr_array(arg1, shape=None, dtype=None, copy=False)", call = |args: &Args| call_with_named_errors(args, |args| construct_from_args(args, Format::Csr)))]
 pub fn csr_array(a: &NdArray) -> Result<CsrArray> {
     convert::to_csr(&CooArray::from_dense(a)?.into())
 }
@@ -146,7 +146,7 @@ pub fn csr_array(a: &NdArray) -> Result<CsrArray> {
 /// assert_eq!(csc_array(&array![[0.0, 2.0]])?.to_dense()?, array![[0.0, 2.0]]);
 /// # Ok::<(), cuprum::Error>(())
 /// ```
-#[numpy("sparse.csc_array(arg1, shape=None, dtype=None, copy=False)", call = |args: &Args| with_named_errors(args, |args| construct_from_args(args, Format::Csc)))]
+#[numpy("sparse.csc_array(arg1, shape=None, dtype=None, copy=False)", call = |args: &Args| call_with_named_errors(args, |args| construct_from_args(args, Format::Csc)))]
 pub fn csc_array(a: &NdArray) -> Result<CscArray> {
     convert::to_csc(&CooArray::from_dense(a)?.into())
 }
@@ -166,7 +166,7 @@ pub fn csc_array(a: &NdArray) -> Result<CscArray> {
 /// assert_eq!(coo_array(&array![[0.0, 2.0]])?.to_dense()?, array![[0.0, 2.0]]);
 /// # Ok::<(), cuprum::Error>(())
 /// ```
-#[numpy("sparse.coo_array(arg1, shape=None, dtype=None, copy=False)", call = |args: &Args| with_named_errors(args, |args| construct_from_args(args, Format::Coo)))]
+#[numpy("sparse.coo_array(arg1, shape=None, dtype=None, copy=False)", call = |args: &Args| call_with_named_errors(args, |args| construct_from_args(args, Format::Coo)))]
 pub fn coo_array(a: &NdArray) -> Result<CooArray> {
     CooArray::from_dense(a)
 }
@@ -186,7 +186,7 @@ pub fn coo_array(a: &NdArray) -> Result<CooArray> {
 /// assert_eq!(bsr_array(&array![[0.0, 2.0]])?.to_dense()?, array![[0.0, 2.0]]);
 /// # Ok::<(), cuprum::Error>(())
 /// ```
-#[numpy("sparse.bsr_array(arg1, shape=None, dtype=None, copy=False, blocksize=None)", call = |args: &Args| with_named_errors(args, |args| construct_from_args(args, Format::Bsr)))]
+#[numpy("sparse.bsr_array(arg1, shape=None, dtype=None, copy=False, blocksize=None)", call = |args: &Args| call_with_named_errors(args, |args| construct_from_args(args, Format::Bsr)))]
 pub fn bsr_array(a: &NdArray) -> Result<BsrArray> {
     convert::to_bsr(&CooArray::from_dense(a)?.into(), None)
 }
@@ -206,7 +206,7 @@ pub fn bsr_array(a: &NdArray) -> Result<BsrArray> {
 /// assert_eq!(dia_array(&array![[0.0, 2.0]])?.to_dense()?, array![[0.0, 2.0]]);
 /// # Ok::<(), cuprum::Error>(())
 /// ```
-#[numpy("sparse.dia_array(arg1, shape=None, dtype=None, copy=False)", call = |args: &Args| with_named_errors(args, |args| construct_from_args(args, Format::Dia)))]
+#[numpy("sparse.dia_array(arg1, shape=None, dtype=None, copy=False)", call = |args: &Args| call_with_named_errors(args, |args| construct_from_args(args, Format::Dia)))]
 pub fn dia_array(a: &NdArray) -> Result<DiaArray> {
     convert::to_dia(&CooArray::from_dense(a)?.into())
 }
@@ -222,9 +222,9 @@ pub fn dia_array(a: &NdArray) -> Result<DiaArray> {
 /// assert!(!cuprum::sparse::issparse(&cuprum::Value::None)?);
 /// # Ok::<(), cuprum::Error>(())
 /// ```
-#[numpy("sparse.issparse(x)", call = |args: &Args| with_named_errors(args, |args| Ok(args.value("x").is_some_and(|x| from_value(x).is_some()).into())))]
+#[numpy("sparse.issparse(x)", call = |args: &Args| call_with_named_errors(args, |args| Ok(args.value("x").is_some_and(|x| sparse_from_value(x).is_some()).into())))]
 pub fn issparse(x: &Value) -> Result<bool> {
-    Ok(from_value(x).is_some())
+    Ok(sparse_from_value(x).is_some())
 }
 
 /// Returns the elements on and below diagonal `k` (`scipy.sparse.tril`), in CSR format.
@@ -241,9 +241,9 @@ pub fn issparse(x: &Value) -> Result<bool> {
 /// assert_eq!(tril(&a, 0)?.to_dense()?, array![[1.0, 0.0], [3.0, 4.0]]);
 /// # Ok::<(), cuprum::Error>(())
 /// ```
-#[numpy("sparse.tril(A, k=0, format=None)", call = |args: &Args| with_named_errors(args, |args| triangle_from_args(args, true)))]
+#[numpy("sparse.tril(A, k=0, format=None)", call = |args: &Args| call_with_named_errors(args, |args| triangle_from_args(args, true)))]
 pub fn tril(a: &SparseArray, k: i64) -> Result<SparseArray> {
-    slicing::triangle(a, k, true)
+    slicing::extract_triangle(a, k, true)
 }
 
 /// Returns the elements on and above diagonal `k` (`scipy.sparse.triu`), in CSR format.
@@ -260,14 +260,14 @@ pub fn tril(a: &SparseArray, k: i64) -> Result<SparseArray> {
 /// assert_eq!(triu(&a, 1)?.to_dense()?, array![[0.0, 2.0], [0.0, 0.0]]);
 /// # Ok::<(), cuprum::Error>(())
 /// ```
-#[numpy("sparse.triu(A, k=0, format=None)", call = |args: &Args| with_named_errors(args, |args| triangle_from_args(args, false)))]
+#[numpy("sparse.triu(A, k=0, format=None)", call = |args: &Args| call_with_named_errors(args, |args| triangle_from_args(args, false)))]
 pub fn triu(a: &SparseArray, k: i64) -> Result<SparseArray> {
-    slicing::triangle(a, k, false)
+    slicing::extract_triangle(a, k, false)
 }
 
 fn triangle_from_args(args: &Args, is_lower: bool) -> Result<Value> {
     let k = args.int_or("k", 0)? as i64;
-    convert_to_requested_format(args, slicing::triangle(&SparseArray::from_args(args, "A")?, k, is_lower)?)
+    convert_to_requested_format(args, slicing::extract_triangle(&SparseArray::from_args(args, "A")?, k, is_lower)?)
 }
 
 /// Returns a norm of a sparse array, or of each row or column (`scipy.sparse.linalg.norm`).
@@ -284,7 +284,7 @@ fn triangle_from_args(args: &Args, is_lower: bool) -> Result<Value> {
 /// assert_eq!(linalg::norm(&a, NormOrder::Frobenius, None)?.item()?, 5.0);
 /// # Ok::<(), cuprum::Error>(())
 /// ```
-#[numpy("sparse.linalg.norm(x, ord=None, axis=None)", call = |args: &Args| with_named_errors(args, norm_from_args))]
+#[numpy("sparse.linalg.norm(x, ord=None, axis=None)", call = |args: &Args| call_with_named_errors(args, norm_from_args))]
 pub fn norm(a: &SparseArray, order: NormOrder, axis: Option<isize>) -> Result<NdArray> {
     reductions::norm(a, order, axis)
 }
@@ -305,7 +305,7 @@ pub fn norm(a: &SparseArray, order: NormOrder, axis: Option<isize>) -> Result<Nd
 /// assert_eq!(linalg::spsolve_triangular(&a, &array![2.0, 3.0], Triangle::Lower, false)?, array![1.0, 2.0]);
 /// # Ok::<(), cuprum::Error>(())
 /// ```
-#[numpy("sparse.linalg.spsolve_triangular(A, b, lower=True, overwrite_A=False, overwrite_b=False, unit_diagonal=False)", call = |args: &Args| with_named_errors(args, spsolve_triangular_from_args))]
+#[numpy("sparse.linalg.spsolve_triangular(A, b, lower=True, overwrite_A=False, overwrite_b=False, unit_diagonal=False)", call = |args: &Args| call_with_named_errors(args, spsolve_triangular_from_args))]
 pub fn spsolve_triangular(a: &SparseArray, b: &NdArray, triangle: Triangle, unit_diagonal: bool) -> Result<NdArray> {
     products::solve_triangular(a, b, triangle, unit_diagonal)
 }
@@ -327,7 +327,7 @@ fn norm_from_args(args: &Args) -> Result<Value> {
             _ => return Err(Error::value(args.op(), "ord must be None, 'fro', 1, -1, inf or -inf")),
         },
     };
-    let axis = args.get("axis").map(|axis| axis.index(args.op())).transpose()?;
+    let axis = args.get("axis").map(|axis| axis.to_isize(args.op())).transpose()?;
     Ok(reductions::norm(&a, order, axis)?.into())
 }
 

@@ -3,19 +3,19 @@
 use cuprum_core::function::FromArgs;
 use cuprum_core::{Args, DType, Error, NdArray, Result, Value, isnan, minimum, numpy, segment_min, where_};
 
-use crate::arguments::with_named_errors;
-use crate::common::{contiguous_stored, filled, index_range};
+use crate::arguments::call_with_named_errors;
+use crate::common::{arange_on_device, evaluate_contiguous, full_on_device};
 use crate::compressed::Compressed;
-use crate::convert::compressed_by_rows;
+use crate::convert::to_compressed_rows;
 use crate::{Sparse, SparseArray};
 
 /// Returns the graph's array in CSR format, or an error if it is not square.
-fn compress_square(op: &'static str, a: &SparseArray) -> Result<Compressed> {
+fn compress_square_graph(op: &'static str, a: &SparseArray) -> Result<Compressed> {
     let [rows, columns] = a.extents();
     if rows != columns {
         return Err(Error::shape(op, "a graph is a square array", &[&[rows, columns]]));
     }
-    compressed_by_rows(a)?.canonical()
+    to_compressed_rows(a)?.to_canonical()
 }
 
 /// Returns the number of connected components of an undirected graph, and the int64 component of each node
@@ -38,26 +38,26 @@ fn compress_square(op: &'static str, a: &SparseArray) -> Result<Compressed> {
 /// assert_eq!((count, labels), (3, array![0i64, 1, 0, 2, 2]));
 /// # Ok::<(), cuprum::Error>(())
 /// ```
-#[numpy("sparse.csgraph.connected_components(csgraph, directed=True, connection='weak', return_labels=True)", call = |args: &Args| with_named_errors(args, connected_components_from_args))]
+#[numpy("sparse.csgraph.connected_components(csgraph, directed=True, connection='weak', return_labels=True)", call = |args: &Args| call_with_named_errors(args, connected_components_from_args))]
 pub fn connected_components(graph: &impl Sparse) -> Result<(usize, NdArray)> {
-    let forward = compress_square("connected_components", &graph.to_sparse())?;
+    let forward = compress_square_graph("connected_components", &graph.to_sparse())?;
     let backward = forward.compressed_along_other_axis()?;
     let n = forward.major;
-    let nodes = index_range(forward.device(), n)?;
+    let nodes = arange_on_device(forward.device(), n)?;
     if n == 0 {
         return Ok((0, nodes));
     }
-    let mut labels = contiguous_stored(&nodes)?;
+    let mut labels = evaluate_contiguous(&nodes)?;
     loop {
         // Returns the smallest label of each node and its neighbours. `segment_min` returns the largest integer for a node without
         // neighbours.
         let smallest = |m: &Compressed, labels: &NdArray| minimum(labels, segment_min(&labels.take(&m.indices, 0)?, &m.indptr)?);
-        let mut next = contiguous_stored(&smallest(&backward, &smallest(&forward, &labels)?)?)?;
+        let mut next = evaluate_contiguous(&smallest(&backward, &smallest(&forward, &labels)?)?)?;
         // Nodes with equal labels are in the same component. They are merged: node `labels[i]` gets the smallest label that any of them has
         // received.
         next = cuprum_core::scatter(&next, &labels, &next, 0, cuprum_core::ScatterMode::Min)?;
         for _ in 0..2 {
-            next = contiguous_stored(&next.take(&next, 0)?)?;
+            next = evaluate_contiguous(&next.take(&next, 0)?)?;
         }
         let is_done = next.equal(&labels)?.all(())?.item()?.as_bool();
         labels = next;
@@ -89,25 +89,25 @@ pub fn connected_components(graph: &impl Sparse) -> Result<(usize, NdArray)> {
 /// assert_eq!(shortest_path(&graph, 0)?, array![0.0, 3.0, 1.0]);
 /// # Ok::<(), cuprum::Error>(())
 /// ```
-#[numpy("sparse.csgraph.shortest_path(csgraph, *, indices)", call = |args: &Args| with_named_errors(args, shortest_path_from_args))]
+#[numpy("sparse.csgraph.shortest_path(csgraph, *, indices)", call = |args: &Args| call_with_named_errors(args, shortest_path_from_args))]
 pub fn shortest_path(graph: &impl Sparse, source: usize) -> Result<NdArray> {
     const OP: &str = "shortest_path";
     if graph.dtype().is_complex() {
         return Err(Error::dtype(OP, "lengths must be real", &[graph.dtype()]));
     }
-    let incoming = compress_square(OP, &graph.to_sparse())?.compressed_along_other_axis()?;
+    let incoming = compress_square_graph(OP, &graph.to_sparse())?.compressed_along_other_axis()?;
     let n = incoming.major;
     if source >= n {
         return Err(Error::Index { op: OP, index: source as i64, axis: 0, size: n });
     }
-    let lengths = contiguous_stored(&incoming.data.astype(DType::F64)?)?;
-    let is_source = index_range(incoming.device(), n)?.equal(source as i64)?;
-    let mut distance = contiguous_stored(&where_(is_source, 0.0, filled(incoming.device(), &[n], f64::INFINITY, DType::F64)?)?)?;
+    let lengths = evaluate_contiguous(&incoming.data.astype(DType::F64)?)?;
+    let is_source = arange_on_device(incoming.device(), n)?.equal(source as i64)?;
+    let mut distance = evaluate_contiguous(&where_(is_source, 0.0, full_on_device(incoming.device(), &[n], f64::INFINITY, DType::F64)?)?)?;
     for _ in 0..=n {
         let sums = distance.take(&incoming.indices, 0)?.add(&lengths)?;
         // The sum is NaN for an edge of length -inf from a node that is not reached.
         let sums = where_(isnan(&sums)?, f64::INFINITY, sums)?;
-        let next = contiguous_stored(&minimum(&distance, segment_min(&sums, &incoming.indptr)?)?)?;
+        let next = evaluate_contiguous(&minimum(&distance, segment_min(&sums, &incoming.indptr)?)?)?;
         if !next.less(&distance)?.any(())?.item()?.as_bool() {
             return Ok(next);
         }

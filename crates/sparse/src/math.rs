@@ -41,7 +41,7 @@ pub trait SparseMath: Sparse {
     where
         Self: Sized,
     {
-        elementwise::binary(ADD, &self.to_sparse(), &b.to_sparse())
+        elementwise::apply_binary(ADD, &self.to_sparse(), &b.to_sparse())
     }
 
     /// Returns the elementwise `subtract` of two sparse arrays (`a - b`). Results that are zero are not stored.
@@ -62,7 +62,7 @@ pub trait SparseMath: Sparse {
     where
         Self: Sized,
     {
-        elementwise::binary(SUBTRACT, &self.to_sparse(), &b.to_sparse())
+        elementwise::apply_binary(SUBTRACT, &self.to_sparse(), &b.to_sparse())
     }
 
     /// Returns the elementwise `multiply` of two sparse arrays (`a * b`). Results that are zero are not stored.
@@ -84,7 +84,7 @@ pub trait SparseMath: Sparse {
     where
         Self: Sized,
     {
-        elementwise::binary(MULTIPLY, &self.to_sparse(), &b.to_sparse())
+        elementwise::apply_binary(MULTIPLY, &self.to_sparse(), &b.to_sparse())
     }
 
     /// Returns the elementwise `maximum` of two sparse arrays (`a.maximum(b)`). Results that are zero are not stored.
@@ -106,7 +106,7 @@ pub trait SparseMath: Sparse {
     where
         Self: Sized,
     {
-        elementwise::binary(MAXIMUM, &self.to_sparse(), &b.to_sparse())
+        elementwise::apply_binary(MAXIMUM, &self.to_sparse(), &b.to_sparse())
     }
 
     /// Returns the elementwise `minimum` of two sparse arrays (`a.minimum(b)`). Results that are zero are not stored.
@@ -128,7 +128,7 @@ pub trait SparseMath: Sparse {
     where
         Self: Sized,
     {
-        elementwise::binary(MINIMUM, &self.to_sparse(), &b.to_sparse())
+        elementwise::apply_binary(MINIMUM, &self.to_sparse(), &b.to_sparse())
     }
 
     /// Returns the elementwise `not_equal` of two sparse arrays (`a != b`). Results that are zero are not stored.
@@ -149,7 +149,7 @@ pub trait SparseMath: Sparse {
     where
         Self: Sized,
     {
-        elementwise::binary(NOT_EQUAL, &self.to_sparse(), &b.to_sparse())
+        elementwise::apply_binary(NOT_EQUAL, &self.to_sparse(), &b.to_sparse())
     }
 
     /// Returns `op(self, b)` elementwise, for an operation of two arguments that maps two zeros to zero, such as `greater`.
@@ -172,7 +172,7 @@ pub trait SparseMath: Sparse {
     where
         Self: Sized,
     {
-        elementwise::binary(op, &self.to_sparse(), &b.to_sparse())
+        elementwise::apply_binary(op, &self.to_sparse(), &b.to_sparse())
     }
 
     /// Returns `op(self)` elementwise, for an operation of one argument that maps zero to zero, such as `sqrt`.
@@ -191,7 +191,7 @@ pub trait SparseMath: Sparse {
     /// # Ok::<(), cuprum::Error>(())
     /// ```
     fn map(&self, op: Op) -> Result<SparseArray> {
-        elementwise::unary(op, &self.to_sparse())
+        elementwise::apply_unary(op, &self.to_sparse())
     }
 
     /// Returns the sum of this array and a dense array, as a dense array (`a + b`).
@@ -209,7 +209,7 @@ pub trait SparseMath: Sparse {
     /// # Ok::<(), cuprum::Error>(())
     /// ```
     fn add_dense(&self, b: &NdArray) -> Result<NdArray> {
-        elementwise::binary_with_dense(ADD, &self.to_sparse(), b)
+        elementwise::apply_binary_with_dense(ADD, &self.to_sparse(), b)
     }
 
     /// Returns the elementwise product with a dense array (`a * b`), computed only at the stored elements of this array. Other elements are
@@ -228,7 +228,7 @@ pub trait SparseMath: Sparse {
     /// # Ok::<(), cuprum::Error>(())
     /// ```
     fn multiply_dense(&self, b: &NdArray) -> Result<SparseArray> {
-        elementwise::scaled_by_dense(MULTIPLY, &self.to_sparse(), b)
+        elementwise::multiply_or_divide_by_dense(MULTIPLY, &self.to_sparse(), b)
     }
 
     /// Returns the elementwise quotient by a dense array (`a / b`), computed only at the stored elements of this array. Other elements are
@@ -247,7 +247,7 @@ pub trait SparseMath: Sparse {
     /// # Ok::<(), cuprum::Error>(())
     /// ```
     fn divide_dense(&self, b: &NdArray) -> Result<SparseArray> {
-        elementwise::scaled_by_dense(DIVIDE, &self.to_sparse(), b)
+        elementwise::multiply_or_divide_by_dense(DIVIDE, &self.to_sparse(), b)
     }
 
     /// Returns each element multiplied by a number (`a * s`). Zeros that are not stored remain zero, even if the number is infinite or NaN.
@@ -268,7 +268,7 @@ pub trait SparseMath: Sparse {
     where
         Self: Sized,
     {
-        elementwise::binary_with_scalar(MULTIPLY, &self.to_sparse(), factor.into(), false)
+        elementwise::apply_binary_with_scalar(MULTIPLY, &self.to_sparse(), factor.into(), false)
     }
 
     /// Returns the stored elements raised to a power (`a ** exponent`). Repeated elements are added first. Zeros that are not stored remain
@@ -485,7 +485,7 @@ pub trait SparseMath: Sparse {
     /// # Ok::<(), cuprum::Error>(())
     /// ```
     fn tril(&self, k: i64) -> Result<SparseArray> {
-        slicing::triangle(&self.to_sparse(), k, true)
+        slicing::extract_triangle(&self.to_sparse(), k, true)
     }
 
     /// Returns the elements on and above diagonal `k` (`scipy.sparse.triu`).
@@ -503,7 +503,7 @@ pub trait SparseMath: Sparse {
     /// # Ok::<(), cuprum::Error>(())
     /// ```
     fn triu(&self, k: i64) -> Result<SparseArray> {
-        slicing::triangle(&self.to_sparse(), k, false)
+        slicing::extract_triangle(&self.to_sparse(), k, false)
     }
 }
 

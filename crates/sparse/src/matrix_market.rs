@@ -5,17 +5,17 @@
 use std::io::Write;
 use std::path::Path;
 
-use cuprum_core::buffer::try_reserve;
+use cuprum_core::host_buffer::try_reserve;
 use cuprum_core::{Complex, DType, Device, Element, Error, NdArray, Result, with_device};
 
 use crate::{CooArray, Sparse};
 
 /// Approximate number of bytes of text per write to the file.
-const BLOCK_BYTES: usize = 1 << 16;
+const FLUSH_BYTES: usize = 1 << 16;
 
 /// The type of the values of a file (`field` in its header).
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Field {
+enum ValueType {
     Real,
     Integer,
     Unsigned,
@@ -67,84 +67,86 @@ pub fn read_matrix_market(path: impl AsRef<Path>) -> Result<CooArray> {
 /// # Ok::<(), cuprum::Error>(())
 /// ```
 pub fn parse_matrix_market(text: &[u8]) -> Result<CooArray> {
-    let mut lines = Lines { rest: text, number: 0 };
-    let header = lines.next().ok_or_else(|| Error::io("", "the file is empty"))?;
+    let mut lines = LineReader { rest: text, number: 0 };
+    let header = lines.next_line().ok_or_else(|| Error::io("", "the file is empty"))?;
     let header = String::from_utf8_lossy(&header[..header.len().min(200)]).to_ascii_lowercase();
     let words: Vec<&str> = header.split_ascii_whitespace().collect();
     let (is_array, field, symmetry) = match words[..] {
         ["%%matrixmarket" | "%matrixmarket", "matrix", format, field, symmetry] => {
             (parse_format(format, &lines)?, parse_value_type(field, &lines)?, parse_symmetry(symmetry, &lines)?)
         }
-        ["%%matrixmarket" | "%matrixmarket", ..] => return Err(lines.error("the header names no matrix, or not all of its properties")),
-        _ => return Err(lines.error("not a Matrix Market file: the first line does not begin with %%MatrixMarket")),
+        ["%%matrixmarket" | "%matrixmarket", ..] => {
+            return Err(lines.error_at_line("the header names no matrix, or not all of its properties"));
+        }
+        _ => return Err(lines.error_at_line("not a Matrix Market file: the first line does not begin with %%MatrixMarket")),
     };
-    if symmetry == Symmetry::Hermitian && field != Field::Complex && field != Field::Real {
-        return Err(lines.error("a Hermitian matrix has complex values"));
+    if symmetry == Symmetry::Hermitian && field != ValueType::Complex && field != ValueType::Real {
+        return Err(lines.error_at_line("a Hermitian matrix has complex values"));
     }
-    if is_array && field == Field::Pattern || symmetry == Symmetry::Skew && matches!(field, Field::Pattern | Field::Unsigned) {
-        return Err(lines.error("these properties exclude each other"));
+    if is_array && field == ValueType::Pattern || symmetry == Symmetry::Skew && matches!(field, ValueType::Pattern | ValueType::Unsigned) {
+        return Err(lines.error_at_line("these properties exclude each other"));
     }
-    let sizes = lines.next_data().ok_or_else(|| lines.error("the line of sizes is missing"))?;
-    let mut sizes = Words(sizes);
-    let mut extent = || sizes.next().and_then(parse_unsigned);
+    let sizes = lines.next_data_line().ok_or_else(|| lines.error_at_line("the line of sizes is missing"))?;
+    let mut sizes = WordReader(sizes);
+    let mut extent = || sizes.next_word().and_then(parse_unsigned);
     let (Some(rows), Some(columns), count) = (extent(), extent(), extent()) else {
-        return Err(lines.error("the line of sizes must have the numbers of rows and columns"));
+        return Err(lines.error_at_line("the line of sizes must have the numbers of rows and columns"));
     };
-    if sizes.next().is_some() || count.is_some() == is_array {
-        return Err(lines.error("the line of sizes has a wrong number of items"));
+    if sizes.next_word().is_some() || count.is_some() == is_array {
+        return Err(lines.error_at_line("the line of sizes has a wrong number of items"));
     }
     if [rows, columns].iter().any(|n| i64::try_from(*n).is_err()) {
-        return Err(lines.error("an extent is too large"));
+        return Err(lines.error_at_line("an extent is too large"));
     }
     if symmetry != Symmetry::General && rows != columns {
-        return Err(lines.error("a symmetric matrix is square"));
+        return Err(lines.error_at_line("a symmetric matrix is square"));
     }
-    let header = Header { shape: [rows, columns], field, symmetry, count: count.unwrap_or(0) };
+    let header = FileHeader { shape: [rows, columns], field, symmetry, count: count.unwrap_or(0) };
     match field {
-        Field::Real | Field::Pattern => header.read::<f64>(lines, is_array),
-        Field::Integer => header.read::<i64>(lines, is_array),
-        Field::Unsigned => header.read::<u64>(lines, is_array),
-        Field::Complex => header.read::<Complex<f64>>(lines, is_array),
+        ValueType::Real | ValueType::Pattern => header.read_elements::<f64>(lines, is_array),
+        ValueType::Integer => header.read_elements::<i64>(lines, is_array),
+        ValueType::Unsigned => header.read_elements::<u64>(lines, is_array),
+        ValueType::Complex => header.read_elements::<Complex<f64>>(lines, is_array),
     }
 }
 
-fn parse_format(name: &str, lines: &Lines) -> Result<bool> {
+fn parse_format(name: &str, lines: &LineReader) -> Result<bool> {
     match name {
         "coordinate" => Ok(false),
         "array" => Ok(true),
-        _ => Err(lines.error("the format must be coordinate or array")),
+        _ => Err(lines.error_at_line("the format must be coordinate or array")),
     }
 }
 
-fn parse_value_type(name: &str, lines: &Lines) -> Result<Field> {
+fn parse_value_type(name: &str, lines: &LineReader) -> Result<ValueType> {
     match name {
-        "real" | "double" => Ok(Field::Real),
-        "integer" => Ok(Field::Integer),
-        "unsigned-integer" => Ok(Field::Unsigned),
-        "complex" => Ok(Field::Complex),
-        "pattern" => Ok(Field::Pattern),
-        _ => Err(lines.error("the values must be real, double, integer, unsigned-integer, complex or pattern")),
+        "real" | "double" => Ok(ValueType::Real),
+        "integer" => Ok(ValueType::Integer),
+        "unsigned-integer" => Ok(ValueType::Unsigned),
+        "complex" => Ok(ValueType::Complex),
+        "pattern" => Ok(ValueType::Pattern),
+        _ => Err(lines.error_at_line("the values must be real, double, integer, unsigned-integer, complex or pattern")),
     }
 }
 
-fn parse_symmetry(name: &str, lines: &Lines) -> Result<Symmetry> {
+fn parse_symmetry(name: &str, lines: &LineReader) -> Result<Symmetry> {
     match name {
         "general" => Ok(Symmetry::General),
         "symmetric" => Ok(Symmetry::Symmetric),
         "skew-symmetric" => Ok(Symmetry::Skew),
         "hermitian" => Ok(Symmetry::Hermitian),
-        _ => Err(lines.error("the symmetry must be general, symmetric, skew-symmetric or hermitian")),
+        _ => Err(lines.error_at_line("the symmetry must be general, symmetric, skew-symmetric or hermitian")),
     }
 }
 
 /// A reader of the lines of a text, with the current line number for error messages.
-struct Lines<'a> {
+struct LineReader<'a> {
     rest: &'a [u8],
     number: usize,
 }
 
-impl<'a> Lines<'a> {
-    fn next(&mut self) -> Option<&'a [u8]> {
+impl<'a> LineReader<'a> {
+    fn next_line(&mut self) -> Option<&'a [u8]> {
         if self.rest.is_empty() {
             return None;
         }
@@ -156,25 +158,25 @@ impl<'a> Lines<'a> {
     }
 
     /// Returns the next line that is neither blank nor a comment, or `None` at the end.
-    fn next_data(&mut self) -> Option<&'a [u8]> {
+    fn next_data_line(&mut self) -> Option<&'a [u8]> {
         loop {
-            let line = self.next()?.trim_ascii();
+            let line = self.next_line()?.trim_ascii();
             if !line.is_empty() && line[0] != b'%' {
                 return Some(line);
             }
         }
     }
 
-    fn error(&self, message: impl std::fmt::Display) -> Error {
+    fn error_at_line(&self, message: impl std::fmt::Display) -> Error {
         Error::io("", format!("line {}: {message}", self.number))
     }
 }
 
 /// A reader of the words of a line. The slice is the part of the line that has not been read.
-struct Words<'a>(&'a [u8]);
+struct WordReader<'a>(&'a [u8]);
 
-impl<'a> Words<'a> {
-    fn next(&mut self) -> Option<&'a [u8]> {
+impl<'a> WordReader<'a> {
+    fn next_word(&mut self) -> Option<&'a [u8]> {
         let line = self.0.trim_ascii_start();
         let end = line.iter().position(u8::is_ascii_whitespace).unwrap_or(line.len());
         self.0 = &line[end..];
@@ -189,21 +191,21 @@ fn parse_unsigned(word: &[u8]) -> Option<usize> {
 /// A type of values that files can contain.
 trait FileValue: Element {
     /// Parses the next value of a line. Returns `None` if there is no valid value.
-    fn parse(words: &mut Words) -> Option<Self>;
+    fn parse_value(words: &mut WordReader) -> Option<Self>;
     /// The value of all elements of a pattern file, which stores positions only.
     const PATTERN_VALUE: Self;
     /// Returns the value at the transposed position, which follows from the symmetry.
-    fn mirrored(self, symmetry: Symmetry) -> Self;
+    fn value_at_transpose(self, symmetry: Symmetry) -> Self;
 }
 
 macro_rules! real_values {
     ($($t:ty, $one:expr, $parse:expr, $negate:expr;)*) => {$(
         impl FileValue for $t {
             const PATTERN_VALUE: $t = $one;
-            fn parse(words: &mut Words) -> Option<$t> {
-                $parse(words.next()?)
+            fn parse_value(words: &mut WordReader) -> Option<$t> {
+                $parse(words.next_word()?)
             }
-            fn mirrored(self, symmetry: Symmetry) -> $t {
+            fn value_at_transpose(self, symmetry: Symmetry) -> $t {
                 if symmetry == Symmetry::Skew { $negate(self) } else { self }
             }
         }
@@ -217,10 +219,10 @@ real_values! {
 
 impl FileValue for Complex<f64> {
     const PATTERN_VALUE: Complex<f64> = Complex::new(1.0, 0.0);
-    fn parse(words: &mut Words) -> Option<Complex<f64>> {
-        Some(Complex::new(f64::parse(words)?, f64::parse(words)?))
+    fn parse_value(words: &mut WordReader) -> Option<Complex<f64>> {
+        Some(Complex::new(f64::parse_value(words)?, f64::parse_value(words)?))
     }
-    fn mirrored(self, symmetry: Symmetry) -> Complex<f64> {
+    fn value_at_transpose(self, symmetry: Symmetry) -> Complex<f64> {
         match symmetry {
             Symmetry::Skew => -self,
             Symmetry::Hermitian => self.conj(),
@@ -230,31 +232,31 @@ impl FileValue for Complex<f64> {
 }
 
 /// The header of a file.
-struct Header {
+struct FileHeader {
     shape: [usize; 2],
-    field: Field,
+    field: ValueType,
     symmetry: Symmetry,
     count: usize,
 }
 
 /// The elements read so far.
-struct Elements<T> {
+struct ElementList<T> {
     rows: Vec<i64>,
     columns: Vec<i64>,
     values: Vec<T>,
 }
 
-impl<T: FileValue> Elements<T> {
+impl<T: FileValue> ElementList<T> {
     /// Reserves memory for `count` elements.
-    fn with_capacity(count: usize) -> Result<Elements<T>> {
-        let mut elements = Elements { rows: Vec::new(), columns: Vec::new(), values: Vec::new() };
+    fn with_capacity(count: usize) -> Result<ElementList<T>> {
+        let mut elements = ElementList { rows: Vec::new(), columns: Vec::new(), values: Vec::new() };
         try_reserve("mmread", &mut elements.rows, count)?;
         try_reserve("mmread", &mut elements.columns, count)?;
         try_reserve("mmread", &mut elements.values, count)?;
         Ok(elements)
     }
 
-    fn push(&mut self, row: usize, column: usize, value: T) -> Result<()> {
+    fn push_element(&mut self, row: usize, column: usize, value: T) -> Result<()> {
         try_reserve("mmread", &mut self.rows, 1)?;
         try_reserve("mmread", &mut self.columns, 1)?;
         try_reserve("mmread", &mut self.values, 1)?;
@@ -265,60 +267,62 @@ impl<T: FileValue> Elements<T> {
     }
 
     /// Appends an element and, if the file is symmetric, the element at the transposed position.
-    fn push_symmetric(&mut self, row: usize, column: usize, value: T, symmetry: Symmetry) -> Result<()> {
-        self.push(row, column, value)?;
+    fn push_element_and_mirror(&mut self, row: usize, column: usize, value: T, symmetry: Symmetry) -> Result<()> {
+        self.push_element(row, column, value)?;
         if symmetry != Symmetry::General && row != column {
-            self.push(column, row, value.mirrored(symmetry))?;
+            self.push_element(column, row, value.value_at_transpose(symmetry))?;
         }
         Ok(())
     }
 }
 
-impl Header {
-    fn read<T: FileValue>(&self, lines: Lines, is_array: bool) -> Result<CooArray> {
-        let elements = if is_array { self.read_array::<T>(lines)? } else { self.read_coordinates::<T>(lines)? };
+impl FileHeader {
+    fn read_elements<T: FileValue>(&self, lines: LineReader, is_array: bool) -> Result<CooArray> {
+        let elements = if is_array { self.read_dense_lines::<T>(lines)? } else { self.read_coordinate_lines::<T>(lines)? };
         let index = crate::common::index_dtype(&self.shape);
         let indices = |numbers: Vec<i64>| NdArray::from_vec(numbers, elements.values.len())?.astype(index);
         let (rows, columns) = (indices(elements.rows)?, indices(elements.columns)?);
-        CooArray::from_valid(NdArray::from_slice(&elements.values)?, rows, columns, self.shape)
+        CooArray::from_parts_unchecked(NdArray::from_slice(&elements.values)?, rows, columns, self.shape)
     }
 
-    fn read_coordinates<T: FileValue>(&self, mut lines: Lines) -> Result<Elements<T>> {
+    fn read_coordinate_lines<T: FileValue>(&self, mut lines: LineReader) -> Result<ElementList<T>> {
         // A valid line has at least 4 bytes in a pattern file, and 6 bytes in other files, line end included. The last line may lack its
         // end. The size of the file therefore limits its number of elements.
-        let shortest = if self.field == Field::Pattern { 4 } else { 6 };
+        let shortest = if self.field == ValueType::Pattern { 4 } else { 6 };
         if self.count > (lines.rest.len() + 1) / shortest {
-            return Err(lines.error(format!("{} elements are declared, and the file is too short for them", self.count)));
+            return Err(lines.error_at_line(format!("{} elements are declared, and the file is too short for them", self.count)));
         }
-        let mut elements = Elements::with_capacity(self.count)?;
+        let mut elements = ElementList::with_capacity(self.count)?;
         for _ in 0..self.count {
-            let line = lines.next_data();
-            let line = line.ok_or_else(|| lines.error(format!("the file ends before all {} elements", self.count)))?;
-            let mut words = Words(line);
+            let line = lines.next_data_line();
+            let line = line.ok_or_else(|| lines.error_at_line(format!("the file ends before all {} elements", self.count)))?;
+            let mut words = WordReader(line);
             let index = |word: Option<&[u8]>, extent: usize| word.and_then(parse_unsigned).filter(|n| (1..=extent).contains(n));
-            let (row, column) = (index(words.next(), self.shape[0]), index(words.next(), self.shape[1]));
+            let (row, column) = (index(words.next_word(), self.shape[0]), index(words.next_word(), self.shape[1]));
             let (Some(row), Some(column)) = (row, column) else {
-                return Err(lines.error(format!("indices from 1 to {} and from 1 to {} are expected", self.shape[0], self.shape[1])));
+                return Err(
+                    lines.error_at_line(format!("indices from 1 to {} and from 1 to {} are expected", self.shape[0], self.shape[1]))
+                );
             };
-            let value = if self.field == Field::Pattern { Some(T::PATTERN_VALUE) } else { T::parse(&mut words) };
-            let Some(value) = value else { return Err(lines.error("the value is not a number of the declared kind")) };
-            if words.next().is_some() {
-                return Err(lines.error("the line has more items than expected"));
+            let value = if self.field == ValueType::Pattern { Some(T::PATTERN_VALUE) } else { T::parse_value(&mut words) };
+            let Some(value) = value else { return Err(lines.error_at_line("the value is not a number of the declared kind")) };
+            if words.next_word().is_some() {
+                return Err(lines.error_at_line("the line has more items than expected"));
             }
             if self.symmetry == Symmetry::Skew && row == column {
-                return Err(lines.error("a skew-symmetric matrix has no elements on the diagonal"));
+                return Err(lines.error_at_line("a skew-symmetric matrix has no elements on the diagonal"));
             }
-            elements.push_symmetric(row - 1, column - 1, value, self.symmetry)?;
+            elements.push_element_and_mirror(row - 1, column - 1, value, self.symmetry)?;
         }
-        match lines.next_data() {
-            Some(_) => Err(lines.error(format!("the file has more elements than the declared {}", self.count))),
+        match lines.next_data_line() {
+            Some(_) => Err(lines.error_at_line(format!("the file has more elements than the declared {}", self.count))),
             None => Ok(elements),
         }
     }
 
     /// Reads a dense matrix, which is stored by columns. Symmetric files store the elements from the diagonal down, skew-symmetric files
     /// only those below the diagonal.
-    fn read_array<T: FileValue>(&self, mut lines: Lines) -> Result<Elements<T>> {
+    fn read_dense_lines<T: FileValue>(&self, mut lines: LineReader) -> Result<ElementList<T>> {
         let [rows, columns] = self.shape;
         let first_row = |column: usize| match self.symmetry {
             Symmetry::General => 0,
@@ -328,24 +332,24 @@ impl Header {
         let size = rows.checked_mul(columns).map(|size| if self.symmetry == Symmetry::General { size } else { size / 2 });
         // A line has at least a digit and a line end. The size of the file therefore limits its number of elements.
         if size.is_none_or(|size| size.saturating_sub(rows) > lines.rest.len().div_ceil(2)) {
-            return Err(lines.error("the file is too short for its declared sizes"));
+            return Err(lines.error_at_line("the file is too short for its declared sizes"));
         }
-        let mut elements = Elements::with_capacity(0)?;
+        let mut elements = ElementList::with_capacity(0)?;
         // Columns without rows have no lines, so their number is not limited by the size of the file.
         for column in 0..if rows == 0 { 0 } else { columns } {
             for row in first_row(column)..rows {
-                let line = lines.next_data().ok_or_else(|| lines.error("the file ends before all elements"))?;
-                let mut words = Words(line);
-                let (Some(value), None) = (T::parse(&mut words), words.next()) else {
-                    return Err(lines.error("the line is not one number of the declared kind"));
+                let line = lines.next_data_line().ok_or_else(|| lines.error_at_line("the file ends before all elements"))?;
+                let mut words = WordReader(line);
+                let (Some(value), None) = (T::parse_value(&mut words), words.next_word()) else {
+                    return Err(lines.error_at_line("the line is not one number of the declared kind"));
                 };
                 if value != T::default() {
-                    elements.push_symmetric(row, column, value, self.symmetry)?;
+                    elements.push_element_and_mirror(row, column, value, self.symmetry)?;
                 }
             }
         }
-        match lines.next_data() {
-            Some(_) => Err(lines.error("the file has more elements than its sizes allow")),
+        match lines.next_data_line() {
+            Some(_) => Err(lines.error_at_line("the file has more elements than its sizes allow")),
             None => Ok(elements),
         }
     }
@@ -379,11 +383,11 @@ pub fn write_matrix_market(path: impl AsRef<Path>, a: &impl Sparse, comment: &st
     let dtype = data.dtype();
     let (field, values) = with_device(Device::CPU, || -> Result<_> {
         Ok(match dtype {
-            d if d.is_complex() => ("complex", Values::Complex(data.astype(DType::C128)?.to_vec()?, d == DType::C64)),
-            DType::F32 => ("real", Values::Single(data.to_vec()?)),
-            DType::F64 => ("real", Values::Double(data.to_vec()?)),
-            DType::U64 => ("unsigned-integer", Values::Unsigned(data.to_vec()?)),
-            d if d.is_int() || d == DType::Bool => ("integer", Values::Integer(data.astype(DType::I64)?.to_vec()?)),
+            d if d.is_complex() => ("complex", HostValues::Complex(data.astype(DType::C128)?.to_vec()?, d == DType::C64)),
+            DType::F32 => ("real", HostValues::Single(data.to_vec()?)),
+            DType::F64 => ("real", HostValues::Double(data.to_vec()?)),
+            DType::U64 => ("unsigned-integer", HostValues::Unsigned(data.to_vec()?)),
+            d if d.is_int() || d == DType::Bool => ("integer", HostValues::Integer(data.astype(DType::I64)?.to_vec()?)),
             d => return Err(Error::dtype("mmwrite", "Matrix Market files have no values of this dtype", &[d])),
         })
     })?;
@@ -402,23 +406,23 @@ pub fn write_matrix_market(path: impl AsRef<Path>, a: &impl Sparse, comment: &st
             text.push(' ');
             text.push_str(number.format(column + 1));
             text.push(' ');
-            values.push_text(at, &mut text);
+            values.push_value_text(at, &mut text);
             text.push('\n');
-            if text.len() >= BLOCK_BYTES {
-                write(file, &text)?;
+            if text.len() >= FLUSH_BYTES {
+                write_text(file, &text)?;
                 text.clear();
             }
         }
-        write(file, &text)
+        write_text(file, &text)
     })
 }
 
-fn write(file: &mut dyn Write, text: &str) -> Result<()> {
+fn write_text(file: &mut dyn Write, text: &str) -> Result<()> {
     file.write_all(text.as_bytes()).map_err(|e| Error::system("", e))
 }
 
 /// The values to write, in types that have their own text format.
-enum Values {
+enum HostValues {
     Single(Vec<f32>),
     Double(Vec<f64>),
     Integer(Vec<i64>),
@@ -427,14 +431,14 @@ enum Values {
     Complex(Vec<Complex<f64>>, bool),
 }
 
-impl Values {
-    fn push_text(&self, at: usize, text: &mut String) {
+impl HostValues {
+    fn push_value_text(&self, at: usize, text: &mut String) {
         match self {
-            Values::Single(values) => text.push_str(zmij::Buffer::new().format(values[at])),
-            Values::Double(values) => text.push_str(zmij::Buffer::new().format(values[at])),
-            Values::Integer(values) => text.push_str(itoa::Buffer::new().format(values[at])),
-            Values::Unsigned(values) => text.push_str(itoa::Buffer::new().format(values[at])),
-            Values::Complex(values, is_single) => {
+            HostValues::Single(values) => text.push_str(zmij::Buffer::new().format(values[at])),
+            HostValues::Double(values) => text.push_str(zmij::Buffer::new().format(values[at])),
+            HostValues::Integer(values) => text.push_str(itoa::Buffer::new().format(values[at])),
+            HostValues::Unsigned(values) => text.push_str(itoa::Buffer::new().format(values[at])),
+            HostValues::Complex(values, is_single) => {
                 let value = values[at];
                 for (part, separator) in [(value.re, ' '), (value.im, '\0')] {
                     let mut number = zmij::Buffer::new();

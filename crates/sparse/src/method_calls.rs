@@ -4,14 +4,14 @@ use cuprum_core::function::{FromArgs, IntoValue};
 use cuprum_core::ops::value::Object;
 use cuprum_core::{Args, Axes, DType, Error, NdArray, Result, Scalar, Value};
 
-use crate::arguments::{self_argument, two_extents};
+use crate::arguments::{read_self_argument, require_two_extents};
 use crate::{Format, SparseArray, convert, elementwise, reductions};
 
 macro_rules! methods {
     ($($name:ident |$a:ident, $args:ident| $result:expr;)*) => {$(
         pub(crate) fn $name($args: &Args) -> Result<Value> {
             let call = || -> Result<Value> {
-                let $a = self_argument($args)?;
+                let $a = read_self_argument($args)?;
                 Ok(IntoValue::into_value($result))
             };
             call().map_err(|e| e.with_function_name($args.op()))
@@ -19,18 +19,18 @@ macro_rules! methods {
     )*};
 }
 
-fn other_argument(args: &Args) -> Result<&Value> {
+fn read_other_argument(args: &Args) -> Result<&Value> {
     args.get("other").ok_or_else(|| Error::value(args.op(), "argument 'other' is missing"))
 }
 
 /// Applies the binary operator `function`, such as `matmul`, to `a` and the argument `other`.
-fn call_operator(function: &str, a: &SparseArray, args: &Args) -> Result<Value> {
-    let result = Object::binary(a, function, other_argument(args)?, false);
+fn call_binary_operator(function: &str, a: &SparseArray, args: &Args) -> Result<Value> {
+    let result = Object::binary_operator(a, function, read_other_argument(args)?, false);
     result.unwrap_or_else(|| Err(Error::value(args.op(), "'other' must be an array or a number")))
 }
 
 /// Returns the axes of a reduction, from the argument `axis`.
-fn axes_argument(args: &Args) -> Result<Axes> {
+fn read_axes_argument(args: &Args) -> Result<Axes> {
     Axes::from_args(args, "axis")
 }
 
@@ -46,25 +46,25 @@ methods! {
     to_dia |a, _args| convert::to_dia(&a)?;
     to_bsr |a, args| match args.get("blocksize") {
         None => convert::to_bsr(&a, None)?,
-        Some(_) => convert::to_bsr(&a, Some(two_extents(args.op(), &args.shape("blocksize")?)?))?,
+        Some(_) => convert::to_bsr(&a, Some(require_two_extents(args.op(), &args.shape("blocksize")?)?))?,
     };
     to_format |a, args| convert::to_format(&a, Format::parse(args.str("format")?)?)?;
     to_dense |a, _args| convert::to_dense(&a)?;
     transpose |a, _args| convert::transpose(&a)?;
     astype |a, args| convert::astype(&a, DType::from_args(args, "dtype")?)?;
-    dot |a, args| call_operator("matmul", &a, args)?;
-    multiply |a, args| call_operator("multiply", &a, args)?;
-    maximum |a, args| call_operator("maximum", &a, args)?;
-    minimum |a, args| call_operator("minimum", &a, args)?;
+    dot |a, args| call_binary_operator("matmul", &a, args)?;
+    multiply |a, args| call_binary_operator("multiply", &a, args)?;
+    maximum |a, args| call_binary_operator("maximum", &a, args)?;
+    minimum |a, args| call_binary_operator("minimum", &a, args)?;
     power |a, args| {
-        let a = elementwise::with_unique_positions(&a)?;
+        let a = elementwise::add_repeated_elements(&a)?;
         let a = args.dtype("dtype")?.map_or(Ok(a.clone()), |dtype| convert::astype(&a, dtype))?;
         elementwise::power(&a, Scalar::from_args(args, "n")?)?
     };
-    sum |a, args| convert_to_requested_dtype(args, reductions::sum(&a, axes_argument(args)?)?)?;
-    mean |a, args| convert_to_requested_dtype(args, reductions::mean(&a, axes_argument(args)?)?)?;
-    max |a, args| reductions::minimum_or_maximum(&a, axes_argument(args)?, true)?;
-    min |a, args| reductions::minimum_or_maximum(&a, axes_argument(args)?, false)?;
-    count_nonzero |a, args| reductions::nonzero_count(&a, axes_argument(args)?)?;
+    sum |a, args| convert_to_requested_dtype(args, reductions::sum(&a, read_axes_argument(args)?)?)?;
+    mean |a, args| convert_to_requested_dtype(args, reductions::mean(&a, read_axes_argument(args)?)?)?;
+    max |a, args| reductions::minimum_or_maximum(&a, read_axes_argument(args)?, true)?;
+    min |a, args| reductions::minimum_or_maximum(&a, read_axes_argument(args)?, false)?;
+    count_nonzero |a, args| reductions::nonzero_count(&a, read_axes_argument(args)?)?;
     diagonal |a, args| reductions::diagonal(&a, args.int_or("k", 0)? as i64)?;
 }

@@ -227,7 +227,7 @@ pub trait Sparse: Array {
     /// ```
     #[numpy("sparray.dot(self, other)", call = method_calls::dot)]
     fn matmul(&self, b: &NdArray) -> Result<NdArray> {
-        products::times_dense(&self.to_sparse(), b)
+        products::matmul_dense(&self.to_sparse(), b)
     }
 
     /// Returns the product `b @ a` of a dense vector (m) or matrix (k, m) and this array.
@@ -247,7 +247,7 @@ pub trait Sparse: Array {
     /// # Ok::<(), cuprum::Error>(())
     /// ```
     fn rmatmul(&self, b: &NdArray) -> Result<NdArray> {
-        products::dense_times(&self.to_sparse(), b)
+        products::matmul_from_dense(&self.to_sparse(), b)
     }
 
     /// Returns the product of two sparse arrays (`a @ b`).
@@ -271,7 +271,7 @@ pub trait Sparse: Array {
     where
         Self: Sized,
     {
-        products::times_sparse(&self.to_sparse(), &b.to_sparse())
+        products::matmul_two_sparse(&self.to_sparse(), &b.to_sparse())
     }
 
     /// Returns the elements of the dense product `x @ y` at the positions of this array's elements, in CSR format.
@@ -340,7 +340,7 @@ pub trait Sparse: Array {
     where
         Self: Sized,
     {
-        index.with_items(|items| slicing::select_part(&self.to_sparse(), items))
+        index.with_index_items(|items| slicing::select_rows_and_columns(&self.to_sparse(), items))
     }
 
     /// Returns the elements at `(rows[n], columns[n])` as a dense array (`a[rows, columns]`). `rows` and `columns` broadcast.

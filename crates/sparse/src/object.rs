@@ -64,17 +64,17 @@ impl Object for SparseArray {
         }
     }
 
-    fn unary(&self, function: &str) -> Option<Result<Value>> {
+    fn unary_operator(&self, function: &str) -> Option<Result<Value>> {
         match function {
-            "negative" => Some(sparse::unary(NEGATIVE, self).map(IntoValue::into_value)),
-            "abs" => Some(sparse::unary(ABS, self).map(IntoValue::into_value)),
+            "negative" => Some(sparse::apply_unary(NEGATIVE, self).map(IntoValue::into_value)),
+            "abs" => Some(sparse::apply_unary(ABS, self).map(IntoValue::into_value)),
             "positive" => Some(Ok(self.clone().into_value())),
             _ => None,
         }
     }
 
-    fn binary(&self, function: &str, other: &Value, is_reflected: bool) -> Option<Result<Value>> {
-        if let Some(other) = from_value(other) {
+    fn binary_operator(&self, function: &str, other: &Value, is_reflected: bool) -> Option<Result<Value>> {
+        if let Some(other) = sparse_from_value(other) {
             let (a, b) = if is_reflected { (other, self) } else { (self, other) };
             return Some(apply_to_sparse_pair(function, a, b));
         }
@@ -102,18 +102,18 @@ impl Object for SparseArray {
                     _ => Ok(Value::Array(values)),
                 }
             }),
-            parts => slicing::select_part(self, &parts.iter().map(item).collect::<Vec<_>>()).map(IntoValue::into_value),
+            parts => slicing::select_rows_and_columns(self, &parts.iter().map(item).collect::<Vec<_>>()).map(IntoValue::into_value),
         })
     }
 }
 
 /// Returns the sparse array in `value`, or `None` if it is another kind of value.
-pub(crate) fn from_value(value: &Value) -> Option<&SparseArray> {
+pub(crate) fn sparse_from_value(value: &Value) -> Option<&SparseArray> {
     let Value::Object(object) = value else { return None };
     (&**object as &dyn Any).downcast_ref()
 }
 
-fn elementwise_op(function: &str) -> Result<Op> {
+fn find_elementwise_op(function: &str) -> Result<Op> {
     let found = Op::by_name(function).filter(|op| op.arity() == 2 && op.0.rule.is_some());
     found.ok_or_else(|| Error::value("sparray", format!("the operator of `{function}` is not defined for sparse arrays")))
 }
@@ -121,10 +121,10 @@ fn elementwise_op(function: &str) -> Result<Op> {
 /// Applies the binary operator `function`, such as `matmul`, to two sparse arrays.
 fn apply_to_sparse_pair(function: &str, a: &SparseArray, b: &SparseArray) -> Result<Value> {
     match function {
-        "matmul" => products::times_sparse(a, b).map(IntoValue::into_value),
+        "matmul" => products::matmul_two_sparse(a, b).map(IntoValue::into_value),
         // Where neither array has an element, the quotient is 0 / 0 = NaN. Hence the result is dense.
         "divide" => elementwise(DIVIDE, &[convert::to_dense(a)?.into(), convert::to_dense(b)?.into()]).map(Value::Array),
-        function => sparse::binary(elementwise_op(function)?, a, b).map(IntoValue::into_value),
+        function => sparse::apply_binary(find_elementwise_op(function)?, a, b).map(IntoValue::into_value),
     }
 }
 
@@ -141,27 +141,27 @@ fn apply_with_dense(function: &str, a: &SparseArray, other: &Value, is_reflected
         operand => (a, operand),
     };
     match (function, operand) {
-        ("matmul", Operand::Array(b)) if is_reflected => products::dense_times(a, &b).map(Value::Array),
-        ("matmul", Operand::Array(b)) => products::times_dense(a, &b).map(Value::Array),
+        ("matmul", Operand::Array(b)) if is_reflected => products::matmul_from_dense(a, &b).map(Value::Array),
+        ("matmul", Operand::Array(b)) => products::matmul_dense(a, &b).map(Value::Array),
         ("matmul", Operand::Scalar(_)) => Err(Error::value("matmul", "the operands must have axes; use `*` for numbers")),
-        ("multiply", Operand::Array(b)) => sparse::scaled_by_dense(MULTIPLY, a, &b).map(IntoValue::into_value),
-        ("divide", Operand::Array(b)) if !is_reflected => sparse::scaled_by_dense(DIVIDE, a, &b).map(IntoValue::into_value),
+        ("multiply", Operand::Array(b)) => sparse::multiply_or_divide_by_dense(MULTIPLY, a, &b).map(IntoValue::into_value),
+        ("divide", Operand::Array(b)) if !is_reflected => sparse::multiply_or_divide_by_dense(DIVIDE, a, &b).map(IntoValue::into_value),
         ("power", Operand::Scalar(s)) if !is_reflected => sparse::power(a, s).map(IntoValue::into_value),
         ("add" | "subtract", Operand::Scalar(s)) if !s.as_bool() => {
             let zero = NdArray::scalar_as(s, s.weak_promote(a.dtype()))?;
             let op = if function == "add" { ADD } else { SUBTRACT };
             let dtype = elementwise(op, &[zero.clone().into(), zero.into()])?.dtype();
             let a = convert::astype(a, dtype)?;
-            if is_reflected && op == SUBTRACT { sparse::unary(NEGATIVE, &a) } else { Ok(a) }.map(IntoValue::into_value)
+            if is_reflected && op == SUBTRACT { sparse::apply_unary(NEGATIVE, &a) } else { Ok(a) }.map(IntoValue::into_value)
         }
         (function, Operand::Scalar(s)) => {
-            let a = if function == "multiply" { a.clone() } else { sparse::with_unique_positions(a)? };
-            sparse::binary_with_scalar(elementwise_op(function)?, &a, s, is_reflected).map(IntoValue::into_value)
+            let a = if function == "multiply" { a.clone() } else { sparse::add_repeated_elements(a)? };
+            sparse::apply_binary_with_scalar(find_elementwise_op(function)?, &a, s, is_reflected).map(IntoValue::into_value)
         }
         (function, Operand::Array(b)) if is_reflected => {
-            elementwise(elementwise_op(function)?, &[b.into(), convert::to_dense(a)?.into()]).map(Value::Array)
+            elementwise(find_elementwise_op(function)?, &[b.into(), convert::to_dense(a)?.into()]).map(Value::Array)
         }
-        (function, Operand::Array(b)) => sparse::binary_with_dense(elementwise_op(function)?, a, &b).map(Value::Array),
+        (function, Operand::Array(b)) => sparse::apply_binary_with_dense(find_elementwise_op(function)?, a, &b).map(Value::Array),
     }
 }
 

@@ -5,33 +5,33 @@ use cuprum_core::ops::sparse;
 use cuprum_core::{Array, DType, Error, NdArray, Result};
 
 use crate::compressed::Compressed;
-use crate::convert::{compressed_by_rows, to_csc};
+use crate::convert::{to_compressed_rows, to_csc};
 use crate::{BsrArray, CscArray, CsrArray, SparseArray};
 
 /// Returns `a @ b` for a dense `b`.
-pub(crate) fn times_dense(a: &SparseArray, b: &NdArray) -> Result<NdArray> {
-    compressed_by_rows(a)?.times_dense(b).map_err(|e| e.with_function_name("matmul"))
+pub(crate) fn matmul_dense(a: &SparseArray, b: &NdArray) -> Result<NdArray> {
+    to_compressed_rows(a)?.matmul_dense(b).map_err(|e| e.with_function_name("matmul"))
 }
 
 /// Returns `b @ a` for a dense `b`: the transpose of `a.T @ b.T`.
-pub(crate) fn dense_times(a: &SparseArray, b: &NdArray) -> Result<NdArray> {
+pub(crate) fn matmul_from_dense(a: &SparseArray, b: &NdArray) -> Result<NdArray> {
     let columns = to_csc(a)?;
-    let product = columns.inner.times_dense(&if b.ndim() == 2 { b.t()? } else { b.clone() });
+    let product = columns.inner.matmul_dense(&if b.ndim() == 2 { b.t()? } else { b.clone() });
     let product = product.map_err(|e| e.with_function_name("matmul"))?;
     if b.ndim() == 2 { product.t()?.contiguous() } else { Ok(product) }
 }
 
 /// Returns `a @ b` for two sparse arrays. Two CSC arrays give CSC. Two BSR arrays with blocks of shapes (r, k) and (k, c) give BSR. All
 /// others give CSR.
-pub(crate) fn times_sparse(a: &SparseArray, b: &SparseArray) -> Result<SparseArray> {
+pub(crate) fn matmul_two_sparse(a: &SparseArray, b: &SparseArray) -> Result<SparseArray> {
     match (a, b) {
         // A CSC array has the components of its transpose in CSR format, so this computes (a @ b).T = b.T @ a.T.
-        (SparseArray::Csc(a), SparseArray::Csc(b)) => Ok(CscArray::from_inner(multiply_compressed(&b.inner, &a.inner)?).into()),
+        (SparseArray::Csc(a), SparseArray::Csc(b)) => Ok(CscArray::from_compressed(multiply_compressed(&b.inner, &a.inner)?).into()),
         (SparseArray::Bsr(x), SparseArray::Bsr(y)) if x.block_shape()[1] == y.block_shape()[0] => {
-            let product = multiply_compressed(&compressed_by_rows(a)?, &compressed_by_rows(b)?)?;
+            let product = multiply_compressed(&to_compressed_rows(a)?, &to_compressed_rows(b)?)?;
             Ok(BsrArray::from_compressed(&product, [x.block_shape()[0], y.block_shape()[1]])?.into())
         }
-        _ => Ok(CsrArray::from_inner(multiply_compressed(&compressed_by_rows(a)?, &compressed_by_rows(b)?)?).into()),
+        _ => Ok(CsrArray::from_compressed(multiply_compressed(&to_compressed_rows(a)?, &to_compressed_rows(b)?)?).into()),
     }
 }
 
@@ -52,7 +52,7 @@ pub(crate) fn multiply_compressed(a: &Compressed, b: &Compressed) -> Result<Comp
         }
         other => other?,
     };
-    Compressed::from_valid(data, indices, indptr, [a.major, b.minor], true)
+    Compressed::from_parts_unchecked(data, indices, indptr, [a.major, b.minor], true)
 }
 
 /// Returns the elements of `x @ y` at the positions of `pattern`, in CSR format.
@@ -63,13 +63,13 @@ pub(crate) fn sampled_product(pattern: &SparseArray, x: &NdArray, y: &NdArray) -
         let message = "the dense factors must be (rows, k) and (k, columns)";
         return Err(Error::shape(OP, message, &[pattern.shape(), x.shape(), y.shape()]));
     }
-    let structure = compressed_by_rows(pattern)?.canonical()?;
+    let structure = to_compressed_rows(pattern)?.to_canonical()?;
     let values = sparse::sample_dense_product(&structure.indptr, &structure.indices, x, &y.t()?).map_err(|e| e.with_function_name(OP))?;
-    Ok(CsrArray::from_inner(structure.with_data(values)?).into())
+    Ok(CsrArray::from_compressed(structure.with_data(values)?).into())
 }
 
 /// Returns the solution of a triangular system. See [`Sparse::solve_triangular`](crate::Sparse::solve_triangular).
 pub(crate) fn solve_triangular(a: &SparseArray, b: &NdArray, triangle: Triangle, unit_diagonal: bool) -> Result<NdArray> {
-    let solved = sparse::solve_triangular(compressed_by_rows(a)?.csr_parts(), b, triangle, unit_diagonal);
+    let solved = sparse::solve_triangular(to_compressed_rows(a)?.csr_parts(), b, triangle, unit_diagonal);
     solved.map_err(|e| e.with_function_name("spsolve_triangular"))
 }

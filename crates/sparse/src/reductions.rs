@@ -3,10 +3,10 @@
 use cuprum_core::{Array, Axes, DType, Error, NdArray, Result, count_nonzero, maximum, minimum, s, segment_max, segment_min, segment_sum};
 
 use crate::SparseArray;
-use crate::common::{contiguous_stored, filled};
+use crate::common::{evaluate_contiguous, full_on_device};
 use crate::compressed::Compressed;
-use crate::convert::{compressed_by_rows, to_csc};
-use crate::elementwise::with_unique_positions;
+use crate::convert::{to_compressed_rows, to_csc};
+use crate::elementwise::add_repeated_elements;
 
 /// The norm of a sparse array (`ord=` of `scipy.sparse.linalg.norm`).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -34,7 +34,7 @@ enum ReducedAxes {
     Columns,
 }
 
-fn reduced_axes(op: &'static str, axes: impl Into<Axes>) -> Result<ReducedAxes> {
+fn resolve_reduced_axes(op: &'static str, axes: impl Into<Axes>) -> Result<ReducedAxes> {
     let axes = axes.into().resolve(op, 2)?;
     match &axes[..] {
         [0, 1] | [1, 0] => Ok(ReducedAxes::All),
@@ -47,14 +47,14 @@ fn reduced_axes(op: &'static str, axes: impl Into<Axes>) -> Result<ReducedAxes> 
 /// Returns the array in CSC storage for [`ReducedAxes::Rows`], else in CSR storage. For a reduction along one axis, each result then
 /// belongs to one compressed row.
 fn compress_reduced_axes(a: &SparseArray, over: &ReducedAxes) -> Result<Compressed> {
-    if matches!(over, ReducedAxes::Rows) { Ok(to_csc(a)?.inner) } else { compressed_by_rows(a) }
+    if matches!(over, ReducedAxes::Rows) { Ok(to_csc(a)?.inner) } else { to_compressed_rows(a) }
 }
 
 pub(crate) fn sum(a: &SparseArray, axes: impl Into<Axes>) -> Result<NdArray> {
     let a = &combine_repeated_integers(a)?;
-    match reduced_axes("sum", axes)? {
+    match resolve_reduced_axes("sum", axes)? {
         ReducedAxes::All => match a {
-            SparseArray::Dia(_) => compressed_by_rows(a)?.data.sum(()),
+            SparseArray::Dia(_) => to_compressed_rows(a)?.data.sum(()),
             other => other.data().sum(()),
         },
         axis => compress_reduced_axes(a, &axis)?.row_sums(),
@@ -63,14 +63,14 @@ pub(crate) fn sum(a: &SparseArray, axes: impl Into<Axes>) -> Result<NdArray> {
 
 /// Returns the array with repeated elements combined if its dtype is bool or an integer dtype, whose sums of elements may wrap.
 fn combine_repeated_integers(a: &SparseArray) -> Result<SparseArray> {
-    if a.dtype().is_inexact() { Ok(a.clone()) } else { with_unique_positions(a) }
+    if a.dtype().is_inexact() { Ok(a.clone()) } else { add_repeated_elements(a) }
 }
 
 pub(crate) fn mean(a: &SparseArray, axes: impl Into<Axes>) -> Result<NdArray> {
     let axes = axes.into();
     let a = &combine_repeated_integers(a)?;
     let [rows, columns] = a.extents();
-    let count = match reduced_axes("mean", axes.clone())? {
+    let count = match resolve_reduced_axes("mean", axes.clone())? {
         ReducedAxes::All => rows as f64 * columns as f64,
         ReducedAxes::Rows => rows as f64,
         ReducedAxes::Columns => columns as f64,
@@ -83,20 +83,20 @@ pub(crate) fn mean(a: &SparseArray, axes: impl Into<Axes>) -> Result<NdArray> {
 /// Returns the maximum (if `is_max`) or minimum, of all elements or along an axis. Elements that are not stored count as zeros.
 pub(crate) fn minimum_or_maximum(a: &SparseArray, axes: impl Into<Axes>, is_max: bool) -> Result<NdArray> {
     let op = if is_max { "max" } else { "min" };
-    let over = reduced_axes(op, axes)?;
-    let inner = compress_reduced_axes(a, &over)?.canonical()?;
+    let over = resolve_reduced_axes(op, axes)?;
+    let inner = compress_reduced_axes(a, &over)?.to_canonical()?;
     let empty = || Err(Error::value(op, "zero-size array to reduction operation"));
     let combine = |a: NdArray, b: NdArray| if is_max { maximum(a, b) } else { minimum(a, b) };
-    let zero = |shape: &[usize]| filled(a.device(), shape, 0, a.dtype());
+    let zero = |shape: &[usize]| full_on_device(a.device(), shape, 0, a.dtype());
     if let ReducedAxes::All = over {
         if inner.major == 0 || inner.minor == 0 {
             return empty();
         }
-        if inner.count() == 0 {
+        if inner.nnz() == 0 {
             return zero(&[]);
         }
         let stored = if is_max { inner.data.max(())? } else { inner.data.min(())? };
-        let is_full = inner.major.checked_mul(inner.minor) == Some(inner.count());
+        let is_full = inner.major.checked_mul(inner.minor) == Some(inner.nnz());
         return if is_full { Ok(stored) } else { combine(stored, zero(&[])?) };
     }
     if inner.minor == 0 {
@@ -115,8 +115,8 @@ pub(crate) fn stored_elements_per_row(inner: &Compressed) -> Result<NdArray> {
 
 /// Returns the number of nonzero elements, in total or along an axis.
 pub(crate) fn nonzero_count(a: &SparseArray, axes: impl Into<Axes>) -> Result<NdArray> {
-    let over = reduced_axes("count_nonzero", axes)?;
-    let inner = compress_reduced_axes(a, &over)?.canonical()?;
+    let over = resolve_reduced_axes("count_nonzero", axes)?;
+    let inner = compress_reduced_axes(a, &over)?.to_canonical()?;
     match over {
         ReducedAxes::All => count_nonzero(&inner.data, ()),
         _ => segment_sum(&inner.data.not_equal(0)?.astype(DType::I64)?, &inner.indptr),
@@ -129,12 +129,12 @@ pub(crate) fn diagonal(a: &SparseArray, k: i64) -> Result<NdArray> {
     let (first_row, first_column) = (usize::try_from(k.saturating_neg()).unwrap_or(0), usize::try_from(k).unwrap_or(0));
     let length = rows.saturating_sub(first_row).min(columns.saturating_sub(first_column));
     if length == 0 {
-        return filled(a.device(), &[0], 0, a.dtype());
+        return full_on_device(a.device(), &[0], 0, a.dtype());
     }
-    let inner = compressed_by_rows(a)?;
-    let is_on = inner.indices.astype(DType::I64)?.equal(inner.rows()?.add(k)?)?;
+    let inner = to_compressed_rows(a)?;
+    let is_on = inner.indices.astype(DType::I64)?.equal(inner.major_indices()?.add(k)?)?;
     let sums = segment_sum(&cuprum_core::where_(is_on, &inner.data, 0)?, &inner.indptr)?.astype(a.dtype())?;
-    contiguous_stored(&sums.index(s![first_row..first_row + length])?)
+    evaluate_contiguous(&sums.index(s![first_row..first_row + length])?)
 }
 
 pub(crate) fn norm(a: &SparseArray, order: NormOrder, axis: Option<isize>) -> Result<NdArray> {
@@ -151,8 +151,8 @@ pub(crate) fn norm(a: &SparseArray, order: NormOrder, axis: Option<isize>) -> Re
     let magnitudes = |inner: Compressed| inner.with_data(inner.data.abs()?);
     let length = |inner: Compressed| inner.with_data(inner.data.multiply(&inner.data)?)?.row_sums()?.sqrt();
     let Some(axis) = axis else {
-        let rows = compressed_by_rows(&wide)?.canonical()?;
-        let sums = |inner: Compressed| magnitudes(inner.canonical()?)?.row_sums();
+        let rows = to_compressed_rows(&wide)?.to_canonical()?;
+        let sums = |inner: Compressed| magnitudes(inner.to_canonical()?)?.row_sums();
         return match order {
             NormOrder::Frobenius => {
                 let size = rows.data.abs()?;
@@ -164,14 +164,14 @@ pub(crate) fn norm(a: &SparseArray, order: NormOrder, axis: Option<isize>) -> Re
             NormOrder::MinusInfinity => sums(rows)?.min(()),
         };
     };
-    let over = reduced_axes(OP, axis)?;
-    let inner = magnitudes(compress_reduced_axes(&wide, &over)?.canonical()?)?;
+    let over = resolve_reduced_axes(OP, axis)?;
+    let inner = magnitudes(compress_reduced_axes(&wide, &over)?.to_canonical()?)?;
     match order {
         NormOrder::Frobenius => length(inner),
         NormOrder::One => inner.row_sums(),
         NormOrder::MinusOne => inner.with_data(inner.data.reciprocal()?)?.row_sums()?.reciprocal(),
         NormOrder::Infinity | NormOrder::MinusInfinity => {
-            let lines = crate::CsrArray::from_inner(inner).into();
+            let lines = crate::CsrArray::from_compressed(inner).into();
             minimum_or_maximum(&lines, 1, order == NormOrder::Infinity)
         }
     }

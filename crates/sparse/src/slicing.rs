@@ -3,9 +3,11 @@
 use cuprum_core::layout::broadcast_shapes;
 use cuprum_core::{Array, DType, Error, IndexItem, Item, NdArray, Result, Scalar, Side, minimum, s, where_};
 
-use crate::common::{check_range, contiguous_stored, filled, index_range, indptr_of_counts, without_wrapping};
+use crate::common::{
+    arange_on_device, check_index_bounds, clamp_uint64_to_int64, evaluate_contiguous, full_on_device, indptr_from_row_counts,
+};
 use crate::compressed::Compressed;
-use crate::convert::compressed_by_rows;
+use crate::convert::to_compressed_rows;
 use crate::reductions::stored_elements_per_row;
 use crate::{CscArray, CsrArray, SparseArray};
 
@@ -25,7 +27,7 @@ enum AxisSelection {
 
 impl AxisSelection {
     /// Returns the indices that `item` selects from an axis of `extent` elements. An integer selects a range of one index.
-    fn new(item: &IndexItem, axis: usize, extent: usize, like: &NdArray) -> Result<AxisSelection> {
+    fn from_index_item(item: &IndexItem, axis: usize, extent: usize, like: &NdArray) -> Result<AxisSelection> {
         match item {
             IndexItem::Basic(Item::At(at)) => {
                 let index = *at as i128 + if *at < 0 { extent as i128 } else { 0 };
@@ -34,20 +36,20 @@ impl AxisSelection {
                     _ => Err(Error::Index { op: OP, index: *at as i64, axis, size: extent }),
                 }
             }
-            IndexItem::Basic(Item::Slice { start, stop, step }) => AxisSelection::slice(*start, *stop, *step, extent, like),
+            IndexItem::Basic(Item::Slice { start, stop, step }) => AxisSelection::from_slice_bounds(*start, *stop, *step, extent, like),
             IndexItem::Basic(Item::NewAxis | Item::Ellipsis) => {
                 Err(Error::value(OP, "a sparse array takes integers, slices, arrays and one `...`, and has two axes"))
             }
             IndexItem::List(list) => match list.as_ref() {
-                Ok(array) => AxisSelection::list(&array.to_device(like.device())?, axis, extent),
+                Ok(array) => AxisSelection::from_index_array(&array.to_device(like.device())?, axis, extent),
                 Err(error) => Err(error.clone()),
             },
-            IndexItem::Array(array) => AxisSelection::list(array, axis, extent),
+            IndexItem::Array(array) => AxisSelection::from_index_array(array, axis, extent),
         }
     }
 
     /// Returns the indices that a slice selects, by Python's rules.
-    fn slice(start: Option<isize>, stop: Option<isize>, step: isize, extent: usize, like: &NdArray) -> Result<AxisSelection> {
+    fn from_slice_bounds(start: Option<isize>, stop: Option<isize>, step: isize, extent: usize, like: &NdArray) -> Result<AxisSelection> {
         if step == 0 {
             return Err(Error::value(OP, "slice step cannot be zero"));
         }
@@ -64,14 +66,14 @@ impl AxisSelection {
             let start = usize::try_from(start).unwrap_or(0);
             return Ok(if count == extent { AxisSelection::All } else { AxisSelection::Range { start, count } });
         }
-        let numbers = index_range(like.device(), count)?;
+        let numbers = arange_on_device(like.device(), count)?;
         // If the step does not fit in int64, at most the index `start` is selected, so the step does not matter.
         let step = i64::try_from(step).unwrap_or(0);
         Ok(AxisSelection::List(numbers.multiply(step)?.add(start as i64)?))
     }
 
     /// Returns the indices that an array of integers or a mask selects.
-    fn list(array: &NdArray, axis: usize, extent: usize) -> Result<AxisSelection> {
+    fn from_index_array(array: &NdArray, axis: usize, extent: usize) -> Result<AxisSelection> {
         if array.ndim() != 1 {
             return Err(Error::shape(OP, "an index array of a sparse array must be 1-D", &[array.shape()]));
         }
@@ -79,9 +81,9 @@ impl AxisSelection {
             DType::Bool if array.size() == extent => Ok(AxisSelection::List(cuprum_core::flatnonzero(array)?)),
             DType::Bool => Err(Error::shape(OP, format!("a mask of axis {axis} has {extent} elements"), &[array.shape()])),
             dtype if dtype.is_int() || array.size() == 0 => {
-                let wide = without_wrapping(array)?.astype(DType::I64)?;
-                let indices = contiguous_stored(&where_(wide.less(0)?, wide.add(extent as i64)?, &wide)?)?;
-                check_range(OP, &indices, axis, extent)?;
+                let wide = clamp_uint64_to_int64(array)?.astype(DType::I64)?;
+                let indices = evaluate_contiguous(&where_(wide.less(0)?, wide.add(extent as i64)?, &wide)?)?;
+                check_index_bounds(OP, &indices, axis, extent)?;
                 Ok(AxisSelection::List(indices))
             }
             dtype => Err(Error::dtype(OP, "indices must be integers or bools", &[dtype])),
@@ -90,11 +92,11 @@ impl AxisSelection {
 }
 
 /// Selects rows of the compressed matrix (indices along the major axis).
-fn select_major(a: &Compressed, selection: &AxisSelection) -> Result<Compressed> {
+fn select_along_major_axis(a: &Compressed, selection: &AxisSelection) -> Result<Compressed> {
     match selection {
         AxisSelection::All => Ok(a.clone()),
         AxisSelection::Range { start, count } => {
-            let bounds = contiguous_stored(&a.indptr.index(s![*start..*start + *count + 1])?)?;
+            let bounds = evaluate_contiguous(&a.indptr.index(s![*start..*start + *count + 1])?)?;
             let position = |at: isize| -> Result<usize> {
                 let position = bounds.index(at)?.item()?.as_int();
                 Ok(position.and_then(|n| usize::try_from(n).ok()).unwrap_or(0))
@@ -102,25 +104,25 @@ fn select_major(a: &Compressed, selection: &AxisSelection) -> Result<Compressed>
             let (first, last) = (position(0)?, position(-1)?);
             let part = |values: &NdArray| values.index(s![first..last]);
             let indptr = bounds.subtract(bounds.index(0)?)?;
-            Compressed::from_valid(part(&a.data)?, part(&a.indices)?, indptr, [*count, a.minor], a.is_canonical()?)
+            Compressed::from_parts_unchecked(part(&a.data)?, part(&a.indices)?, indptr, [*count, a.minor], a.is_canonical()?)
         }
         AxisSelection::List(list) => {
             let index = a.indptr.dtype();
-            let selected_counts = contiguous_stored(&stored_elements_per_row(a)?.take(list, 0)?)?;
-            let indptr = indptr_of_counts(&selected_counts, DType::I64)?;
+            let selected_counts = evaluate_contiguous(&stored_elements_per_row(a)?.take(list, 0)?)?;
+            let indptr = indptr_from_row_counts(&selected_counts, DType::I64)?;
             let total = indptr.index(-1)?.item()?.as_int().and_then(|n| usize::try_from(n).ok()).unwrap_or(usize::MAX);
-            let rows = contiguous_stored(&cuprum_core::ops::sparse::row_indices(&indptr, total)?)?;
+            let rows = evaluate_contiguous(&cuprum_core::ops::sparse::row_indices(&indptr, total)?)?;
             let first = a.indptr.astype(DType::I64)?.take(list, 0)?.subtract(indptr.index(s![..-1])?)?;
-            let place = if total == 0 { rows } else { index_range(a.device(), total)?.add(first.take(&rows, 0)?)? };
+            let place = if total == 0 { rows } else { arange_on_device(a.device(), total)?.add(first.take(&rows, 0)?)? };
             let indptr = if total <= i32::MAX as usize { indptr.astype(index)? } else { indptr };
             let shape = [list.size(), a.minor];
-            Compressed::from_valid(a.data.take(&place, 0)?, a.indices.take(&place, 0)?, indptr, shape, a.is_canonical()?)
+            Compressed::from_parts_unchecked(a.data.take(&place, 0)?, a.indices.take(&place, 0)?, indptr, shape, a.is_canonical()?)
         }
     }
 }
 
 /// Selects columns of the compressed matrix (indices along the minor axis).
-fn select_minor(a: &Compressed, selection: &AxisSelection) -> Result<Compressed> {
+fn select_along_minor_axis(a: &Compressed, selection: &AxisSelection) -> Result<Compressed> {
     match selection {
         AxisSelection::All => Ok(a.clone()),
         AxisSelection::Range { start, count } => {
@@ -130,16 +132,16 @@ fn select_minor(a: &Compressed, selection: &AxisSelection) -> Result<Compressed>
             let comparable = |indices: &NdArray| indices.astype(if end <= i32::MAX as usize { index } else { DType::I64 });
             let indices = comparable(&a.indices)?;
             let is_inside = indices.greater_equal(*start as i64)?.bitwise_and(indices.less(end as i64)?)?;
-            let kept = a.filtered(&is_inside)?;
+            let kept = a.select_by_mask(&is_inside)?;
             let indices = comparable(&kept.indices)?.subtract(*start as i64)?.astype(index)?;
-            Compressed::from_valid(kept.data.clone(), indices, kept.indptr.clone(), [a.major, *count], kept.is_canonical()?)
+            Compressed::from_parts_unchecked(kept.data.clone(), indices, kept.indptr.clone(), [a.major, *count], kept.is_canonical()?)
         }
-        list => select_major(&a.compressed_along_other_axis()?, list)?.compressed_along_other_axis(),
+        list => select_along_major_axis(&a.compressed_along_other_axis()?, list)?.compressed_along_other_axis(),
     }
 }
 
 /// Returns the rows and columns of a sparse array that an index selects, always 2-D.
-pub(crate) fn select_part(a: &SparseArray, items: &[IndexItem]) -> Result<SparseArray> {
+pub(crate) fn select_rows_and_columns(a: &SparseArray, items: &[IndexItem]) -> Result<SparseArray> {
     let is_ellipsis = |item: &&IndexItem| matches!(item, IndexItem::Basic(Item::Ellipsis));
     let all = IndexItem::from(..);
     let (rows, columns) = match items {
@@ -157,10 +159,18 @@ pub(crate) fn select_part(a: &SparseArray, items: &[IndexItem]) -> Result<Sparse
         return Err(Error::value(OP, message));
     }
     let [row_extent, column_extent] = a.extents();
-    let (rows, columns) = (AxisSelection::new(rows, 0, row_extent, a.data())?, AxisSelection::new(columns, 1, column_extent, a.data())?);
+    let (rows, columns) = (
+        AxisSelection::from_index_item(rows, 0, row_extent, a.data())?,
+        AxisSelection::from_index_item(columns, 1, column_extent, a.data())?,
+    );
     Ok(match a {
-        SparseArray::Csc(a) => CscArray::from_inner(select_minor(&select_major(&a.inner, &columns)?, &rows)?).into(),
-        other => CsrArray::from_inner(select_minor(&select_major(&compressed_by_rows(other)?, &rows)?, &columns)?).into(),
+        SparseArray::Csc(a) => {
+            CscArray::from_compressed(select_along_minor_axis(&select_along_major_axis(&a.inner, &columns)?, &rows)?).into()
+        }
+        other => {
+            CsrArray::from_compressed(select_along_minor_axis(&select_along_major_axis(&to_compressed_rows(other)?, &rows)?, &columns)?)
+                .into()
+        }
     })
 }
 
@@ -170,7 +180,7 @@ pub(crate) fn values_at(a: &SparseArray, rows: &NdArray, columns: &NdArray) -> R
     if row_extent.checked_mul(column_extent).is_none_or(|n| i64::try_from(n).is_err()) {
         return Err(Error::shape("values_at", "the positions of this shape do not fit in int64", &[a.shape()]));
     }
-    let list = |indices: &NdArray, axis, extent| match AxisSelection::list(&indices.ravel()?, axis, extent)? {
+    let list = |indices: &NdArray, axis, extent| match AxisSelection::from_index_array(&indices.ravel()?, axis, extent)? {
         AxisSelection::List(list) if indices.dtype() == DType::Bool => Ok(list),
         AxisSelection::List(list) => list.reshape(indices.shape()),
         _ => Err(Error::value("values_at", "indices must be an array")),
@@ -178,13 +188,13 @@ pub(crate) fn values_at(a: &SparseArray, rows: &NdArray, columns: &NdArray) -> R
     let (row, column) = (list(rows, 0, row_extent)?, list(columns, 1, column_extent)?);
     let shape = &broadcast_shapes("values_at", &[row.shape(), column.shape()])?[..];
     let (row, column) = (row.broadcast_to(shape)?.ravel()?, column.broadcast_to(shape)?.ravel()?);
-    let inner = compressed_by_rows(a)?.canonical()?;
-    if inner.count() == 0 || row.size() == 0 {
-        return filled(a.device(), shape, 0, a.dtype());
+    let inner = to_compressed_rows(a)?.to_canonical()?;
+    if inner.nnz() == 0 || row.size() == 0 {
+        return full_on_device(a.device(), shape, 0, a.dtype());
     }
     let key = |row: &NdArray, column: &NdArray| row.multiply(column_extent as i64)?.add(column.astype(DType::I64)?);
-    let (keys, wanted) = (contiguous_stored(&key(&inner.rows()?, &inner.indices)?)?, key(&row, &column)?);
-    let place = minimum(keys.searchsorted(&wanted, Side::Left)?, inner.count() as i64 - 1)?;
+    let (keys, wanted) = (evaluate_contiguous(&key(&inner.major_indices()?, &inner.indices)?)?, key(&row, &column)?);
+    let place = minimum(keys.searchsorted(&wanted, Side::Left)?, inner.nnz() as i64 - 1)?;
     let is_stored = keys.take(&place, 0)?.equal(&wanted)?;
     where_(is_stored, inner.data.take(&place, 0)?, 0)?.astype(a.dtype())?.reshape(shape)
 }
@@ -196,13 +206,13 @@ pub(crate) fn element_as_scalar(a: &SparseArray, row: isize, column: isize) -> R
 
 /// Returns one element as a 0-d array.
 pub(crate) fn element_as_array(a: &SparseArray, row: isize, column: isize) -> Result<NdArray> {
-    select_part(a, &[IndexItem::from(row), IndexItem::from(column)])?.data().sum(())?.astype(a.dtype())
+    select_rows_and_columns(a, &[IndexItem::from(row), IndexItem::from(column)])?.data().sum(())?.astype(a.dtype())
 }
 
 /// Returns the elements on and below diagonal `k` if `is_lower`, else those on and above it.
-pub(crate) fn triangle(a: &SparseArray, k: i64, is_lower: bool) -> Result<SparseArray> {
-    let inner = compressed_by_rows(a)?;
-    let diagonal = inner.indices.astype(DType::I64)?.subtract(inner.rows()?)?;
+pub(crate) fn extract_triangle(a: &SparseArray, k: i64, is_lower: bool) -> Result<SparseArray> {
+    let inner = to_compressed_rows(a)?;
+    let diagonal = inner.indices.astype(DType::I64)?.subtract(inner.major_indices()?)?;
     let mask = if is_lower { diagonal.less_equal(k)? } else { diagonal.greater_equal(k)? };
-    Ok(CsrArray::from_inner(inner.filtered(&mask)?).into())
+    Ok(CsrArray::from_compressed(inner.select_by_mask(&mask)?).into())
 }

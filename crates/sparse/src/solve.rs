@@ -16,7 +16,7 @@ pub use self::lsqr::{LeastSquares, LsqrOptions, lsqr};
 pub use self::operator::{FnOperator, LinearOperator};
 
 use crate::SparseArray;
-use crate::common::{contiguous_stored, filled};
+use crate::common::{evaluate_contiguous, full_on_device};
 
 /// Options of [`cg`], [`gmres`] and [`bicgstab`], with SciPy's defaults.
 ///
@@ -68,21 +68,26 @@ struct LinearSystem<'a> {
 }
 
 impl<'a> LinearSystem<'a> {
-    fn new(op: &'static str, a: &'a dyn LinearOperator, b: &NdArray, options: &SolverOptions<'a>) -> Result<LinearSystem<'a>> {
+    fn from_solver_arguments(
+        op: &'static str,
+        a: &'a dyn LinearOperator,
+        b: &NdArray,
+        options: &SolverOptions<'a>,
+    ) -> Result<LinearSystem<'a>> {
         let [rows, columns] = a.extents();
         if rows != columns || b.shape() != [rows] {
             return Err(Error::shape(op, "a square matrix (n, n) and a vector (n) are needed", &[&[rows, columns], b.shape()]));
         }
         let dtype = solver_dtype(op, a.element_type().promote(b.dtype()))?;
-        let b = contiguous_stored(&b.astype(dtype)?)?;
-        let b_norm = norm(&b)?;
+        let b = evaluate_contiguous(&b.astype(dtype)?)?;
+        let b_norm = vector_norm(&b)?;
         let x = match options.x0 {
             Some(x) if x.shape() != b.shape() => {
                 return Err(Error::shape(op, "x0 has the shape of b", &[x.shape(), b.shape()]));
             }
             // The relative tolerance of a zero `b` is zero, which an iteration from x0 rarely meets.
-            Some(x) if b_norm != 0.0 => contiguous_stored(&x.astype(dtype)?)?,
-            _ => filled(b.device(), b.shape(), 0, dtype)?,
+            Some(x) if b_norm != 0.0 => evaluate_contiguous(&x.astype(dtype)?)?,
+            _ => full_on_device(b.device(), b.shape(), 0, dtype)?,
         };
         if let Some(m) = options.preconditioner
             && m.extents() != [rows, rows]
@@ -95,16 +100,16 @@ impl<'a> LinearSystem<'a> {
     }
 
     /// Returns `b - a @ x`.
-    fn residual(&self) -> Result<NdArray> {
-        contiguous_stored(&self.b.subtract(self.multiply(&self.x)?)?)
+    fn compute_residual(&self) -> Result<NdArray> {
+        evaluate_contiguous(&self.b.subtract(self.multiply_by_matrix(&self.x)?)?)
     }
 
-    fn multiply(&self, v: &NdArray) -> Result<NdArray> {
+    fn multiply_by_matrix(&self, v: &NdArray) -> Result<NdArray> {
         self.a.matvec(v)?.astype(self.b.dtype())
     }
 
     /// Returns the product of the preconditioner with `v`. Without a preconditioner, returns `v`.
-    fn precondition(&self, v: &NdArray) -> Result<NdArray> {
+    fn apply_preconditioner(&self, v: &NdArray) -> Result<NdArray> {
         match self.preconditioner {
             Some(m) => m.matvec(v)?.astype(self.b.dtype())?.eval().cloned(),
             None => Ok(v.clone()),
@@ -133,7 +138,7 @@ pub(crate) fn machine_epsilon(dtype: DType) -> f64 {
 }
 
 /// Returns the Euclidean norm of a vector: infinity if it exceeds the range of the dtype.
-pub(crate) fn norm(v: &NdArray) -> Result<f64> {
+pub(crate) fn vector_norm(v: &NdArray) -> Result<f64> {
     let size = v.abs()?;
     let root = |size: &NdArray| Ok::<f64, Error>(size.multiply(size)?.sum(())?.sqrt()?.item()?.as_f64());
     let plain = root(&size)?;

@@ -89,31 +89,31 @@ macro_rules! formats {
         )*
 
         impl SparseArray {
-            fn as_array(&self) -> &dyn Array {
+            fn as_dyn_array(&self) -> &dyn Array {
                 match self { $(SparseArray::$variant(a) => a,)* }
             }
         }
 
         impl Array for SparseArray {
             fn dtype(&self) -> DType {
-                self.as_array().dtype()
+                self.as_dyn_array().dtype()
             }
             fn shape(&self) -> &[usize] {
-                self.as_array().shape()
+                self.as_dyn_array().shape()
             }
             fn device(&self) -> Device {
-                self.as_array().device()
+                self.as_dyn_array().device()
             }
             fn to_device(&self, device: Device) -> Result<SparseArray> {
                 Ok(match self { $(SparseArray::$variant(a) => a.to_device(device)?.into(),)* })
             }
             /// Returns the number of stored elements, as SciPy does.
             fn size(&self) -> usize {
-                self.as_array().size()
+                self.as_dyn_array().size()
             }
             /// Returns the size of all components in bytes.
             fn nbytes(&self) -> usize {
-                self.as_array().nbytes()
+                self.as_dyn_array().nbytes()
             }
         }
     };
@@ -146,9 +146,9 @@ impl SparseArray {
     /// Returns the array with the values `data`, in the same format and structure.
     pub(crate) fn with_data(&self, data: NdArray) -> Result<SparseArray> {
         Ok(match self {
-            SparseArray::Csr(a) => CsrArray::from_inner(a.inner.with_data(data)?).into(),
-            SparseArray::Csc(a) => CscArray::from_inner(a.inner.with_data(data)?).into(),
-            SparseArray::Coo(a) => CooArray::from_valid(data, a.row().clone(), a.column().clone(), self.extents())?.into(),
+            SparseArray::Csr(a) => CsrArray::from_compressed(a.inner.with_data(data)?).into(),
+            SparseArray::Csc(a) => CscArray::from_compressed(a.inner.with_data(data)?).into(),
+            SparseArray::Coo(a) => CooArray::from_parts_unchecked(data, a.row().clone(), a.column().clone(), self.extents())?.into(),
             SparseArray::Bsr(a) => a.with_data(data)?.into(),
             SparseArray::Dia(a) => a.with_data(data)?.into(),
         })

@@ -39,7 +39,7 @@ with_gamma! {
         }
         if v > 1400.0 {
             let exponent = v * log1p_minus_x((half - v) / v) + (half - stirling_remainder(v));
-            return exp_times(exponent, 0.0, factor * 0.398942280401432677940 / v.sqrt());
+            return exp_of_sum_times_factor(exponent, 0.0, factor * 0.398942280401432677940 / v.sqrt());
         }
         // Stirling's formula, with corrections for the rounding errors of the quotient and of `e * half / v`.
         let quotient = half / v;
@@ -79,28 +79,28 @@ with_gamma! {
     }
 
     #[helper]
-    fn i_uniform_expansion(v: f64, x: f64) -> f64 {
+    fn iv_uniform_expansion(v: f64, x: f64) -> f64 {
         let z = x / v;
         let root = sqrt_one_plus_square(z);
         let t = 1.0 / root;
         let factor = debye_sum(t, t / v) * 0.398942280401432677940 / (v * root).sqrt();
-        exp_times(uniform_expansion_exponent(v, z, root), 0.0, factor)
+        exp_of_sum_times_factor(uniform_expansion_exponent(v, z, root), 0.0, factor)
     }
 
     #[helper]
-    fn k_uniform_expansion(v: f64, x: f64) -> f64 {
+    fn kv_uniform_expansion(v: f64, x: f64) -> f64 {
         let z = x / v;
         let root = sqrt_one_plus_square(z);
         let t = 1.0 / root;
         let factor = debye_sum(t, -t / v) * 1.25331413731550025121 / (v * root).sqrt();
-        exp_times(-uniform_expansion_exponent(v, z, root), 0.0, factor)
+        exp_of_sum_times_factor(-uniform_expansion_exponent(v, z, root), 0.0, factor)
     }
 
     /// Returns I_v(x) for x > 0 and any order v except negative integers.
     #[helper]
-    fn i_positive(v: f64, x: f64) -> f64 {
+    fn iv_positive(v: f64, x: f64) -> f64 {
         if v >= 1400.0 || v > 169.0 && x > 3000.0 {
-            return i_uniform_expansion(v, x);
+            return iv_uniform_expansion(v, x);
         }
         if v < -170.0 {
             return NAN;
@@ -111,7 +111,7 @@ with_gamma! {
         // I_v and I_-v differ by `2 / pi * sin(pi * v) * K_v`, which is below half a unit in the last place for large x.
         let order = if x > 40.0 && x >= -v { v.abs() } else { v };
         if order < -40.0 && x > 10.0 {
-            return i_uniform_expansion(-v, x) - 0.636619772367581343076 * sin_pi(v) * k_uniform_expansion(-v, x);
+            return iv_uniform_expansion(-v, x) - 0.636619772367581343076 * sin_pi(v) * kv_uniform_expansion(-v, x);
         }
         let half = 0.5 * x;
         bessel_prefactor(order, half, bessel_series(order, half * half, 1.0))
@@ -134,12 +134,12 @@ with_gamma! {
             return NAN;
         }
         let sign = if z < 0.0 { parity_sign(v) } else { 1.0 };
-        if z.abs() == INFINITY { sign * INFINITY } else { sign * i_positive(order, z.abs()) }
+        if z.abs() == INFINITY { sign * INFINITY } else { sign * iv_positive(order, z.abs()) }
     }
 
     /// Returns J_v(x) by Hankel's expansion, for x above 25 + v^2 / 2.
     #[helper]
-    fn j_hankel_expansion(v: f64, x: f64) -> f64 {
+    fn jv_hankel_expansion(v: f64, x: f64) -> f64 {
         let w = 0.125 / x;
         let mu = 4.0 * v * v;
         let mut p: f64 = 1.0;
@@ -172,7 +172,7 @@ with_gamma! {
     /// Returns J_v(x) for v >= 0 and x > 0 by downward recurrence from high orders. Neumann's expansion of `(x / 2)^v` normalises the
     /// result (NIST Digital Library of Mathematical Functions, 10.23.15).
     #[helper]
-    fn j_downward_recurrence(v: f64, x: f64) -> f64 {
+    fn jv_downward_recurrence(v: f64, x: f64) -> f64 {
         let first = v - v.floor();
         let wanted = v.floor() as i64;
         let top = v.max(x);
@@ -230,25 +230,25 @@ with_gamma! {
 
     /// Returns J_v(x) for v >= 0 and x > 0.
     #[helper]
-    fn j_positive(v: f64, x: f64) -> f64 {
+    fn jv_positive(v: f64, x: f64) -> f64 {
         let half = 0.5 * x;
         if half * half <= v + 1.0 {
             return bessel_prefactor(v, half, bessel_series(v, half * half, -1.0));
         }
         if x > 25.0 + 0.5 * v * v {
-            return j_hankel_expansion(v, x);
+            return jv_hankel_expansion(v, x);
         }
         // Both recurrences below take at least v steps, which is too slow for larger orders.
         if v > 40000.0 {
             return NAN;
         }
         if v > x || x < 60.0 {
-            return j_downward_recurrence(v, x);
+            return jv_downward_recurrence(v, x);
         }
         // For orders below x, the upward recurrence is stable.
         let first = v - v.floor();
-        let mut before = j_hankel_expansion(first, x);
-        let mut value = j_hankel_expansion(first + 1.0, x);
+        let mut before = jv_hankel_expansion(first, x);
+        let mut value = jv_hankel_expansion(first + 1.0, x);
         let mut order = first + 1.0;
         for _ in 1..v.floor() as i64 {
             let next = 2.0 * order / x * value - before;
@@ -280,10 +280,10 @@ with_gamma! {
             if x == 0.0 {
                 return if order == 0.0 { 1.0 } else { 0.0 };
             }
-            return sign * j_positive(order, x);
+            return sign * jv_positive(order, x);
         }
         if v > 0.0 {
-            return if x == 0.0 { 0.0 } else { j_positive(v, x) };
+            return if x == 0.0 { 0.0 } else { jv_positive(v, x) };
         }
         if x == 0.0 {
             return INFINITY * gamma_f64(v + 1.0).max(-1.0).min(1.0);
@@ -295,8 +295,8 @@ with_gamma! {
             return NAN;
         }
         let first = v - v.floor();
-        let mut after = j_positive(first + 1.0, x);
-        let mut value = j_positive(first, x);
+        let mut after = jv_positive(first + 1.0, x);
+        let mut value = jv_positive(first, x);
         let mut order = first;
         for _ in 0..(-v.floor()) as i64 {
             let before = 2.0 * order / x * value - after;

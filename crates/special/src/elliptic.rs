@@ -22,7 +22,7 @@ kernel! {
 
     /// Returns the sum of `2^(n - 1) * c_n^2` over the steps n of the arithmetic-geometric mean of 1 and b. `first` is `c_0^2` = 1 - b^2.
     #[helper]
-    fn sum_of_squares(first: f64, b: f64) -> f64 {
+    fn agm_weighted_square_sum(first: f64, b: f64) -> f64 {
         let mut a = 1.0;
         let mut other = b;
         let mut weight = 0.5;
@@ -54,14 +54,14 @@ kernel! {
 
     /// Returns the elliptic integral E for a parameter 0 <= m < 1 and its complement 1 - m.
     #[helper]
-    fn ellipe_of_valid_parameter(m: f64, complement: f64) -> f64 {
+    fn ellipe_in_unit_interval(m: f64, complement: f64) -> f64 {
         let root = complement.sqrt();
         if m <= 0.5 {
-            return 1.57079632679489661923 / arithmetic_geometric_mean(root) * (1.0 - sum_of_squares(m, root));
+            return 1.57079632679489661923 / arithmetic_geometric_mean(root) * (1.0 - agm_weighted_square_sum(m, root));
         }
         // Uses Legendre's relation without cancellation: E = pi / (2 K') + K (K' - E') / K'. K' and E' are K and E of 1 - m.
         let other = m.sqrt();
-        arithmetic_geometric_mean(other) + 1.57079632679489661923 / arithmetic_geometric_mean(root) * sum_of_squares(complement, other)
+        arithmetic_geometric_mean(other) + 1.57079632679489661923 / arithmetic_geometric_mean(root) * agm_weighted_square_sum(complement, other)
     }
 
     #[helper]
@@ -73,13 +73,13 @@ kernel! {
             return 1.0;
         }
         if m >= 0.0 {
-            return ellipe_of_valid_parameter(m, 1.0 - m);
+            return ellipe_in_unit_interval(m, 1.0 - m);
         }
         if m < -1e30 {
             return (-m).sqrt();
         }
         let scale = 1.0 - m;
-        scale.sqrt() * ellipe_of_valid_parameter(-m / scale, 1.0 / scale)
+        scale.sqrt() * ellipe_in_unit_interval(-m / scale, 1.0 / scale)
     }
 
     /// Returns the complete elliptic integral of the first kind for the parameter m (`scipy.special.ellipk`), elementwise.

@@ -55,7 +55,7 @@ fn to_real_float_array(name: &'static str, a: &NdArray, integers: DType) -> Resu
 
 /// Returns the maximum over the axes `over`, which are kept with length 1. A maximum that is not finite, or of
 /// no elements, becomes 0.
-fn finite_maximum(a: &NdArray, over: &AxisOptions) -> Result<NdArray> {
+fn maximum_or_zero_if_infinite(a: &NdArray, over: &AxisOptions) -> Result<NdArray> {
     if a.size() == 0 {
         return a.sum(over.clone().keepdims());
     }
@@ -85,7 +85,7 @@ pub fn logsumexp_with_sign(a: &NdArray, over: impl Into<AxisOptions>, b: Option<
     let (name, over) = ("logsumexp", over.into());
     let a = to_real_float_array(name, a, DType::F64)?;
     let Some(b) = b else {
-        let result = log_of_sum(&a, &over)?;
+        let result = log_of_exponential_sum(&a, &over)?;
         // A sum of exponentials is never negative, so its sign is 1, or 0 where the logarithm is -inf. NaN stays NaN.
         let positive = where_(equal(&result, f64::NEG_INFINITY)?, 0, where_(cuprum_core::isnan(&result)?, &result, 1)?)?;
         return Ok((result.clone(), positive.astype(result.dtype())?));
@@ -94,7 +94,7 @@ pub fn logsumexp_with_sign(a: &NdArray, over: impl Into<AxisOptions>, b: Option<
     let dtype = a.dtype().promote(b.dtype());
     // A term whose factor in `b` is 0 is ignored, even if its `a` is infinite.
     let counted = where_(equal(&b, 0)?, f64::NEG_INFINITY, a.astype(dtype)?)?;
-    let top = finite_maximum(&counted, &over)?;
+    let top = maximum_or_zero_if_infinite(&counted, &over)?;
     let sum = multiply(&b, exp(subtract(&counted, &top)?)?)?.sum(over.clone().keepdims())?;
     let result = add(log(abs(&sum)?)?, &top)?;
     let kept = |a: &NdArray| a.sum(over.clone()); // the sum over axes of length 1 removes them
@@ -102,8 +102,8 @@ pub fn logsumexp_with_sign(a: &NdArray, over: impl Into<AxisOptions>, b: Option<
 }
 
 /// Returns `log(sum(exp(a)))` over axes. The largest term is added last, by `log1p`, so that sums near 1 keep their digits.
-fn log_of_sum(a: &NdArray, over: &AxisOptions) -> Result<NdArray> {
-    let top = finite_maximum(a, over)?;
+fn log_of_exponential_sum(a: &NdArray, over: &AxisOptions) -> Result<NdArray> {
+    let top = maximum_or_zero_if_infinite(a, over)?;
     let kept = over.clone().keepdims();
     let is_top = equal(a, &top)?;
     let count = is_top.astype(a.dtype())?.sum(kept.clone())?;
@@ -198,7 +198,7 @@ pub fn softmax(x: &NdArray, #[name("axis")] over: impl Into<AxisOptions>) -> Res
 #[numpy("special.log_softmax(x, axis=None)")]
 pub fn log_softmax(x: &NdArray, #[name("axis")] over: impl Into<AxisOptions>) -> Result<NdArray> {
     let (x, over) = (to_real_float_array("log_softmax", x, x.dtype().to_inexact())?, over.into().keepdims());
-    let shifted = subtract(&x, finite_maximum(&x, &over)?)?;
+    let shifted = subtract(&x, maximum_or_zero_if_infinite(&x, &over)?)?;
     let sum = exp(&shifted)?.sum(over)?;
     subtract(shifted, log(sum)?)
 }

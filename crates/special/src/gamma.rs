@@ -10,7 +10,7 @@ with_beta! {
     }
 
     #[helper]
-    fn is_pole(x: f64) -> bool {
+    fn is_gamma_pole(x: f64) -> bool {
         x <= 0.0 && x == x.floor()
     }
 
@@ -19,7 +19,7 @@ with_beta! {
     fn beta_at_pole(a: f64, b: f64) -> f64 {
         let y = 1.0 - a - b;
         if b == b.floor() && b > 0.0 && y > 0.0 {
-            return parity_sign(b) * beta_ordered(y.min(b), y.max(b));
+            return parity_sign(b) * beta_of_ordered_positive(y.min(b), y.max(b));
         }
         INFINITY
     }
@@ -28,7 +28,7 @@ with_beta! {
     #[helper]
     fn betaln_at_pole(a: f64, b: f64) -> f64 {
         let y = 1.0 - a - b;
-        if b == b.floor() && b > 0.0 && y > 0.0 { betaln_ordered(y.min(b), y.max(b)) } else { INFINITY }
+        if b == b.floor() && b > 0.0 && y > 0.0 { betaln_of_ordered_positive(y.min(b), y.max(b)) } else { INFINITY }
     }
 
     /// Returns `a + b` minus its rounded value.
@@ -45,16 +45,16 @@ with_beta! {
             return NAN;
         }
         if a > 0.0 && b > 0.0 {
-            return beta_ordered(a.min(b), a.max(b));
+            return beta_of_ordered_positive(a.min(b), a.max(b));
         }
-        if is_pole(a) {
+        if is_gamma_pole(a) {
             return beta_at_pole(a, b);
         }
-        if is_pole(b) {
+        if is_gamma_pole(b) {
             return beta_at_pole(b, a);
         }
         let sum = a + b;
-        if is_pole(sum) {
+        if is_gamma_pole(sum) {
             return 0.0;
         }
         if a.abs() < 1e-10 && b.abs() < 1e-10 {
@@ -84,12 +84,12 @@ with_beta! {
             return NAN;
         }
         if a > 0.0 && b > 0.0 {
-            return betaln_ordered(a.min(b), a.max(b));
+            return betaln_of_ordered_positive(a.min(b), a.max(b));
         }
-        if is_pole(a) {
+        if is_gamma_pole(a) {
             return betaln_at_pole(a, b);
         }
-        if is_pole(b) {
+        if is_gamma_pole(b) {
             return betaln_at_pole(b, a);
         }
         let sum = a + b;
@@ -97,7 +97,7 @@ with_beta! {
             return gammaln_f64(a.min(b)) + log_gamma_quotient(a.min(b), a.max(b));
         }
         let size = gammaln_f64(a) + gammaln_f64(b) - gammaln_f64(sum);
-        if is_pole(sum) || !size.is_finite() {
+        if is_gamma_pole(sum) || !size.is_finite() {
             return size;
         }
         // Near a pole, `gamma(sum)` depends strongly on the rounding error of the sum.

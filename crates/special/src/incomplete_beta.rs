@@ -11,7 +11,7 @@ with_beta! {
 
     /// Returns `x * b - y * a`, for y = 1 - x, with corrections for rounding errors, which matter if a and b are large.
     #[helper]
-    fn beta_distance(a: f64, b: f64, x: f64, y: f64) -> f64 {
+    fn scaled_distance_from_mean(a: f64, b: f64, x: f64, y: f64) -> f64 {
         let product = y * a;
         // `rest` is 1 - x - y, the rounding error of the larger of x and y.
         let rest = (1.0 - x.max(y)) - x.min(y);
@@ -29,12 +29,12 @@ with_beta! {
                 // The quotient would be NaN if the beta function underflows too.
                 return 0.0;
             }
-            return left / beta_ordered(a.min(b), a.max(b)) * right;
+            return left / beta_of_ordered_positive(a.min(b), a.max(b)) * right;
         }
         // Divides the powers by their values at x = a / (a + b), which cancel most of the beta function.
         let sum = a + b;
-        let distance = beta_distance(a, b, x, y);
-        let exponent = a * log_minus_difference(x * (sum / a), distance / a) + b * log_minus_difference(y * (sum / b), -distance / b);
+        let distance = scaled_distance_from_mean(a, b, x, y);
+        let exponent = a * log_ratio_minus_difference(x * (sum / a), distance / a) + b * log_ratio_minus_difference(y * (sum / b), -distance / b);
         let rest = stirling_remainder(sum) - stirling_remainder(a) - stirling_remainder(b);
         (exponent + rest).exp() * 0.398942280401432677940 * (a / sum * b).sqrt()
     }
@@ -42,9 +42,9 @@ with_beta! {
     /// Returns the regularised incomplete beta function, for y = 1 - x, by Lentz's method for the even part of its continued fraction
     /// (NIST Digital Library of Mathematical Functions, 8.17.22 and 1.12.24).
     #[helper]
-    fn beta_continued_fraction(a: f64, b: f64, x: f64, y: f64) -> f64 {
+    fn betainc_continued_fraction(a: f64, b: f64, x: f64, y: f64) -> f64 {
         let sum = a + b;
-        let start = 1.0 - beta_distance(a, b, x, y);
+        let start = 1.0 - scaled_distance_from_mean(a, b, x, y);
         // The first term and the first numerator have the common factor a, by which the last line of the function divides.
         let mut h = start / (a + 1.0);
         let mut factor = 1.0;
@@ -75,14 +75,14 @@ with_beta! {
     /// Returns the regularised incomplete beta function for large a and b, by the first two terms of its uniform expansion (NIST Digital
     /// Library of Mathematical Functions, 8.18.9). The relative error is of the order of `min(a, b)^-1.5`.
     #[helper]
-    fn beta_uniform(a: f64, b: f64, x: f64, y: f64) -> f64 {
+    fn betainc_uniform_expansion(a: f64, b: f64, x: f64, y: f64) -> f64 {
         // `mean` and `1 - mean` are a / (a + b) and b / (a + b). `z` is `x - mean` in units of the standard deviation.
         let mean = 1.0 / (1.0 + b / a);
         let deviation = (a.min(b) / (1.0 + a.min(b) / a.max(b))).sqrt();
-        let distance = beta_distance(a, b, x, y);
+        let distance = scaled_distance_from_mean(a, b, x, y);
         let z = distance / deviation;
-        let left = a * log_minus_difference(x * (1.0 + b / a), distance / a);
-        let exponent = (left + b * log_minus_difference(y * (1.0 + a / b), -distance / b)).min(0.0);
+        let left = a * log_ratio_minus_difference(x * (1.0 + b / a), distance / a);
+        let exponent = (left + b * log_ratio_minus_difference(y * (1.0 + a / b), -distance / b)).min(0.0);
         let root = (-exponent).sqrt();
         // The difference `1 / (eta * sqrt(a + b)) - 1 / z`. For x near `mean`, it is computed by its power series.
         let mut skew = (1.0 - 2.0 * mean) / (3.0 * deviation);
@@ -113,15 +113,15 @@ with_beta! {
         let y = 1.0 - x;
         // The continued fraction takes about `0.15 * sqrt(min(a, b))` iterations.
         if a.min(b) > 1e8 {
-            return beta_uniform(a, b, x, y);
+            return betainc_uniform_expansion(a, b, x, y);
         }
         if x < (a + 1.0) / (a + b + 2.0) {
-            return beta_continued_fraction(a, b, x, y);
+            return betainc_continued_fraction(a, b, x, y);
         }
-        let other = beta_continued_fraction(b, a, y, x);
+        let other = betainc_continued_fraction(b, a, y, x);
         // The result is `1 - other`, which loses digits if `other` is near 1. The continued fraction in x keeps these digits, although it
         // converges slowly here.
-        if other > 0.9 && y > 1e-4 { beta_continued_fraction(a, b, x, y) } else { (1.0 - other).max(0.0) }
+        if other > 0.9 && y > 1e-4 { betainc_continued_fraction(a, b, x, y) } else { (1.0 - other).max(0.0) }
     }
 
     /// Returns the regularised incomplete beta function (`scipy.special.betainc`), elementwise.

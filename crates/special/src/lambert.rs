@@ -13,7 +13,7 @@ kernel! {
 
     /// Returns the real part of (ar + i ai) / (br + i bi).
     #[helper]
-    fn quotient_re(ar: f64, ai: f64, br: f64, bi: f64) -> f64 {
+    fn complex_quotient_re(ar: f64, ai: f64, br: f64, bi: f64) -> f64 {
         let size = br.abs().max(bi.abs());
         let cr = br / size;
         let ci = bi / size;
@@ -21,7 +21,7 @@ kernel! {
     }
 
     #[helper]
-    fn quotient_im(ar: f64, ai: f64, br: f64, bi: f64) -> f64 {
+    fn complex_quotient_im(ar: f64, ai: f64, br: f64, bi: f64) -> f64 {
         let size = br.abs().max(bi.abs());
         let cr = br / size;
         let ci = bi / size;
@@ -31,7 +31,7 @@ kernel! {
     /// Returns the real part (if `real`) or the imaginary part of branch k of Lambert's W function at zr + i zi. Halley's method solves w -
     /// z exp(-w) = 0.
     #[helper]
-    fn lambert(zr: f64, zi: f64, k: f64, real: bool) -> f64 {
+    fn lambertw_part(zr: f64, zi: f64, k: f64, real: bool) -> f64 {
         if zr.is_nan() || zi.is_nan() {
             return if real { zr } else { zi };
         }
@@ -72,8 +72,8 @@ kernel! {
             if k == 0.0 && size < 1.5 && zr > -0.45 {
                 // Starts with z / (1 + z), whose series agrees with that of branch 0 in the terms z - z^2. For real z below -1 / e, this
                 // start is real, so it must not be used there.
-                wr = quotient_re(zr, zi, 1.0 + zr, zi);
-                wi = quotient_im(zr, zi, 1.0 + zr, zi);
+                wr = complex_quotient_re(zr, zi, 1.0 + zr, zi);
+                wi = complex_quotient_im(zr, zi, 1.0 + zr, zi);
             } else if k == -1.0 && zi == 0.0 && zr < 0.0 && zr > -0.36787944117144233 {
                 let log = (-zr).ln();
                 wr = log - (-log).ln();
@@ -93,12 +93,12 @@ kernel! {
             let fr = wr - (zr * root * c - zi * root * s);
             let fi = wi - (zr * root * s + zi * root * c);
             // Halley's step f / (w + 1 - f (w + 2) / (2 w + 2)), for w exp(w) - z.
-            let hr = quotient_re(wr + 2.0, wi, 2.0 * wr + 2.0, 2.0 * wi);
-            let hi = quotient_im(wr + 2.0, wi, 2.0 * wr + 2.0, 2.0 * wi);
+            let hr = complex_quotient_re(wr + 2.0, wi, 2.0 * wr + 2.0, 2.0 * wi);
+            let hi = complex_quotient_im(wr + 2.0, wi, 2.0 * wr + 2.0, 2.0 * wi);
             let dr = wr + 1.0 - (fr * hr - fi * hi);
             let di = wi - (fr * hi + fi * hr);
-            let stepr = quotient_re(fr, fi, dr, di);
-            let stepi = quotient_im(fr, fi, dr, di);
+            let stepr = complex_quotient_re(fr, fi, dr, di);
+            let stepi = complex_quotient_im(fr, fi, dr, di);
             if !(stepr.is_finite() && stepi.is_finite()) {
                 break;
             }
@@ -113,14 +113,14 @@ kernel! {
 
     /// Returns the real part of Lambert's W function.
     #[rust_only]
-    fn lambert_real(zr: f64, zi: f64, k: f64) -> f64 {
-        lambert(zr, zi, k, true)
+    fn lambertw_real_part(zr: f64, zi: f64, k: f64) -> f64 {
+        lambertw_part(zr, zi, k, true)
     }
 
     /// Returns the imaginary part of Lambert's W function.
     #[rust_only]
-    fn lambert_imaginary(zr: f64, zi: f64, k: f64) -> f64 {
-        lambert(zr, zi, k, false)
+    fn lambertw_imaginary_part(zr: f64, zi: f64, k: f64) -> f64 {
+        lambertw_part(zr, zi, k, false)
     }
 }
 
@@ -156,5 +156,5 @@ pub fn lambertw(z: impl Into<Operand>, k: impl Into<Operand>, #[name("tol")] _to
         k => k,
     };
     let i = Scalar::Complex(Complex::new(0.0, 1.0));
-    cuprum_core::add(lambert_real(&re, &im, k.clone())?, cuprum_core::multiply(lambert_imaginary(&re, &im, k)?, i)?)
+    cuprum_core::add(lambertw_real_part(&re, &im, k.clone())?, cuprum_core::multiply(lambertw_imaginary_part(&re, &im, k)?, i)?)
 }

@@ -26,12 +26,12 @@ with_zeta! {
 
     /// Returns Riemann's zeta function.
     #[helper]
-    fn riemann(s: f64) -> f64 {
+    fn riemann_zeta_f64(s: f64) -> f64 {
         if s.is_nan() || s == -INFINITY {
             return NAN;
         }
         if s > 2.5 {
-            return if s > 60.0 { 1.0 } else { hurwitz_positive(s, 1.0) };
+            return if s > 60.0 { 1.0 } else { hurwitz_zeta_positive(s, 1.0) };
         }
         let u = s - 1.0;
         if s > -0.25 {
@@ -46,7 +46,7 @@ with_zeta! {
         }
         // Uses the functional equation.
         let n = -s;
-        let even = if s < -1.5 { hurwitz_positive(1.0 + n, 1.0) } else { n.polynomial(ZETA_COEFFICIENTS) / n };
+        let even = if s < -1.5 { hurwitz_zeta_positive(1.0 + n, 1.0) } else { n.polynomial(ZETA_COEFFICIENTS) / n };
         // The last factor corrects the power of 2 pi for the rounding error of 2 pi.
         let factor = 0.318309886183790671538 * sine * even * s.mul_add(3.8981718325193755e-17, 1.0);
         if n < 140.0 {
@@ -58,8 +58,8 @@ with_zeta! {
 
     /// Returns `n! zeta(n + 1, x)` for n > 0 and x > 0.
     #[helper]
-    fn polygamma_magnitude(n: f64, x: f64) -> f64 {
-        let scaled = hurwitz_scaled(n + 1.0, x);
+    fn polygamma_positive_magnitude(n: f64, x: f64) -> f64 {
+        let scaled = scaled_hurwitz_zeta(n + 1.0, x);
         if n >= 140.0 {
             return factorial_over_power(n, x, scaled);
         }
@@ -70,21 +70,21 @@ with_zeta! {
     }
 
     /// Returns `n! zeta(n + 1, x)` for n > 0 and x < 0 that is not an integer. The terms of both signs are sums of their own, as in
-    /// `hurwitz`.
+    /// `hurwitz_zeta_f64`.
     #[helper]
-    fn polygamma_negative(n: f64, x: f64) -> f64 {
+    fn polygamma_negative_magnitude(n: f64, x: f64) -> f64 {
         let fraction = x - x.floor();
         let rest = x.ceil() - x;
         let parity = -parity_sign(n);
         if fraction == rest && parity < 0.0 {
-            return polygamma_magnitude(n, 1.0 - x);
+            return polygamma_positive_magnitude(n, 1.0 - x);
         }
-        let right = polygamma_magnitude(n, fraction);
-        let left = polygamma_magnitude(n, rest);
+        let right = polygamma_positive_magnitude(n, fraction);
+        let left = polygamma_positive_magnitude(n, rest);
         if left == INFINITY {
             return if parity < 0.0 && fraction > rest { -INFINITY } else { INFINITY };
         }
-        right + parity * (left - polygamma_magnitude(n, 1.0 - x))
+        right + parity * (left - polygamma_positive_magnitude(n, 1.0 - x))
     }
 
     #[helper]
@@ -103,21 +103,21 @@ with_zeta! {
             return NAN;
         }
         if x > 0.0 {
-            return sign * polygamma_magnitude(n, x);
+            return sign * polygamma_positive_magnitude(n, x);
         }
-        sign * if x == x.floor() { INFINITY } else { polygamma_negative(n, x) }
+        sign * if x == x.floor() { INFINITY } else { polygamma_negative_magnitude(n, x) }
     }
 
     /// Returns Riemann's zeta function.
     #[rust_only]
     fn riemann_zeta<T: Double>(x: T) -> T {
-        riemann(x as f64) as T
+        riemann_zeta_f64(x as f64) as T
     }
 
     /// Returns Hurwitz's zeta function.
     #[rust_only]
     fn hurwitz_zeta<T: Single>(x: T, q: T) -> T {
-        hurwitz(x as f64, q as f64) as T
+        hurwitz_zeta_f64(x as f64, q as f64) as T
     }
 
     /// Returns derivative number n of the digamma function (`scipy.special.polygamma`), elementwise, in float64.

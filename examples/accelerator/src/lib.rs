@@ -10,9 +10,9 @@
 
 use std::sync::Arc;
 
-use cuprum_core::buffer::HostBuffer;
 use cuprum_core::call;
 use cuprum_core::device::Buffer;
+use cuprum_core::host_buffer::HostBuffer;
 use cuprum_core::ops::elementwise::HYPOT;
 use cuprum_core::ops::reduce::SUM;
 use cuprum_core::plan::reduce::ReducePattern;
@@ -28,8 +28,8 @@ pub static EXACT: Accelerator = Accelerator {
     summary: "compensated sums and hypot of float64",
     probe: || Availability::Ready("always".into()),
     kernels: &[
-        Kernel::new(Family::Reduce, sum).ops(&[SUM]).dtypes(DTypeSet::of(&[DType::F64])),
-        Kernel::new(Family::Map, map).ops(&[HYPOT]).dtypes(DTypeSet::of(&[DType::F64])),
+        Kernel::new(Family::Reduce, sum).only_ops(&[SUM]).only_dtypes(DTypeSet::of(&[DType::F64])),
+        Kernel::new(Family::Map, map).only_ops(&[HYPOT]).only_dtypes(DTypeSet::of(&[DType::F64])),
     ],
     base: None,
 };
@@ -47,7 +47,7 @@ fn sum(call: &Call) -> Result<Outcome> {
     }
     let Some(elements) = flat_elements(&call.inputs[0], plan.reduced_size) else { decline!("not in aligned host memory") };
     let output: Arc<dyn Buffer> = Arc::new(HostBuffer::from_slice(&[neumaier(elements.iter().copied())])?);
-    call.done_with_buffers([output])
+    call.outcome_from_buffers([output])
 }
 
 /// Computes `hypot` of contiguous float64 arrays. The declaration lists one operation, but a fused expression may apply it several times.
@@ -67,7 +67,7 @@ fn map(call: &Call) -> Result<Outcome> {
     }
     values.extend(x.iter().zip(y).map(|(&x, &y)| hypot(x, y)));
     let output: Arc<dyn Buffer> = Arc::new(HostBuffer::from_vec(values));
-    call.done_with_buffers([output])
+    call.outcome_from_buffers([output])
 }
 
 /// Returns the `count` elements of an array that a kernel has found to be contiguous, if they are in aligned host memory.

@@ -21,7 +21,7 @@ impl<T> SharedOutput<T> {
     }
 }
 
-/// Computes all products of the batch `batch`, which has passed [`check_bounds`](super::product_batch::check_bounds).
+/// Computes all products of the batch `batch`, which has passed [`check_matrix_bounds`](super::product_batch::check_matrix_bounds).
 /// `zero` and `one` are the numbers 0 and 1 of the type.
 pub(super) fn multiply_floats<T: Element>(
     p: &MatrixProduct,
@@ -32,7 +32,7 @@ pub(super) fn multiply_floats<T: Element>(
     zero: T,
     one: T,
 ) {
-    let (a, b, c) = (a.typed::<T>(), b.typed::<T>(), c.typed::<T>());
+    let (a, b, c) = (a.typed_slice::<T>(), b.typed_slice::<T>(), c.typed_slice::<T>());
     // The gemm crate does not add 0.0 to sums of one or two products. NumPy does, so that a sum of -0.0 becomes 0.0. Accumulation onto a
     // zeroed result has the same effect.
     let accumulate = p.k <= 2;
@@ -43,8 +43,8 @@ pub(super) fn multiply_floats<T: Element>(
     let flops = p.m.saturating_mul(p.n).saturating_mul(p.k);
     let run = |start: [isize; 3], parallelism: gemm::Parallelism| {
         let (pa, pb, pc) = (a.as_ptr().wrapping_offset(start[0]), b.as_ptr().wrapping_offset(start[1]), c.at(start[2]));
-        // SAFETY: `check_bounds` has shown that all elements of `a`, `b` and `c` are inside their buffers; only this product writes its
-        // part of `c`.
+        // SAFETY: `check_matrix_bounds` has shown that all elements of `a`, `b` and `c` are inside their buffers; only this product writes
+        // its part of `c`.
         unsafe {
             gemm::gemm(
                 p.m,

@@ -47,7 +47,7 @@ impl ProductBatch<'static> {
 
 /// Returns an error unless every element of every product is inside its buffer. `lens` has the buffer lengths of `a`, `b` and `c`
 /// in elements. The unsafe code relies on this check.
-pub(super) fn check_bounds(p: &MatrixProduct, batch: &ProductBatch, lens: [usize; 3]) -> Result<()> {
+pub(super) fn check_matrix_bounds(p: &MatrixProduct, batch: &ProductBatch, lens: [usize; 3]) -> Result<()> {
     let spans = [(p.a, [p.m, p.k]), (p.b, [p.k, p.n]), (p.c, [p.m, p.n])];
     for (operand, (steps, extents)) in spans.into_iter().enumerate() {
         let of_matrix = steps.into_iter().zip(extents);

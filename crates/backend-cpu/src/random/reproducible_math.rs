@@ -118,7 +118,7 @@ pub fn expm1_of_negative(x: f64) -> f64 {
 /// Returns the difference of `ln k!` and `(k + 1/2) ln(k + 1) - (k + 1) + ln(2 pi) / 2`, the Stirling correction, within 1e-10.
 #[inline(always)]
 pub fn stirling_correction(k: f64) -> f64 {
-    const FIRST_CORRECTIONS: [f64; 10] = [
+    const STIRLING_CORRECTIONS_BELOW_10: [f64; 10] = [
         0.08106146679532726,
         0.0413406959554093,
         0.02767792568499834,
@@ -131,7 +131,7 @@ pub fn stirling_correction(k: f64) -> f64 {
         0.00833056343336287,
     ];
     if k < 10.0 {
-        return FIRST_CORRECTIONS[k as usize];
+        return STIRLING_CORRECTIONS_BELOW_10[k as usize];
     }
     let next = k + 1.0;
     let square = next * next;

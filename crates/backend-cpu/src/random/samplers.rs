@@ -26,7 +26,7 @@ pub struct AttemptWords {
 
 impl AttemptWords {
     #[inline(always)]
-    fn words(&mut self) -> [u32; 4] {
+    fn next_attempt_words(&mut self) -> [u32; 4] {
         let attempt = self.next;
         self.next += 1;
         if attempt == 0 { self.first } else { philox(self.key, [self.block as u32, (self.block >> 32) as u32, attempt, self.stream]) }
@@ -38,24 +38,24 @@ impl AttemptWords {
 
     /// Returns two uniform numbers of 53 bits in [0, 1).
     #[inline(always)]
-    fn pair(&mut self) -> [f64; 2] {
-        let [a, b, c, d] = self.words();
-        [super::unit_f64(super::join_words(a, b)), super::unit_f64(super::join_words(c, d))]
+    fn next_uniform_pair(&mut self) -> [f64; 2] {
+        let [a, b, c, d] = self.next_attempt_words();
+        [super::uniform_f64_from_bits(super::join_u32_words(a, b)), super::uniform_f64_from_bits(super::join_u32_words(c, d))]
     }
 
     /// Returns three uniform numbers in [0, 1), of 42, 42 and 44 bits.
     #[inline(always)]
-    fn triple(&mut self) -> [f64; 3] {
-        let [a, b, c, d] = self.words();
-        let join = |low: u32, high: u32, digits: i32| super::join_words(low, high) as f64 * 2f64.powi(-digits);
+    fn next_uniform_triple(&mut self) -> [f64; 3] {
+        let [a, b, c, d] = self.next_attempt_words();
+        let join = |low: u32, high: u32, digits: i32| super::join_u32_words(low, high) as f64 * 2f64.powi(-digits);
         [join(a, d & 1023, 42), join(b, d >> 10 & 1023, 42), join(c, d >> 20, 44)]
     }
 
     /// Returns a standard normal number and an independent uniform number, by Marsaglia's polar method (1964).
     #[inline(always)]
-    fn normal_and_uniform(&mut self) -> [f64; 2] {
+    fn next_normal_and_uniform(&mut self) -> [f64; 2] {
         loop {
-            let [u, v, w] = self.triple();
+            let [u, v, w] = self.next_uniform_triple();
             let (x, y) = (u + u - 1.0, v + v - 1.0);
             let square = x * x + y * y;
             if (square < 1.0 && square > 0.0) || self.is_exhausted() {
@@ -66,9 +66,9 @@ impl AttemptWords {
 }
 
 /// A distribution whose parameters are checked and whose derived constants are computed once for all elements.
-pub trait Sample {
+pub trait DistributionSampler {
     /// Computes the constants.
-    fn new(parameters: [f64; 3]) -> Self;
+    fn from_parameters(parameters: [f64; 3]) -> Self;
     /// Draws one number. Discrete distributions return an integer as a float.
     fn draw(&self, attempts: &mut AttemptWords) -> f64;
 }
@@ -80,8 +80,8 @@ pub struct Gamma {
     c: f64,
 }
 
-impl Sample for Gamma {
-    fn new([shape, ..]: [f64; 3]) -> Gamma {
+impl DistributionSampler for Gamma {
+    fn from_parameters([shape, ..]: [f64; 3]) -> Gamma {
         let d = if shape < 1.0 { shape + 1.0 } else { shape } - 0.3333333333333333;
         Gamma { shape, d, c: 1.0 / (9.0 * d).sqrt() }
     }
@@ -92,7 +92,7 @@ impl Sample for Gamma {
             return 0.0;
         }
         let gamma = loop {
-            let [normal, uniform] = attempts.normal_and_uniform();
+            let [normal, uniform] = attempts.next_normal_and_uniform();
             let root = 1.0 + self.c * normal;
             if root > 0.0 {
                 let (cube, square) = (root * root * root, normal * normal);
@@ -105,7 +105,7 @@ impl Sample for Gamma {
             }
         };
         if self.shape < 1.0 {
-            let [uniform, _] = attempts.pair();
+            let [uniform, _] = attempts.next_uniform_pair();
             gamma * exp(log(1.0 - uniform) / self.shape)
         } else {
             gamma
@@ -125,8 +125,8 @@ pub struct Poisson {
     v_r: f64,
 }
 
-impl Sample for Poisson {
-    fn new([mean, ..]: [f64; 3]) -> Poisson {
+impl DistributionSampler for Poisson {
+    fn from_parameters([mean, ..]: [f64; 3]) -> Poisson {
         let b = 0.931 + 2.53 * mean.sqrt();
         let is_small = mean < 10.0;
         Poisson {
@@ -142,7 +142,7 @@ impl Sample for Poisson {
     #[inline(always)]
     fn draw(&self, attempts: &mut AttemptWords) -> f64 {
         if self.mean < 10.0 {
-            let [uniform, _] = attempts.pair();
+            let [uniform, _] = attempts.next_uniform_pair();
             let (mut k, mut term, mut sum) = (0.0, self.power, self.power);
             while uniform >= sum {
                 k += 1.0;
@@ -155,7 +155,7 @@ impl Sample for Poisson {
             return k;
         }
         loop {
-            let [u, v] = attempts.pair();
+            let [u, v] = attempts.next_uniform_pair();
             let u = u - 0.5;
             let distance = 0.5 - u.abs();
             let k = ((2.0 * self.a / distance + self.b) * u + self.mean + 0.43).floor();
@@ -208,8 +208,8 @@ fn binomial_log_weight(n: f64, p: f64, k: f64) -> f64 {
     -terms - stirling_correction(k) - stirling_correction(rest)
 }
 
-impl Sample for Binomial {
-    fn new([n, given, _]: [f64; 3]) -> Binomial {
+impl DistributionSampler for Binomial {
+    fn from_parameters([n, given, _]: [f64; 3]) -> Binomial {
         let is_swapped = given > 0.5;
         let p = if is_swapped { 1.0 - given } else { given };
         let (q, odds) = (1.0 - p, p / (1.0 - p));
@@ -242,18 +242,18 @@ impl Sample for Binomial {
 
     #[inline(always)]
     fn draw(&self, attempts: &mut AttemptWords) -> f64 {
-        let successes = if self.is_small { self.draw_small(attempts) } else { self.draw_large(attempts) };
+        let successes = if self.is_small { self.draw_with_small_mean(attempts) } else { self.draw_with_large_mean(attempts) };
         if self.is_swapped { self.n - successes } else { successes }
     }
 }
 
 impl Binomial {
     #[inline(always)]
-    fn draw_small(&self, attempts: &mut AttemptWords) -> f64 {
+    fn draw_with_small_mean(&self, attempts: &mut AttemptWords) -> f64 {
         if self.p == 0.0 {
             return 0.0;
         }
-        let [uniform, _] = attempts.pair();
+        let [uniform, _] = attempts.next_uniform_pair();
         let (mut k, mut term, mut sum) = (0.0, self.none, self.none);
         while uniform >= sum && k < self.n {
             term = term * (self.n - k) / (k + 1.0) * self.odds;
@@ -267,9 +267,9 @@ impl Binomial {
     }
 
     #[inline(always)]
-    fn draw_large(&self, attempts: &mut AttemptWords) -> f64 {
+    fn draw_with_large_mean(&self, attempts: &mut AttemptWords) -> f64 {
         loop {
-            let [u, v] = attempts.pair();
+            let [u, v] = attempts.next_uniform_pair();
             let u = u - 0.5;
             let distance = 0.5 - u.abs();
             let k = ((2.0 * self.a / distance + self.b) * u + self.c).floor();
@@ -311,8 +311,8 @@ pub struct Hypergeometric {
     log_weight: f64,
 }
 
-impl Sample for Hypergeometric {
-    fn new([good, bad, sample]: [f64; 3]) -> Hypergeometric {
+impl DistributionSampler for Hypergeometric {
+    fn from_parameters([good, bad, sample]: [f64; 3]) -> Hypergeometric {
         let total = good + bad;
         let drawn = sample.min(total - sample);
         let (less, more) = (good.min(bad), good.max(bad));
@@ -343,7 +343,7 @@ impl Hypergeometric {
     fn draw_one_by_one(&self, attempts: &mut AttemptWords) -> f64 {
         let (mut good, mut total, mut taken) = (self.good, self.good + self.bad, 0.0);
         while taken < self.drawn {
-            let [uniform, _] = attempts.pair();
+            let [uniform, _] = attempts.next_uniform_pair();
             if uniform * total < good {
                 good -= 1.0;
             }
@@ -356,7 +356,7 @@ impl Hypergeometric {
     #[inline(always)]
     fn draw_by_ratio_of_uniforms(&self, attempts: &mut AttemptWords) -> f64 {
         let candidate = loop {
-            let [u, v] = attempts.pair();
+            let [u, v] = attempts.next_uniform_pair();
             let x = self.center + self.width * (v - 0.5) / u;
             if attempts.is_exhausted() {
                 break 0.0;
@@ -388,14 +388,14 @@ pub struct Geometric {
     log_failure: f64,
 }
 
-impl Sample for Geometric {
-    fn new([p, ..]: [f64; 3]) -> Geometric {
+impl DistributionSampler for Geometric {
+    fn from_parameters([p, ..]: [f64; 3]) -> Geometric {
         Geometric { log_failure: log1p(-p) }
     }
 
     #[inline(always)]
     fn draw(&self, attempts: &mut AttemptWords) -> f64 {
-        let [uniform, _] = attempts.pair();
+        let [uniform, _] = attempts.next_uniform_pair();
         (log(1.0 - uniform) / self.log_failure).ceil().clamp(1.0, MAX_DISCRETE_RESULT)
     }
 }
@@ -407,14 +407,14 @@ pub struct LogSeries {
     log_failure: f64,
 }
 
-impl Sample for LogSeries {
-    fn new([p, ..]: [f64; 3]) -> LogSeries {
+impl DistributionSampler for LogSeries {
+    fn from_parameters([p, ..]: [f64; 3]) -> LogSeries {
         LogSeries { p, log_failure: log1p(-p) }
     }
 
     #[inline(always)]
     fn draw(&self, attempts: &mut AttemptWords) -> f64 {
-        let [u, v] = attempts.pair();
+        let [u, v] = attempts.next_uniform_pair();
         let v = v.max(5.551115123125783e-17);
         if v >= self.p {
             return 1.0;
@@ -439,8 +439,8 @@ pub struct Zipf {
     least: f64,
 }
 
-impl Sample for Zipf {
-    fn new([a, ..]: [f64; 3]) -> Zipf {
+impl DistributionSampler for Zipf {
+    fn from_parameters([a, ..]: [f64; 3]) -> Zipf {
         let exponent = a - 1.0;
         Zipf { exponent, power: exp(exponent * std::f64::consts::LN_2), least: exp(-exponent * log(MAX_DISCRETE_RESULT)) }
     }
@@ -452,7 +452,7 @@ impl Sample for Zipf {
             return 1.0;
         }
         loop {
-            let [u, v] = attempts.pair();
+            let [u, v] = attempts.next_uniform_pair();
             let u = u * self.least + (1.0 - u);
             let x = exp(-log(u) / self.exponent).floor();
             if attempts.is_exhausted() {
@@ -479,8 +479,8 @@ pub struct HalfTangentOfVonMises {
     ratio: f64,
 }
 
-impl Sample for HalfTangentOfVonMises {
-    fn new([kappa, ..]: [f64; 3]) -> HalfTangentOfVonMises {
+impl DistributionSampler for HalfTangentOfVonMises {
+    fn from_parameters([kappa, ..]: [f64; 3]) -> HalfTangentOfVonMises {
         let tau = 1.0 + (1.0 + 4.0 * (kappa * kappa)).sqrt();
         // For small kappa, the formula for rho loses digits by cancellation. The approximation kappa / 2 is then more accurate.
         let rho = if kappa < 1e-5 { 0.5 * kappa } else { (tau - (tau + tau).sqrt()) / (kappa + kappa) };
@@ -491,11 +491,11 @@ impl Sample for HalfTangentOfVonMises {
     #[inline(always)]
     fn draw(&self, attempts: &mut AttemptWords) -> f64 {
         if self.kappa > 1e6 {
-            let [normal, _] = attempts.normal_and_uniform();
+            let [normal, _] = attempts.next_normal_and_uniform();
             return 0.5 * normal / self.kappa.sqrt();
         }
         loop {
-            let [u, v, w] = attempts.triple();
+            let [u, v, w] = attempts.next_uniform_triple();
             let (x, y) = (u + u - 1.0, v + v - 1.0);
             let (x2, y2) = (x * x, y * y);
             let square = x2 + y2;

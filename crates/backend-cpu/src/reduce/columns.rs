@@ -4,9 +4,9 @@ use cuprum_core::{Element, Result};
 use cuprum_cpu_base::threads;
 use smallvec::SmallVec;
 
-use super::kernels::ReducerLoops;
-use crate::reducers::tree::PairwiseTree;
-use crate::tile::{CompiledProgram, Evaluator};
+use super::reducer_loops::ReducerLoops;
+use crate::program_evaluation::{CompiledProgram, Evaluator};
+use crate::reducers::pairwise_tree::PairwiseTree;
 
 /// Maximum number of columns per task for inputs that are read in place. The accumulators of this number of columns (eight bytes each) fit
 /// the first-level cache, and each row is read in long contiguous parts.
@@ -22,7 +22,7 @@ struct ColumnBlock {
 }
 
 /// Reduces `rows` rows of `out.len()` elements each into `out`, one result per column.
-pub(super) fn reduce<I: Element, A: Copy + Send + Sync, O: Element>(
+pub(super) fn reduce_all_columns<I: Element, A: Copy + Send + Sync, O: Element>(
     compiled: &CompiledProgram,
     rows: usize,
     out: &mut [O],
@@ -31,9 +31,10 @@ pub(super) fn reduce<I: Element, A: Copy + Send + Sync, O: Element>(
     let columns = out.len();
     let cost = rows.saturating_mul(columns).saturating_mul(compiled.cost_per_element());
     let width = columns.min(if compiled.is_contiguous_identity() { MAX_COLUMNS_PER_TASK } else { compiled.tile_len() });
-    let column_blocks = columns.div_ceil(width);
+    let split_into_column_blocks = columns.div_ceil(width);
     // A row block has a power-of-two number of leaves, so that its result is one partial result of the pairwise tree.
-    let wanted = if threads::threads_for_cost(cost) == 1 { 1 } else { (threads::threads_for_cost(cost) * 4).div_ceil(column_blocks) };
+    let wanted =
+        if threads::threads_for_cost(cost) == 1 { 1 } else { (threads::threads_for_cost(cost) * 4).div_ceil(split_into_column_blocks) };
     let block_rows = loops.leaf_rows * rows.div_ceil(loops.leaf_rows * wanted).next_power_of_two();
     let row_blocks = rows.div_ceil(block_rows);
     let block = |task: usize| {
@@ -44,35 +45,35 @@ pub(super) fn reduce<I: Element, A: Copy + Send + Sync, O: Element>(
         threads::for_each(
             out.chunks_mut(width).enumerate(),
             cost,
-            || Evaluator::in_bands(compiled),
+            || Evaluator::new_in_bands(compiled),
             |evaluator, (task, results)| {
-                let acc = reduce_block(evaluator, compiled.tile_len(), columns, block(task), false, loops);
-                (loops.finish_each)(results, &acc);
+                let acc = reduce_column_block(evaluator, compiled.tile_len(), columns, block(task), false, loops);
+                (loops.accumulators_to_results)(results, &acc);
             },
         );
-        reduce_in_order(compiled, rows, width, out, loops);
+        recompute_columns_in_order(compiled, rows, width, out, loops);
         return Ok(());
     }
     let partial = threads::map(
-        0..column_blocks * row_blocks,
+        0..split_into_column_blocks * row_blocks,
         cost,
-        || Evaluator::in_bands(compiled),
-        |evaluator, task| reduce_block(evaluator, compiled.tile_len(), columns, block(task), false, loops),
+        || Evaluator::new_in_bands(compiled),
+        |evaluator, task| reduce_column_block(evaluator, compiled.tile_len(), columns, block(task), false, loops),
     )?;
     let mut partial = partial.into_iter();
     let merge = |a, b| merge_accumulators(a, b, loops);
     for results in out.chunks_mut(width) {
         let mut tree = PairwiseTree::new();
         partial.by_ref().take(row_blocks).for_each(|acc| tree.push(acc, merge));
-        (loops.finish_each)(results, &tree.take_result(merge).unwrap_or_default());
+        (loops.accumulators_to_results)(results, &tree.take_result(merge).unwrap_or_default());
     }
-    reduce_in_order(compiled, rows, width, out, loops);
+    recompute_columns_in_order(compiled, rows, width, out, loops);
     Ok(())
 }
 
 /// Reduces columns again, with their rows merged in order, if their results depend on the order
 /// ([`Reducer::depends_on_order`](crate::reducers::Reducer::depends_on_order)). Blocks of columns have `width` columns.
-fn reduce_in_order<I: Element, A: Copy + Send + Sync, O: Element>(
+fn recompute_columns_in_order<I: Element, A: Copy + Send + Sync, O: Element>(
     compiled: &CompiledProgram,
     rows: usize,
     width: usize,
@@ -83,12 +84,12 @@ fn reduce_in_order<I: Element, A: Copy + Send + Sync, O: Element>(
     let columns = out.len();
     let blocks: Vec<_> = out.chunks_mut(width).enumerate().filter(|(_, results)| depends_on_order(results)).collect();
     let cost = (blocks.len() * width).saturating_mul(rows).saturating_mul(compiled.cost_per_element());
-    let evaluator = || Evaluator::in_bands(compiled);
+    let evaluator = || Evaluator::new_in_bands(compiled);
     threads::for_each(blocks.into_iter(), cost, evaluator, |evaluator, (n, results)| {
         let block = ColumnBlock { columns: n * width..n * width + results.len(), rows: 0..rows };
-        let acc = reduce_block(evaluator, compiled.tile_len(), columns, block, true, loops);
+        let acc = reduce_column_block(evaluator, compiled.tile_len(), columns, block, true, loops);
         let mut in_order = results.to_vec();
-        (loops.finish_each)(&mut in_order, &acc);
+        (loops.accumulators_to_results)(&mut in_order, &acc);
         for (result, new) in results.iter_mut().zip(in_order).filter(|(result, _)| (loops.depends_on_order)(**result)) {
             *result = new;
         }
@@ -96,13 +97,13 @@ fn reduce_in_order<I: Element, A: Copy + Send + Sync, O: Element>(
 }
 
 fn merge_accumulators<I, A, O>(mut a: Vec<A>, b: Vec<A>, loops: &ReducerLoops<I, A, O>) -> Vec<A> {
-    (loops.merge_each)(&mut a, &b);
+    (loops.merge_accumulator_slices)(&mut a, &b);
     a
 }
 
 /// Reduces the rows of `block` and returns one accumulator per column of `block`. `columns` is the number of columns of the whole input.
 /// `in_order` is whether all rows are merged in order, instead of in the pairwise tree.
-fn reduce_block<I: Element, A: Copy, O>(
+fn reduce_column_block<I: Element, A: Copy, O>(
     evaluator: &mut Evaluator,
     tile: usize,
     columns: usize,
@@ -123,21 +124,23 @@ fn reduce_block<I: Element, A: Copy, O>(
         let rows = leaf..block.rows.end.min(leaf + loops.leaf_rows);
         let at = |row: usize| row * columns + block.columns.start;
         let in_place: Option<LeafRows<I>> = match width == columns {
-            true => evaluator.values_in_place(at(leaf), rows.len() * width).map(|(values, _)| values.typed().chunks_exact(width).collect()),
-            false => rows.clone().map(|row| Some(evaluator.values_in_place(at(row), width)?.0.typed())).collect(),
+            true => evaluator
+                .borrow_contiguous_values(at(leaf), rows.len() * width)
+                .map(|(values, _)| values.typed_slice().chunks_exact(width).collect()),
+            false => rows.clone().map(|row| Some(evaluator.borrow_contiguous_values(at(row), width)?.0.typed_slice())).collect(),
         };
         match in_place {
             Some(rows) => (loops.columns)(&mut acc, &rows, leaf, begin),
             None => {
                 for row in rows.clone().step_by(together) {
                     let values = evaluator.evaluate(at(row), together.min(rows.end - row) * width);
-                    let rows: LeafRows<I> = values.typed().chunks_exact(width).collect();
+                    let rows: LeafRows<I> = values.typed_slice().chunks_exact(width).collect();
                     (loops.columns)(&mut acc, &rows, row, begin && row == leaf);
                 }
             }
         }
         tree.push(acc, |mut a, b| {
-            (loops.merge_each)(&mut a, &b);
+            (loops.merge_accumulator_slices)(&mut a, &b);
             spare.push(b);
             a
         });

@@ -3,17 +3,17 @@
 use cuprum_core::{Element, Result};
 use cuprum_cpu_base::threads;
 
-use super::kernels::{MIN_BLOCK_LEN, ReducerLoops};
-use crate::reducers::lanes::LEAF_LEN;
-use crate::reducers::tree::PairwiseTree;
-use crate::tile::{CompiledProgram, Evaluator};
+use super::reducer_loops::{MIN_BLOCK_LEN, ReducerLoops};
+use crate::program_evaluation::{CompiledProgram, Evaluator};
+use crate::reducers::leaf_reduction::LEAF_LEN;
+use crate::reducers::pairwise_tree::PairwiseTree;
 
 /// Maximum number of elements per task when one reduction is split. Two threads of an EPYC read 64 MiB in 1.27 ms with tasks of 1 MiB, and
 /// in 1.34 ms with tasks of 256 KiB or 8 MiB. Long tasks leave one thread idle at the end.
 const MAX_BLOCK_LEN: usize = 4 * MIN_BLOCK_LEN;
 
 /// Reduces rows of `len` elements each into `out`, one result per row.
-pub(super) fn reduce<I: Element, A: Copy + Send + Sync, O: Element>(
+pub(super) fn reduce_all_rows<I: Element, A: Copy + Send + Sync, O: Element>(
     compiled: &CompiledProgram,
     len: usize,
     out: &mut [O],
@@ -49,7 +49,7 @@ pub(super) fn reduce<I: Element, A: Copy + Send + Sync, O: Element>(
             for (t, results) in results.chunks_mut(rows_per_tile).enumerate() {
                 let start = (first_row + t * rows_per_tile) * len;
                 let (values, prefetch) = evaluator.evaluate_and_get_prefetch(start, results.len() * len);
-                (loops.rows)(values.typed(), len, prefetch, results);
+                (loops.rows)(values.typed_slice(), len, prefetch, results);
             }
         },
     );
@@ -58,7 +58,7 @@ pub(super) fn reduce<I: Element, A: Copy + Send + Sync, O: Element>(
 
 /// Returns the number of elements per task for a reduction of `len` elements: [`MIN_BLOCK_LEN`] times a power of two, for about sixteen
 /// tasks per thread, and at most [`MAX_BLOCK_LEN`].
-fn block_len(len: usize, cost: usize) -> usize {
+fn choose_block_len(len: usize, cost: usize) -> usize {
     let blocks = len / (16 * threads::threads_for_cost(cost)) / MIN_BLOCK_LEN;
     (MIN_BLOCK_LEN << blocks.max(1).ilog2()).min(MAX_BLOCK_LEN)
 }
@@ -71,7 +71,7 @@ fn reduce_rows_in_blocks<I, A: Copy + Send + Sync, O>(
     out: &mut [O],
     loops: &ReducerLoops<I, A, O>,
 ) -> Result<()> {
-    let block = block_len(len, cost);
+    let block = choose_block_len(len, cost);
     let blocks = len.div_ceil(block);
     let partial = threads::map(
         0..out.len() * blocks,
@@ -83,7 +83,7 @@ fn reduce_rows_in_blocks<I, A: Copy + Send + Sync, O>(
         },
     )?;
     for (row, (result, blocks)) in out.iter_mut().zip(partial.chunks(blocks)).enumerate() {
-        if let Some(acc) = merge_blocks(blocks, loops) {
+        if let Some(acc) = merge_block_results(blocks, loops) {
             *result = (loops.finish_range)(compiled, row * len, len, acc);
         }
     }
@@ -91,7 +91,7 @@ fn reduce_rows_in_blocks<I, A: Copy + Send + Sync, O>(
 }
 
 /// Reduces `len` elements from `start` on in blocks, on several threads, with the same bits as
-/// [`reduce_range`](super::kernels::reduce_range). Returns `None` if `len` is 0.
+/// [`reduce_range`](super::reducer_loops::reduce_range). Returns `None` if `len` is 0.
 pub(super) fn reduce_range_in_blocks<I, A: Copy + Send + Sync, O>(
     compiled: &CompiledProgram,
     start: usize,
@@ -99,17 +99,17 @@ pub(super) fn reduce_range_in_blocks<I, A: Copy + Send + Sync, O>(
     loops: &ReducerLoops<I, A, O>,
 ) -> Result<Option<A>> {
     let cost = len.saturating_mul(compiled.cost_per_element());
-    let block = block_len(len, cost);
+    let block = choose_block_len(len, cost);
     let run = |evaluator: &mut Evaluator, n: usize| {
         let at = n * block;
         (loops.run)(evaluator, compiled.tile_len(), start + at, block.min(len - at), at)
     };
     let partial = threads::map(0..len.div_ceil(block), cost, || Evaluator::new(compiled), run)?;
-    Ok(merge_blocks(&partial, loops))
+    Ok(merge_block_results(&partial, loops))
 }
 
 /// Merges the partial results of a reduction's blocks, in order. `None` if there are no elements.
-fn merge_blocks<I, A: Copy, O>(blocks: &[Option<A>], loops: &ReducerLoops<I, A, O>) -> Option<A> {
+fn merge_block_results<I, A: Copy, O>(blocks: &[Option<A>], loops: &ReducerLoops<I, A, O>) -> Option<A> {
     let mut tree = PairwiseTree::new();
     blocks.iter().flatten().for_each(|&acc| tree.push(acc, loops.merge));
     tree.take_result(loops.merge)

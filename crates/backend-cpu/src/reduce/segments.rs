@@ -6,23 +6,23 @@ use cuprum_core::op::ReductionDef;
 use cuprum_core::ops::elementwise::{ADD, FMAX, FMIN, LOGICAL_AND, LOGICAL_OR, MAXIMUM, MINIMUM, MULTIPLY};
 use cuprum_core::{Call, Complex, DType, Element, Error, Outcome, Program, Result, Scalar, decline};
 use cuprum_cpu_base::threads;
-use cuprum_cpu_base::views::{Elements, ElementsMut, Output, add_op_to_error, scalar_as};
+use cuprum_cpu_base::views::{Elements, ElementsMut, Output, add_op_to_error, convert_scalar};
 use cuprum_cpu_elementwise::half::is_half;
 
-use super::kernels::{MIN_BLOCK_LEN, ReducerLoops};
+use super::reducer_loops::{MIN_BLOCK_LEN, ReducerLoops};
 use super::rows;
-use super::{with_float32_results, with_float32_values};
+use super::{call_with_float32_output, convert_half_result_to_float32};
+use crate::program_evaluation::{CompiledProgram, Evaluator, LoopNest, ResultDestination};
 use crate::reducers::Reducer;
-use crate::reducers::by_dtype::{by_dtype, by_reduction};
+use crate::reducers::dtype_selection::{by_dtype, by_reduction};
 use crate::reducers::ops::{Max, MaxNumber, Min, MinNumber, Prod, Sum};
-use crate::tile::{CompiledProgram, Evaluator, LoopNest, ResultDestination};
 
 /// A function that reduces each segment of a program's values, for one operation and dtype. The [`Scalar`] argument is the result for an
 /// empty segment.
 type ReduceSegmentsFunction = fn(&CompiledProgram, &[i64], Scalar, ElementsMut) -> Result<()>;
 
-fn run_segments<R: Reducer>(compiled: &CompiledProgram, offsets: &[i64], empty: Scalar, out: ElementsMut) -> Result<()> {
-    reduce_segments(compiled, offsets, out, scalar_as(empty), &ReducerLoops::of::<R>())
+fn run_segment_reducer<R: Reducer>(compiled: &CompiledProgram, offsets: &[i64], empty: Scalar, out: ElementsMut) -> Result<()> {
+    reduce_segments(compiled, offsets, out, convert_scalar(empty), &ReducerLoops::of_reducer::<R>())
 }
 
 fn reduce_segments<I: Element, A: Copy + Send + Sync, O: Element>(
@@ -32,7 +32,7 @@ fn reduce_segments<I: Element, A: Copy + Send + Sync, O: Element>(
     empty: O,
     loops: &ReducerLoops<I, A, O>,
 ) -> Result<()> {
-    with_float32_results(out, |results: &mut [O]| {
+    call_with_float32_output(out, |results: &mut [O]| {
         let bounds = |segment: usize| (offsets[segment] as usize, offsets[segment + 1] as usize);
         let covered = offsets.first().zip(offsets.last()).map_or(0, |(first, last)| (last - first) as usize);
         let cost = covered.saturating_add(results.len());
@@ -87,14 +87,14 @@ pub(super) fn run(call: &Call, program: &Program, reduction: &ReductionDef, acc:
         decline!("takes contiguous int64 offsets");
     }
     let len = values.first().map_or(0, |v| v.layout().size());
-    let offsets = Elements::contiguous(offsets)?.typed::<i64>();
-    check_offsets(call.op.name(), offsets, len)?;
-    let program = with_float32_values(program);
+    let offsets = Elements::from_contiguous_array(offsets)?.typed_slice::<i64>();
+    check_segment_offsets(call.op.name(), offsets, len)?;
+    let program = convert_half_result_to_float32(program);
     let dtype = program.output_dtype(0);
     if acc != dtype && !is_half(acc) {
         decline!("values of {dtype} accumulated in {acc}");
     }
-    let run: Option<ReduceSegmentsFunction> = by_reduction!(reduction, dtype, run_segments);
+    let run: Option<ReduceSegmentsFunction> = by_reduction!(reduction, dtype, run_segment_reducer);
     let Some(run) = run else { decline!("{} has no kernel for {dtype}", call.op.name()) };
     let nest = LoopNest::new(&[len], values, |k| values[k].layout().strides().into())?;
     let compiled = match CompiledProgram::new(&program, nest, ResultDestination::Read) {
@@ -103,10 +103,10 @@ pub(super) fn run(call: &Call, program: &Program, reduction: &ReductionDef, acc:
     };
     let mut output = Output::allocate(call, 0)?;
     run(&compiled, offsets, reduction.identity.of(dtype), output.elements_mut()?).map_err(|e| add_op_to_error(call, e))?;
-    call.done_with_buffers([output.finish()])
+    call.outcome_from_buffers([output.into_buffer()])
 }
 
-fn check_offsets(op: &'static str, offsets: &[i64], len: usize) -> Result<()> {
+fn check_segment_offsets(op: &'static str, offsets: &[i64], len: usize) -> Result<()> {
     if let Some(&index) = offsets.iter().find(|&&o| o < 0 || o as u64 > len as u64) {
         return Err(Error::Index { op, index, axis: 0, size: len });
     }

@@ -13,7 +13,7 @@ pub(crate) trait Arithmetic: Element {
     /// Returns whether a product of floats is settled: zero, infinite or NaN. A complex number is settled if it is zero, or if one of its
     /// parts is infinite or NaN. Integers and bool are never settled.
     #[inline(always)]
-    fn is_settled(self) -> bool {
+    fn is_zero_or_non_finite_float(self) -> bool {
         false
     }
     /// Returns whether the value, or its real or imaginary part, is a subnormal float.
@@ -22,16 +22,16 @@ pub(crate) trait Arithmetic: Element {
         false
     }
     /// Returns whether `self >= b`; false if either is NaN. Complex numbers compare by real part, then imaginary part.
-    fn at_least(self, b: Self) -> bool;
+    fn is_at_least(self, b: Self) -> bool;
     /// Returns the larger of `self` and `b`; `self` if they are equal or either is NaN.
     #[inline(always)]
     fn larger(self, b: Self) -> Self {
-        if b.at_least(self) & !self.at_least(b) { b } else { self }
+        if b.is_at_least(self) & !self.is_at_least(b) { b } else { self }
     }
     /// Returns the smaller of `self` and `b`; `self` if they are equal or either is NaN.
     #[inline(always)]
     fn smaller(self, b: Self) -> Self {
-        if self.at_least(b) & !b.at_least(self) { b } else { self }
+        if self.is_at_least(b) & !b.is_at_least(self) { b } else { self }
     }
     /// Identity of addition: -0.0 for floats, because adding 0.0 changes -0.0.
     const SUM_IDENTITY: Self;
@@ -40,7 +40,7 @@ pub(crate) trait Arithmetic: Element {
 }
 
 macro_rules! value {
-    ($($t:ty: |$a:ident, $b:ident| $plus:expr, $times:expr, $nan:expr, $at_least:expr, $nothing:expr, $zero:expr
+    ($($t:ty: |$a:ident, $b:ident| $plus:expr, $times:expr, $nan:expr, $is_at_least:expr, $nothing:expr, $zero:expr
         $(, settled $settled:expr, subnormal $subnormal:expr)? $(, larger $larger:expr, $smaller:expr)?;)*) => {$(
         impl Arithmetic for $t {
             #[inline(always)]
@@ -50,12 +50,12 @@ macro_rules! value {
             #[inline(always)]
             fn has_nan(self) -> bool { let $a = self; let _ = $a; $nan }
             #[inline(always)]
-            fn at_least(self, $b: Self) -> bool { let $a = self; $at_least }
+            fn is_at_least(self, $b: Self) -> bool { let $a = self; $is_at_least }
             const SUM_IDENTITY: Self = $nothing;
             const ZERO: Self = $zero;
             $(
                 #[inline(always)]
-                fn is_settled(self) -> bool { let $a = self; $settled }
+                fn is_zero_or_non_finite_float(self) -> bool { let $a = self; $settled }
                 #[inline(always)]
                 fn is_subnormal(self) -> bool { let $a = self; $subnormal }
             )?
@@ -80,17 +80,17 @@ value! {
     f64: |a, b| a + b, a * b, a.is_nan(), a >= b, -0.0, 0.0,
         settled a == 0.0 || !a.is_finite(), subnormal a.is_subnormal(),
         larger if b > a { b } else { a }, if b < a { b } else { a };
-    Complex<f32>: |a, b| a + b, a * b, a.re.is_nan() | a.im.is_nan(), complex_at_least(a, b),
+    Complex<f32>: |a, b| a + b, a * b, a.re.is_nan() | a.im.is_nan(), is_complex_at_least(a, b),
         Complex::new(-0.0, -0.0), Complex::new(0.0, 0.0),
         settled a == Self::ZERO || !a.is_finite(), subnormal a.re.is_subnormal() | a.im.is_subnormal();
-    Complex<f64>: |a, b| a + b, a * b, a.re.is_nan() | a.im.is_nan(), complex_at_least(a, b),
+    Complex<f64>: |a, b| a + b, a * b, a.re.is_nan() | a.im.is_nan(), is_complex_at_least(a, b),
         Complex::new(-0.0, -0.0), Complex::new(0.0, 0.0),
         settled a == Self::ZERO || !a.is_finite(), subnormal a.re.is_subnormal() | a.im.is_subnormal();
 }
 
-/// Implements [`Arithmetic::at_least`] for complex numbers.
+/// Implements [`Arithmetic::is_at_least`] for complex numbers.
 #[inline(always)]
-fn complex_at_least<T: PartialOrd>(a: Complex<T>, b: Complex<T>) -> bool {
+fn is_complex_at_least<T: PartialOrd>(a: Complex<T>, b: Complex<T>) -> bool {
     let ordered = a.im >= b.im || a.im < b.im; // true unless an imaginary part is NaN
     ordered && (a.re > b.re || (a.re == b.re && a.im >= b.im))
 }

@@ -1,33 +1,35 @@
 //! Reduction loops over memory, compiled for each SIMD level: rows, columns, and matrix-vector products.
 
-use cuprum_cpu_base::cache::{Prefetch, benefits_from_prefetch, prefetch_at_distance};
-use cuprum_cpu_base::simd::{Loop, dispatch};
+use cuprum_cpu_base::cache_hints::{PrefetchState, benefits_from_prefetch, prefetch_at_distance};
+use cuprum_cpu_base::simd::{SimdLoop, dispatch};
 
 use super::Reducer;
 use super::arithmetic::Arithmetic;
-use super::in_order::reduce_rows_in_order;
-use super::lanes::{GROUP_LEN, INTERLEAVED_LEAVES, LANES, LEAF_LEN, add_products, fold_products, merge_group, merge_lanes};
+use super::leaf_reduction::{
+    INTERLEAVED_LEAVES, LANES, LEAF_GROUP_LEN, LEAF_LEN, add_products_to_lanes, merge_lanes, merge_leaf_group, sum_products_in_lanes,
+};
 use super::ops::Sum;
-use super::tree::PairwiseTree;
+use super::ordered_products::recompute_rows_in_order;
+use super::pairwise_tree::PairwiseTree;
 
 /// Reduces four leaves (blocks of [`LEAF_LEN`] elements) interleaved, for processors that [benefit from
 /// prefetching](benefits_from_prefetch).
 #[inline(always)]
-fn reduce_interleaved<R: Reducer>(leaves: [&[R::In]; INTERLEAVED_LEAVES]) -> [R::Acc; INTERLEAVED_LEAVES] {
+fn reduce_leaves_interleaved<R: Reducer>(leaves: [&[R::In]; INTERLEAVED_LEAVES]) -> [R::Acc; INTERLEAVED_LEAVES] {
     // Loops are used instead of `map` of arrays, which compiles to a call per element.
-    let mut acc = [[R::accumulator_of(leaves[0][0], 0); LANES]; INTERLEAVED_LEAVES];
+    let mut acc = [[R::to_accumulator(leaves[0][0], 0); LANES]; INTERLEAVED_LEAVES];
     for (acc, leaf) in acc.iter_mut().zip(&leaves) {
         let chunk = &leaf.as_chunks::<LANES>().0[0];
         prefetch_at_distance(chunk, 32);
         for i in 0..LANES {
-            acc[i] = R::accumulator_of(chunk[i], 0);
+            acc[i] = R::to_accumulator(chunk[i], 0);
         }
     }
     for c in 1..LEAF_LEN / LANES {
         for (acc, leaf) in acc.iter_mut().zip(&leaves) {
             let chunk = &leaf.as_chunks::<LANES>().0[c];
             prefetch_at_distance(chunk, 32);
-            merge_chunk::<R>(acc, chunk);
+            merge_chunk_into_lanes::<R>(acc, chunk);
         }
     }
     let [a, b, c, d] = acc;
@@ -38,16 +40,16 @@ fn reduce_interleaved<R: Reducer>(leaves: [&[R::In]; INTERLEAVED_LEAVES]) -> [R:
 /// 1.14 ms this way, and in 1.31 ms leaf by leaf.
 struct InterleavedLeavesLoop<'a, R: Reducer>([&'a [R::In]; INTERLEAVED_LEAVES]);
 
-impl<R: Reducer> Loop for InterleavedLeavesLoop<'_, R> {
+impl<R: Reducer> SimdLoop for InterleavedLeavesLoop<'_, R> {
     type Output = [R::Acc; INTERLEAVED_LEAVES];
     const HAS_AVX512_VERSION: bool = R::HAS_AVX512_VERSION;
     #[inline(always)]
     fn run(self) -> [R::Acc; INTERLEAVED_LEAVES] {
-        reduce_interleaved::<R>(self.0)
+        reduce_leaves_interleaved::<R>(self.0)
     }
     #[inline(always)]
     fn run_without_avx2(self) -> [R::Acc; INTERLEAVED_LEAVES] {
-        let mut acc = [R::accumulator_of(self.0[0][0], 0); INTERLEAVED_LEAVES];
+        let mut acc = [R::to_accumulator(self.0[0][0], 0); INTERLEAVED_LEAVES];
         for (acc, leaf) in acc.iter_mut().zip(self.0) {
             *acc = R::reduce_leaf(None, leaf, None, 0);
         }
@@ -57,26 +59,26 @@ impl<R: Reducer> Loop for InterleavedLeavesLoop<'_, R> {
 
 /// Merges one value into each accumulator. The accumulators are copied, so the compiler knows that `chunk` does not overlap them.
 #[inline(always)]
-fn merge_chunk<R: Reducer>(acc: &mut [R::Acc; LANES], chunk: &[R::In; LANES]) {
+fn merge_chunk_into_lanes<R: Reducer>(acc: &mut [R::Acc; LANES], chunk: &[R::In; LANES]) {
     let mut merged = *acc;
     for i in 0..LANES {
-        merged[i] = R::merge(merged[i], R::accumulator_of(chunk[i], 0));
+        merged[i] = R::merge(merged[i], R::to_accumulator(chunk[i], 0));
     }
     *acc = merged;
 }
 
 /// Reduces four leaves of [`LEAF_LEN`] elements, for a reducer with [`Reducer::LEAVES_MAY_INTERLEAVE`].
-pub(crate) fn reduce_leaves<R: Reducer>(leaves: [&[R::In]; INTERLEAVED_LEAVES]) -> [R::Acc; INTERLEAVED_LEAVES] {
+pub(crate) fn reduce_four_leaves<R: Reducer>(leaves: [&[R::In]; INTERLEAVED_LEAVES]) -> [R::Acc; INTERLEAVED_LEAVES] {
     dispatch(InterleavedLeavesLoop::<R>(leaves))
 }
 
 /// Loop that computes the dot products of several matrix rows with one vector.
 ///
 /// The rows are read interleaved, which is faster if they are not in cache: one thread reads 256 MiB at 23 GB/s this way. Row by row it
-/// reads 14 GB/s, or 19 GB/s with [`Prefetch`].
+/// reads 14 GB/s, or 19 GB/s with [`PrefetchState`].
 struct DotProductsLoop<'a, T, const N: usize>([&'a [T]; N], &'a [T]);
 
-impl<T: Arithmetic, const N: usize> Loop for DotProductsLoop<'_, T, N> {
+impl<T: Arithmetic, const N: usize> SimdLoop for DotProductsLoop<'_, T, N> {
     type Output = [T; N];
     #[inline(always)]
     fn run(self) -> [T; N] {
@@ -115,7 +117,7 @@ fn sum_leaves_of_products<T: Arithmetic, const N: usize, const PREFETCH: bool>(m
     let mut sums = [T::SUM_IDENTITY; N];
     if vector.len() < LEAF_LEN {
         for (sum, line) in sums.iter_mut().zip(lines) {
-            *sum = fold_products(line, vector, Prefetch::at(line.as_ptr().cast()));
+            *sum = sum_products_in_lanes(line, vector, PrefetchState::at(line.as_ptr().cast()));
         }
         return sums;
     }
@@ -130,7 +132,7 @@ fn sum_leaves_of_products<T: Arithmetic, const N: usize, const PREFETCH: bool>(m
             if PREFETCH {
                 prefetch_at_distance(line, 8);
             }
-            add_products(&mut acc[n], line, v);
+            add_products_to_lanes(&mut acc[n], line, v);
         }
     }
     for n in 0..N {
@@ -155,19 +157,19 @@ pub(crate) fn dot_products<T: Arithmetic, const N: usize>(lines: [&[T]; N], vect
 /// A source of leaves (blocks of up to [`LEAF_LEN`] elements) of the pairwise tree. `at` is the index of a leaf's first element in memory,
 /// and `first` its index in the reduction. `earlier` is the accumulator of the preceding elements of the reduction, if there are any.
 pub(crate) trait LeafSource<R: Reducer> {
-    /// Reduces a group of [`INTERLEAVED_LEAVES`] leaves by [`Reducer::reduce_group`].
-    fn reduce_group(&self, earlier: Option<R::Acc>, at: usize, first: usize) -> R::Acc;
+    /// Reduces a group of [`INTERLEAVED_LEAVES`] leaves by [`Reducer::reduce_leaf_group`].
+    fn reduce_leaf_group(&self, earlier: Option<R::Acc>, at: usize, first: usize) -> R::Acc;
     /// Reduces one leaf of `len` elements by [`Reducer::reduce_leaf`].
     fn reduce_leaf(&self, earlier: Option<R::Acc>, at: usize, len: usize, first: usize) -> R::Acc;
 }
 
 /// Values in memory as a source of leaves (blocks of up to [`LEAF_LEN`] elements), and the prefetching state at the first value.
-struct ValueLeaves<'a, T>(&'a [T], Option<Prefetch>);
+struct ValueLeaves<'a, T>(&'a [T], Option<PrefetchState>);
 
 impl<R: Reducer> LeafSource<R> for ValueLeaves<'_, R::In> {
     #[inline(always)]
-    fn reduce_group(&self, earlier: Option<R::Acc>, at: usize, first: usize) -> R::Acc {
-        R::reduce_group(earlier, &self.0[at..at + GROUP_LEN], self.1.map(|from| from.advance::<R::In>(at)), first)
+    fn reduce_leaf_group(&self, earlier: Option<R::Acc>, at: usize, first: usize) -> R::Acc {
+        R::reduce_leaf_group(earlier, &self.0[at..at + LEAF_GROUP_LEN], self.1.map(|from| from.advance::<R::In>(at)), first)
     }
     #[inline(always)]
     fn reduce_leaf(&self, earlier: Option<R::Acc>, at: usize, len: usize, first: usize) -> R::Acc {
@@ -177,27 +179,27 @@ impl<R: Reducer> LeafSource<R> for ValueLeaves<'_, R::In> {
 
 /// Elementwise products of two slices as a source of leaves (blocks of up to [`LEAF_LEN`] products), and the prefetching state at the first
 /// element of the first slice.
-struct ProductLeaves<'a, T>([&'a [T]; 2], Option<Prefetch>);
+struct ProductLeaves<'a, T>([&'a [T]; 2], Option<PrefetchState>);
 
 impl<T: Arithmetic> LeafSource<Sum<T>> for ProductLeaves<'_, T> {
     #[inline(always)]
-    fn reduce_group(&self, _earlier: Option<T>, at: usize, _first: usize) -> T {
+    fn reduce_leaf_group(&self, _earlier: Option<T>, at: usize, _first: usize) -> T {
         let mut parts = [T::SUM_IDENTITY; INTERLEAVED_LEAVES];
         for (n, part) in parts.iter_mut().enumerate() {
             *part = self.reduce_leaf(None, at + n * LEAF_LEN, LEAF_LEN, 0);
         }
-        merge_group::<Sum<T>>(parts)
+        merge_leaf_group::<Sum<T>>(parts)
     }
     #[inline(always)]
     fn reduce_leaf(&self, _earlier: Option<T>, at: usize, len: usize, _first: usize) -> T {
         let ProductLeaves([a, b], prefetch) = self;
-        fold_products(&a[at..at + len], &b[at..at + len], prefetch.map(|from| from.advance::<T>(at)))
+        sum_products_in_lanes(&a[at..at + len], &b[at..at + len], prefetch.map(|from| from.advance::<T>(at)))
     }
 }
 
 /// Loop that reduces rows of equal length, one after the other, in the pairwise tree `tree`. If there are fewer results than rows, the
 /// tree keeps the partial results of the last row.
-pub(crate) struct RowsLoop<'a, R: Reducer, L> {
+pub(crate) struct ReduceRowsLoop<'a, R: Reducer, L> {
     leaves: L,
     /// Total number of elements in all rows.
     count: usize,
@@ -209,7 +211,7 @@ pub(crate) struct RowsLoop<'a, R: Reducer, L> {
     results: &'a mut [R::Out],
 }
 
-impl<R: Reducer, L: LeafSource<R>> Loop for RowsLoop<'_, R, L> {
+impl<R: Reducer, L: LeafSource<R>> SimdLoop for ReduceRowsLoop<'_, R, L> {
     type Output = ();
     const HAS_AVX512_VERSION: bool = R::HAS_AVX512_VERSION;
     #[inline(always)]
@@ -222,25 +224,25 @@ impl<R: Reducer, L: LeafSource<R>> Loop for RowsLoop<'_, R, L> {
     }
 }
 
-impl<R: Reducer, L: LeafSource<R>> RowsLoop<'_, R, L> {
-    /// Reduces the rows. If `BY_GROUP` is false, the loop over groups of leaves ([`Reducer::HAS_GROUP_LOOP`]) is left out, for shorter
+impl<R: Reducer, L: LeafSource<R>> ReduceRowsLoop<'_, R, L> {
+    /// Reduces the rows. If `BY_GROUP` is false, the loop over groups of leaves ([`Reducer::HAS_LEAF_GROUP_LOOP`]) is left out, for shorter
     /// code.
     #[inline(always)]
     fn reduce_rows<const BY_GROUP: bool>(self) {
-        let RowsLoop { leaves, count, row, first, tree, results } = self;
+        let ReduceRowsLoop { leaves, count, row, first, tree, results } = self;
         let mut results = results.iter_mut();
         'rows: for start in (0..count).step_by(row.max(1)) {
             let (mut at, end) = (start, count.min(start + row));
-            if const { R::HAS_GROUP_LOOP && BY_GROUP } {
-                while end - at >= GROUP_LEN {
-                    let group = leaves.reduce_group(tree.earliest_result().copied(), at, first + at - start);
+            if const { R::HAS_LEAF_GROUP_LOOP && BY_GROUP } {
+                while end - at >= LEAF_GROUP_LEN {
+                    let group = leaves.reduce_leaf_group(tree.earliest_partial_result().copied(), at, first + at - start);
                     tree.push_subtree(INTERLEAVED_LEAVES.ilog2(), group, R::merge);
-                    at += GROUP_LEN;
+                    at += LEAF_GROUP_LEN;
                 }
             }
             while at < end {
                 let len = LEAF_LEN.min(end - at);
-                let leaf = leaves.reduce_leaf(tree.earliest_result().copied(), at, len, first + at - start);
+                let leaf = leaves.reduce_leaf(tree.earliest_partial_result().copied(), at, len, first + at - start);
                 if len == row
                     && let Some(result) = results.next()
                 {
@@ -261,16 +263,16 @@ impl<R: Reducer, L: LeafSource<R>> RowsLoop<'_, R, L> {
 
 /// Adds the leaves of `values` to `tree`, in groups. The number of leaves already in the tree must be a multiple of [`INTERLEAVED_LEAVES`],
 /// unless `values` has fewer leaves than a group.
-pub(crate) fn push_leaves<R: Reducer>(tree: &mut PairwiseTree<R::Acc>, values: &[R::In], prefetch: Option<Prefetch>, first: usize) {
+pub(crate) fn push_leaves<R: Reducer>(tree: &mut PairwiseTree<R::Acc>, values: &[R::In], prefetch: Option<PrefetchState>, first: usize) {
     let (leaves, count) = (ValueLeaves(values, prefetch), values.len());
-    dispatch(RowsLoop::<R, _> { leaves, count, row: count, first, tree, results: &mut [] });
+    dispatch(ReduceRowsLoop::<R, _> { leaves, count, row: count, first, tree, results: &mut [] });
 }
 
 /// Reduces consecutive rows of `row` elements each into `results`.
-pub(crate) fn reduce_rows<R: Reducer>(values: &[R::In], row: usize, prefetch: Option<Prefetch>, results: &mut [R::Out]) {
+pub(crate) fn reduce_rows<R: Reducer>(values: &[R::In], row: usize, prefetch: Option<PrefetchState>, results: &mut [R::Out]) {
     let (leaves, count, tree) = (ValueLeaves(values, prefetch), values.len(), &mut PairwiseTree::new());
-    dispatch(RowsLoop::<R, _> { leaves, count, row, first: 0, tree, results: &mut *results });
-    reduce_rows_in_order::<R>(values, row, results);
+    dispatch(ReduceRowsLoop::<R, _> { leaves, count, row, first: 0, tree, results: &mut *results });
+    recompute_rows_in_order::<R>(values, row, results);
 }
 
 /// Multiplies the two `factors` element by element and sums the products. If `results` is empty, adds the products to `tree`, leaf by leaf.
@@ -279,11 +281,11 @@ pub(crate) fn sum_products<T: Arithmetic>(
     tree: &mut PairwiseTree<T>,
     factors: [&[T]; 2],
     row: usize,
-    prefetch: Option<Prefetch>,
+    prefetch: Option<PrefetchState>,
     results: &mut [T],
 ) {
     let count = factors[0].len().min(factors[1].len());
-    dispatch(RowsLoop::<Sum<T>, _> { leaves: ProductLeaves(factors, prefetch), count, row, first: 0, tree, results });
+    dispatch(ReduceRowsLoop::<Sum<T>, _> { leaves: ProductLeaves(factors, prefetch), count, row, first: 0, tree, results });
 }
 
 /// Loop that merges rows into accumulators, one accumulator per column.
@@ -296,7 +298,7 @@ struct MergeRowsLoop<'a, R: Reducer> {
     begin: bool,
 }
 
-impl<R: Reducer> Loop for MergeRowsLoop<'_, R> {
+impl<R: Reducer> SimdLoop for MergeRowsLoop<'_, R> {
     type Output = ();
     const HAS_AVX512_VERSION: bool = R::HAS_AVX512_VERSION;
     #[inline(always)]
@@ -341,7 +343,7 @@ fn merge_rows<R: Reducer, const N: usize, const BEGIN: bool>(acc: &mut [R::Acc],
     for (i, acc) in acc.iter_mut().enumerate() {
         let mut merged = *acc;
         for (n, row) in rows.iter().enumerate() {
-            let value = R::accumulator_of(row[i], first + n);
+            let value = R::to_accumulator(row[i], first + n);
             merged = if BEGIN && n == 0 { value } else { R::merge(merged, value) };
         }
         *acc = merged;
@@ -350,7 +352,7 @@ fn merge_rows<R: Reducer, const N: usize, const BEGIN: bool>(acc: &mut [R::Acc],
 
 struct MergeAccumulatorsLoop<'a, R: Reducer>(&'a mut [R::Acc], &'a [R::Acc]);
 
-impl<R: Reducer> Loop for MergeAccumulatorsLoop<'_, R> {
+impl<R: Reducer> SimdLoop for MergeAccumulatorsLoop<'_, R> {
     type Output = ();
     const HAS_AVX512_VERSION: bool = R::HAS_AVX512_VERSION;
     #[inline(always)]
@@ -363,26 +365,26 @@ impl<R: Reducer> Loop for MergeAccumulatorsLoop<'_, R> {
 
 /// Merges `rows` into the accumulators `acc`, one per column. The first row has index `first` in the reductions. If `begin` is set, the
 /// first row starts new reductions and overwrites the contents of `acc`.
-pub(crate) fn reduce_columns<R: Reducer>(acc: &mut Vec<R::Acc>, rows: &[&[R::In]], first: usize, begin: bool) {
+pub(crate) fn merge_rows_into_accumulators<R: Reducer>(acc: &mut Vec<R::Acc>, rows: &[&[R::In]], first: usize, begin: bool) {
     // With `begin`, the first rows overwrite the contents of a reused buffer, so that the buffer needs no clearing.
     if begin
         && let Some(&row) = rows.first()
         && row.len() > acc.len()
     {
-        acc.resize(row.len(), R::accumulator_of(row[0], first));
+        acc.resize(row.len(), R::to_accumulator(row[0], first));
     }
     dispatch(MergeRowsLoop::<R> { acc, rows, first, begin });
 }
 
 /// Writes the result of each accumulator to `results`.
-pub(crate) fn finish_each<R: Reducer>(results: &mut [R::Out], acc: &[R::Acc]) {
+pub(crate) fn accumulators_to_results<R: Reducer>(results: &mut [R::Out], acc: &[R::Acc]) {
     for (result, &acc) in results.iter_mut().zip(acc) {
         *result = R::finish(acc);
     }
 }
 
 /// Merges each accumulator of `later` into the accumulator of `acc` at the same index. The elements of `acc` precede those of `later`.
-pub(crate) fn merge_each<R: Reducer>(acc: &mut [R::Acc], later: &[R::Acc]) {
+pub(crate) fn merge_accumulator_slices<R: Reducer>(acc: &mut [R::Acc], later: &[R::Acc]) {
     dispatch(MergeAccumulatorsLoop::<R>(acc, later));
 }
 
@@ -397,12 +399,12 @@ mod tests {
         R::Out: PartialEq + std::fmt::Debug,
         R::Acc: PartialEq + std::fmt::Debug,
     {
-        let values: Vec<f32> = (0..5 * GROUP_LEN + LEAF_LEN + 7).map(|i| ((i * 7919) % 10_007) as f32 / 97.0 - 51.0).collect();
-        for row in [3, LEAF_LEN, GROUP_LEN + LEAF_LEN + 5, values.len()] {
+        let values: Vec<f32> = (0..5 * LEAF_GROUP_LEN + LEAF_LEN + 7).map(|i| ((i * 7919) % 10_007) as f32 / 97.0 - 51.0).collect();
+        for row in [3, LEAF_LEN, LEAF_GROUP_LEN + LEAF_LEN + 5, values.len()] {
             let results = |compact: bool| {
-                let mut results: Vec<R::Out> = vec![R::finish(R::accumulator_of(0.0, 0)); values.len() / row];
+                let mut results: Vec<R::Out> = vec![R::finish(R::to_accumulator(0.0, 0)); values.len() / row];
                 let (leaves, count, tree) = (ValueLeaves(&values, None), values.len() / row * row, &mut PairwiseTree::new());
-                let rows = RowsLoop::<R, _> { leaves, count, row, first: 0, tree, results: &mut results };
+                let rows = ReduceRowsLoop::<R, _> { leaves, count, row, first: 0, tree, results: &mut results };
                 if compact {
                     rows.run_without_avx2()
                 } else {
@@ -416,7 +418,7 @@ mod tests {
             let rows: Vec<&[f32]> = values.chunks_exact(100).take(count).collect();
             for begin in [false, true] {
                 let merged = |compact: bool| {
-                    let mut acc: Vec<R::Acc> = (0..100).map(|i| R::accumulator_of(i as f32, 0)).collect();
+                    let mut acc: Vec<R::Acc> = (0..100).map(|i| R::to_accumulator(i as f32, 0)).collect();
                     let merging = MergeRowsLoop::<R> { acc: &mut acc, rows: &rows, first: 1, begin };
                     if compact {
                         merging.run_without_avx2()

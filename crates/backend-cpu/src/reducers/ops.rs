@@ -1,28 +1,28 @@
-//! Reduction operations, one [`Reducer`] each. The module `lanes` reduces a leaf (a block of consecutive elements), the module `loops`
-//! merges the results of leaves in order.
+//! Reduction operations, one [`Reducer`] each. The module `leaf_reduction` reduces a leaf (a block of consecutive elements), the module
+//! `loops` merges the results of leaves in order.
 
 use std::marker::PhantomData;
 
-use cuprum_cpu_base::cache::Prefetch;
-use cuprum_cpu_base::native::Combine;
-use cuprum_cpu_base::simd::{Loop, dispatch};
+use cuprum_cpu_base::cache_hints::PrefetchState;
+use cuprum_cpu_base::simd::{SimdLoop, dispatch};
+use cuprum_cpu_base::user_operations::UserReduction;
 
 use super::arithmetic::Arithmetic;
-use super::in_order::multiply_in_order;
-use super::lanes::{LANES, fold_lanes};
+use super::leaf_reduction::{LANES, fold_values_in_lanes};
 use super::loops::sum_products;
-use super::{ProductSum, Reducer};
+use super::ordered_products::multiply_in_order;
+use super::{Reducer, SumProductsFunction};
 
 /// The reducer of a user-defined reduction.
 pub(crate) struct UserReducer<C>(PhantomData<C>);
 
-impl<C: Combine> Reducer for UserReducer<C> {
+impl<C: UserReduction> Reducer for UserReducer<C> {
     type In = C::Value;
     type Acc = C::Value;
     type Out = C::Value;
     const LEAVES_MAY_INTERLEAVE: bool = true;
     #[inline(always)]
-    fn accumulator_of(value: C::Value, _: usize) -> C::Value {
+    fn to_accumulator(value: C::Value, _: usize) -> C::Value {
         value
     }
     #[inline(always)]
@@ -44,9 +44,9 @@ macro_rules! folds {
             type In = T;
             type Acc = T;
             type Out = T;
-            const HAS_GROUP_LOOP: bool = !T::DTYPE.is_complex();
+            const HAS_LEAF_GROUP_LOOP: bool = !T::DTYPE.is_complex();
             #[inline(always)]
-            fn accumulator_of(value: T, _index: usize) -> T { value }
+            fn to_accumulator(value: T, _index: usize) -> T { value }
             #[inline(always)]
             fn merge($a: T, $b: T) -> T { $merge }
             #[inline(always)]
@@ -60,43 +60,43 @@ folds! {
     Sum: |a, b| a.plus(b), |acc| acc.plus(T::ZERO), {
         const LEAVES_MAY_INTERLEAVE: bool = true;
         const HAS_AVX512_VERSION: bool = T::DTYPE.itemsize() >= 4;
-        // Only float32 and float64 use `sum_products`, because `Evaluator::factors_in_place` returns the factors of products of these
+        // Only float32 and float64 use `sum_products`, because `Evaluator::borrow_product_factors` returns the factors of products of these
         // dtypes only.
-        const PRODUCT_SUM: Option<ProductSum<Self>> = if T::DTYPE.is_float() { Some(sum_products) } else { None };
+        const SUM_PRODUCTS_FUNCTION: Option<SumProductsFunction<Self>> = if T::DTYPE.is_float() { Some(sum_products) } else { None };
     };
     /// Product; logical and for bool. A float product that is zero, infinite or NaN is computed again in the order of the elements.
     Prod: |a, b| a.times(b), |acc| acc, {
         const LEAVES_MAY_INTERLEAVE: bool = !T::DTYPE.is_complex();
         const HAS_AVX512_VERSION: bool = T::DTYPE.itemsize() >= 4;
         #[inline(always)]
-        fn depends_on_order(result: T) -> bool { result.is_settled() }
+        fn depends_on_order(result: T) -> bool { result.is_zero_or_non_finite_float() }
         fn merge_in_order(acc: &mut Option<T>, values: &[T], result: T) -> bool { multiply_in_order(acc, values, result) }
     };
     /// Minimum; the first NaN if there is one.
-    Min: |a, b| if b.at_least(a) | a.has_nan() { a } else { b }, |acc| acc, {
+    Min: |a, b| if b.is_at_least(a) | a.has_nan() { a } else { b }, |acc| acc, {
         const LEAVES_MAY_INTERLEAVE: bool = !T::DTYPE.is_complex();
         const HAS_AVX512_VERSION: bool = T::DTYPE.itemsize() != 2;
         #[inline(always)]
-        fn reduce_leaf(_earlier: Option<T>, values: &[T], prefetch: Option<Prefetch>, _first: usize) -> T {
-            first_nan_or_extreme(values, fold_lanes(values, prefetch, |v| v, T::smaller))
+        fn reduce_leaf(_earlier: Option<T>, values: &[T], prefetch: Option<PrefetchState>, _first: usize) -> T {
+            first_nan_or_extreme(values, fold_values_in_lanes(values, prefetch, |v| v, T::smaller))
         }
     };
     /// Maximum; the first NaN if there is one.
-    Max: |a, b| if a.at_least(b) | a.has_nan() { a } else { b }, |acc| acc, {
+    Max: |a, b| if a.is_at_least(b) | a.has_nan() { a } else { b }, |acc| acc, {
         const LEAVES_MAY_INTERLEAVE: bool = !T::DTYPE.is_complex();
         const HAS_AVX512_VERSION: bool = T::DTYPE.itemsize() != 2;
         #[inline(always)]
-        fn reduce_leaf(_earlier: Option<T>, values: &[T], prefetch: Option<Prefetch>, _first: usize) -> T {
-            first_nan_or_extreme(values, fold_lanes(values, prefetch, |v| v, T::larger))
+        fn reduce_leaf(_earlier: Option<T>, values: &[T], prefetch: Option<PrefetchState>, _first: usize) -> T {
+            first_nan_or_extreme(values, fold_values_in_lanes(values, prefetch, |v| v, T::larger))
         }
     };
     /// Minimum of the elements that are not NaN; the first NaN if all are NaN.
-    MinNumber: |a, b| if b.at_least(a) | b.has_nan() { a } else { b }, |acc| acc, {
+    MinNumber: |a, b| if b.is_at_least(a) | b.has_nan() { a } else { b }, |acc| acc, {
         const LEAVES_MAY_INTERLEAVE: bool = !T::DTYPE.is_complex();
         const HAS_AVX512_VERSION: bool = T::DTYPE.itemsize() != 2;
     };
     /// Maximum of the elements that are not NaN; the first NaN if all are NaN.
-    MaxNumber: |a, b| if a.at_least(b) | b.has_nan() { a } else { b }, |acc| acc, {
+    MaxNumber: |a, b| if a.is_at_least(b) | b.has_nan() { a } else { b }, |acc| acc, {
         const LEAVES_MAY_INTERLEAVE: bool = !T::DTYPE.is_complex();
         const HAS_AVX512_VERSION: bool = T::DTYPE.itemsize() != 2;
     };
@@ -113,7 +113,7 @@ fn first_nan_or_extreme<T: Arithmetic>(values: &[T], extreme: T) -> T {
 #[cold]
 #[inline(never)]
 fn first_nan<T: Arithmetic>(values: &[T]) -> T {
-    values[first_where(values, |v| v.has_nan())]
+    values[index_of_first_where(values, |v| v.has_nan())]
 }
 
 /// The reducer that counts the elements that are true.
@@ -124,7 +124,7 @@ impl Reducer for CountTrue {
     type Acc = i64;
     type Out = i64;
     #[inline(always)]
-    fn accumulator_of(value: bool, _index: usize) -> i64 {
+    fn to_accumulator(value: bool, _index: usize) -> i64 {
         value as i64
     }
     #[inline(always)]
@@ -136,7 +136,7 @@ impl Reducer for CountTrue {
         acc
     }
     #[inline(always)]
-    fn reduce_leaf(_earlier: Option<i64>, values: &[bool], _ahead: Option<Prefetch>, _first: usize) -> i64 {
+    fn reduce_leaf(_earlier: Option<i64>, values: &[bool], _ahead: Option<PrefetchState>, _first: usize) -> i64 {
         values.iter().map(|&v| v as u16).sum::<u16>() as i64 // a leaf's count fits 16 bits
     }
 }
@@ -154,30 +154,30 @@ impl<T: Arithmetic, R: Reducer<In = T, Acc = T>> Reducer for ArgReducer<R> {
     type Acc = (T, i64);
     type Out = i64;
     const HAS_AVX512_VERSION: bool = R::HAS_AVX512_VERSION;
-    const HAS_GROUP_LOOP: bool = R::HAS_GROUP_LOOP;
+    const HAS_LEAF_GROUP_LOOP: bool = R::HAS_LEAF_GROUP_LOOP;
     // Larger than in other reducers, because the rows of a leaf are merged as plain values. That is faster than merging accumulators (pairs
     // of value and index).
-    const LEAF_ROWS: usize = 128;
+    const ROWS_PER_LEAF: usize = 128;
     #[inline(always)]
-    fn accumulator_of(value: T, index: usize) -> (T, i64) {
+    fn to_accumulator(value: T, index: usize) -> (T, i64) {
         (value, index as i64)
     }
     #[inline(always)]
     fn merge(a: (T, i64), b: (T, i64)) -> (T, i64) {
         let best = R::merge(a.0, b.0);
-        if equal_or_both_nan(best, a.0) { a } else { b }
+        if are_equal_or_both_nan(best, a.0) { a } else { b }
     }
     #[inline(always)]
     fn finish(acc: (T, i64)) -> i64 {
         acc.1
     }
     #[inline(always)]
-    fn reduce_leaf(earlier: Option<(T, i64)>, values: &[T], prefetch: Option<Prefetch>, first: usize) -> (T, i64) {
+    fn reduce_leaf(earlier: Option<(T, i64)>, values: &[T], prefetch: Option<PrefetchState>, first: usize) -> (T, i64) {
         Self::index_of_extreme_after(earlier, R::reduce_leaf(None, values, prefetch, first), values, first)
     }
     #[inline(always)]
-    fn reduce_group(earlier: Option<(T, i64)>, values: &[T], prefetch: Option<Prefetch>, first: usize) -> (T, i64) {
-        Self::index_of_extreme_after(earlier, R::reduce_group(None, values, prefetch, first), values, first)
+    fn reduce_leaf_group(earlier: Option<(T, i64)>, values: &[T], prefetch: Option<PrefetchState>, first: usize) -> (T, i64) {
+        Self::index_of_extreme_after(earlier, R::reduce_leaf_group(None, values, prefetch, first), values, first)
     }
     /// Merges several rows with values and row numbers in separate arrays, so that the loop over columns is vectorised. Returns `false`
     /// without merging for a single row, for fewer than [`MIN_VECTORISED_COLUMNS`] columns and for complex numbers.
@@ -191,11 +191,11 @@ impl<T: Arithmetic, R: Reducer<In = T, Acc = T>> Reducer for ArgReducer<R> {
         let (mut best, mut best_row) = (head[..columns].to_vec(), vec![0u32; columns]);
         let mut number = 1;
         while let Some((four, rest)) = rows.split_first_chunk::<4>() {
-            Self::merge_rows_into_lanes(&mut best, &mut best_row, *four, number);
+            Self::merge_rows_into_extremes(&mut best, &mut best_row, *four, number);
             (rows, number) = (rest, number + 4);
         }
         for &row in rows {
-            Self::merge_rows_into_lanes(&mut best, &mut best_row, [row], number);
+            Self::merge_rows_into_extremes(&mut best, &mut best_row, [row], number);
             number += 1;
         }
         for ((acc, &value), &row) in acc.iter_mut().zip(&best).zip(&best_row) {
@@ -215,7 +215,7 @@ impl<T: Arithmetic, R: Reducer<In = T, Acc = T>> ArgReducer<R> {
     #[inline(always)]
     fn index_of_extreme_after(earlier: Option<(T, i64)>, best: T, values: &[T], first: usize) -> (T, i64) {
         match earlier {
-            Some((earlier, _)) if equal_or_both_nan(R::merge(earlier, best), earlier) => (best, first as i64),
+            Some((earlier, _)) if are_equal_or_both_nan(R::merge(earlier, best), earlier) => (best, first as i64),
             _ => Self::index_of_extreme(best, values, first),
         }
     }
@@ -223,7 +223,7 @@ impl<T: Arithmetic, R: Reducer<In = T, Acc = T>> ArgReducer<R> {
     /// Merges rows into `best`, the extreme element of each column, and `best_row`, the row number of that element. The first of `rows` has
     /// row number `number`.
     #[inline(always)]
-    fn merge_rows_into_lanes<const N: usize>(best: &mut [T], best_row: &mut [u32], mut rows: [&[T]; N], number: u32) {
+    fn merge_rows_into_extremes<const N: usize>(best: &mut [T], best_row: &mut [u32], mut rows: [&[T]; N], number: u32) {
         let (columns, best_row) = (best.len(), &mut best_row[..best.len()]);
         for row in &mut rows {
             *row = &row[..columns];
@@ -232,7 +232,7 @@ impl<T: Arithmetic, R: Reducer<In = T, Acc = T>> ArgReducer<R> {
             let (mut value, mut at) = (best[column], best_row[column]);
             for (n, row) in rows.iter().enumerate() {
                 let merged = R::merge(value, row[column]);
-                at = if equal_or_both_nan(merged, value) { at } else { number + n as u32 };
+                at = if are_equal_or_both_nan(merged, value) { at } else { number + n as u32 };
                 value = merged;
             }
             (best[column], best_row[column]) = (value, at);
@@ -242,34 +242,34 @@ impl<T: Arithmetic, R: Reducer<In = T, Acc = T>> ArgReducer<R> {
     /// Returns the extreme element `best` of `values` and the index of that element in the reduction. `values[0]` has index `first`.
     #[inline(always)]
     fn index_of_extreme(best: T, values: &[T], first: usize) -> (T, i64) {
-        let at = first_equal(values, best);
+        let at = index_of_first_equal(values, best);
         (values[at], (first + at) as i64)
     }
 }
 
 /// Loop that searches a slice for the first element equal to a value, or for the first NaN if the value is NaN.
-struct FirstEqualLoop<'a, T>(&'a [T], T);
+struct FindFirstEqualLoop<'a, T>(&'a [T], T);
 
-impl<T: Arithmetic> Loop for FirstEqualLoop<'_, T> {
+impl<T: Arithmetic> SimdLoop for FindFirstEqualLoop<'_, T> {
     type Output = usize;
     const HAS_AVX512_VERSION: bool = T::DTYPE.itemsize() != 2;
     #[inline(always)]
     fn run(self) -> usize {
-        let FirstEqualLoop(values, wanted) = self;
-        if wanted.has_nan() { first_where(values, |v| v.has_nan()) } else { first_where(values, |v| v == wanted) }
+        let FindFirstEqualLoop(values, wanted) = self;
+        if wanted.has_nan() { index_of_first_where(values, |v| v.has_nan()) } else { index_of_first_where(values, |v| v == wanted) }
     }
 }
 
 /// Returns the index of the first element equal to `wanted`, or of the first NaN if `wanted` is NaN. Returns 0 if there is none. The
 /// function is not inlined, so that all reducers of a dtype share one compiled copy per SIMD level.
 #[inline(never)]
-fn first_equal<T: Arithmetic>(values: &[T], wanted: T) -> usize {
-    dispatch(FirstEqualLoop(values, wanted))
+fn index_of_first_equal<T: Arithmetic>(values: &[T], wanted: T) -> usize {
+    dispatch(FindFirstEqualLoop(values, wanted))
 }
 
 /// Returns the index of the first element that satisfies `test`, or 0 if there is none. Tests a few registers at a time.
 #[inline(always)]
-fn first_where<T: Copy>(values: &[T], test: impl Fn(T) -> bool) -> usize {
+fn index_of_first_where<T: Copy>(values: &[T], test: impl Fn(T) -> bool) -> usize {
     for (i, chunk) in values.chunks(2 * LANES).enumerate() {
         if chunk.iter().fold(false, |found, &v| found | test(v)) {
             return 2 * LANES * i + chunk.iter().position(|&v| test(v)).unwrap_or(0);
@@ -280,6 +280,6 @@ fn first_where<T: Copy>(values: &[T], test: impl Fn(T) -> bool) -> usize {
 
 /// Returns whether `a` and `b` are equal, or both NaN.
 #[inline(always)]
-fn equal_or_both_nan<T: Arithmetic>(a: T, b: T) -> bool {
+fn are_equal_or_both_nan<T: Arithmetic>(a: T, b: T) -> bool {
     a == b || (a.has_nan() && b.has_nan())
 }

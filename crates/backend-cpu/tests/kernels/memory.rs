@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 
 use cuprum_backend_cpu::with_threads;
-use cuprum_core::buffer::HostBuffer;
 use cuprum_core::device::Buffer;
+use cuprum_core::host_buffer::HostBuffer;
 use cuprum_core::{
     Complex, DType, Device, Layout, NdArray, Result, StoredArray, arange_as, count_nonzero, flip, matmul, s, topk, with_device,
 };

@@ -1,10 +1,10 @@
 //! Launches of the kernel in `kernels/histogram.cu`.
 
 use cuprum_backend_cuda::device;
-use cuprum_backend_cuda::families::histogram::min_blocks;
+use cuprum_backend_cuda::families::histogram::min_blocks_without_overflow;
 use cuprum_core::{Outcome, Result};
 
-use super::request::{BlockSharedMemory, HistogramRequest, THREADS_PER_BLOCK};
+use super::request::{HistogramRequest, SharedMemoryLayout, THREADS_PER_BLOCK};
 use crate::launch::LaunchContext;
 use crate::parameters::{DevicePointer, ProgramParams, kernel_parameters};
 
@@ -25,10 +25,10 @@ kernel_parameters! {
 pub fn launch_request(context: &LaunchContext, request: &HistogramRequest) -> Result<Outcome> {
     let output = device::allocate_output(context.call, 0)?;
     context.zero_words(&output, 0, 2 * request.bins)?;
-    let (program_inputs, edges) = context.program_inputs();
-    let BlockSharedMemory { edge_bytes, total_bytes, log2_copies } = request.shared_memory();
+    let (program_inputs, edges) = context.program_input_addresses();
+    let SharedMemoryLayout { edge_bytes, total_bytes, log2_copies } = request.shared_memory_layout();
     let params = HistogramParams {
-        p: context.program_params(request.program, program_inputs)?,
+        p: context.pack_program_params(request.program, program_inputs)?,
         edges,
         count: request.count as i64,
         bins: request.bins as u32,
@@ -36,11 +36,11 @@ pub fn launch_request(context: &LaunchContext, request: &HistogramRequest) -> Re
         edge_bytes,
         log2_copies,
     };
-    let work = request.count.div_ceil(request.values_per_block()) as u64;
+    let work = request.count.div_ceil(request.values_per_block_step()) as u64;
     let grid = context.grid_size::<HistogramParams>(THREADS_PER_BLOCK, total_bytes, work, 1)?;
-    let grid = grid.max(min_blocks(request.count));
+    let grid = grid.max(min_blocks_without_overflow(request.count));
     // SAFETY: there are `bins + 1` edges, or none if values are bin numbers. The output has a zeroed 64-bit counter for each bin. The
     // shared memory holds the edges and the copies of the counters.
     unsafe { context.launch_kernel(grid, THREADS_PER_BLOCK, total_bytes, &params) }?;
-    device::done_with_buffers(context.call, [output])
+    device::outcome_from_buffers(context.call, [output])
 }

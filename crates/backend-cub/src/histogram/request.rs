@@ -1,13 +1,13 @@
 //! Counts of values per bin, with a fused program that computes the values.
 
-use cuprum_backend_cuda::codegen::{InputAccess, KernelKey, check_programs, device_sources};
+use cuprum_backend_cuda::codegen::{InputAccess, KernelKey, device_sources, test_programs};
 use cuprum_core::call;
 use cuprum_core::call::{Binning, Work};
-use cuprum_core::{Call, DType, Program, Reason, Result};
+use cuprum_core::{Call, DType, DeclineReason, Program, Result};
 
 use crate::fused_input;
 use crate::launch::KernelRequest;
-use crate::source::{Source, SourceDefinitions, SourceTemplate};
+use crate::source::{GeneratedSource, SourceDefinitions, SourceTemplate};
 
 /// Threads per block, as in `histogram.cu`.
 pub const THREADS_PER_BLOCK: u32 = 512;
@@ -49,7 +49,7 @@ enum CounterMemory {
 }
 
 /// Layout of the dynamic shared memory of a block. All sizes are 0 if the block counts in global memory.
-pub struct BlockSharedMemory {
+pub struct SharedMemoryLayout {
     /// Size of the bin edges in bytes. The counters follow the edges.
     pub edge_bytes: u32,
     /// Size of edges and counters in bytes.
@@ -60,29 +60,29 @@ pub struct BlockSharedMemory {
 
 /// Converts `call` to a [`HistogramRequest`], or returns the reason why CUB declines the call. `addresses` has the device address of the
 /// first element of each input.
-pub fn request_for_call<'a>(call: &'a Call, addresses: &[u64]) -> Result<HistogramRequest<'a>, Reason> {
+pub fn request_for_call<'a>(call: &'a Call, addresses: &[u64]) -> Result<HistogramRequest<'a>, DeclineReason> {
     let (Work::Histogram(call::Histogram { program, binning }), [output]) = (&call.work, call.outputs) else {
-        return Err(Reason::new("not a histogram"));
+        return Err(DeclineReason::new("not a histogram"));
     };
     if *binning == (Binning::Number { weighted: true }) {
-        return Err(Reason::new("weights: atomic additions would add them in a different order each time"));
+        return Err(DeclineReason::new("weights: atomic additions would add them in a different order each time"));
     }
     let (program_inputs, _edges) = call.program_inputs();
-    fused_input::check_program(program)?;
+    fused_input::check_ops_have_cuda_code(program)?;
     let Some(first) = program_inputs.first() else {
-        return Err(Reason::new("the values are not an array"));
+        return Err(DeclineReason::new("the values are not an array"));
     };
     let bins = output.layout.size();
     if bins >= 1 << 30 {
-        return Err(Reason::with_text(|| format!("{bins} bins are too many")));
+        return Err(DeclineReason::with_text(|| format!("{bins} bins are too many")));
     }
-    let (access, width) = fused_input::vector_access(program_inputs, addresses);
+    let (access, width) = fused_input::vector_access_and_width(program_inputs, addresses);
     let value = program.output_dtype(0);
-    let counters = counter_memory(*binning, bins, value);
+    let counters = choose_counter_memory(*binning, bins, value);
     Ok(HistogramRequest { program, binning: *binning, access, width, count: first.layout().size(), bins, counters })
 }
 
-fn counter_memory(binning: Binning, bins: usize, value: DType) -> CounterMemory {
+fn choose_counter_memory(binning: Binning, bins: usize, value: DType) -> CounterMemory {
     let edge_bytes = if binning == (Binning::Edges { even: false }) { ((bins + 1) * value.itemsize()).next_multiple_of(16) } else { 0 };
     if edge_bytes + bins * size_of::<u32>() > MAX_SHARED_BYTES {
         return CounterMemory::Global;
@@ -95,18 +95,18 @@ fn counter_memory(binning: Binning, bins: usize, value: DType) -> CounterMemory 
 
 impl HistogramRequest<'_> {
     /// Returns how the dynamic shared memory of a block is divided between bin edges and counters.
-    pub fn shared_memory(&self) -> BlockSharedMemory {
+    pub fn shared_memory_layout(&self) -> SharedMemoryLayout {
         match self.counters {
             CounterMemory::Shared { edge_bytes, log2_copies } => {
                 let total_bytes = (edge_bytes + (self.bins << log2_copies) * size_of::<u32>()) as u32;
-                BlockSharedMemory { edge_bytes: edge_bytes as u32, total_bytes, log2_copies }
+                SharedMemoryLayout { edge_bytes: edge_bytes as u32, total_bytes, log2_copies }
             }
-            CounterMemory::Global => BlockSharedMemory { edge_bytes: 0, total_bytes: 0, log2_copies: 0 },
+            CounterMemory::Global => SharedMemoryLayout { edge_bytes: 0, total_bytes: 0, log2_copies: 0 },
         }
     }
 
     /// Returns the number of values that a block loads at once, as in `histogram.cu`.
-    pub fn values_per_block(&self) -> usize {
+    pub fn values_per_block_step(&self) -> usize {
         let inputs = self.program.steps.iter().filter(|s| matches!(s.kind, cuprum_core::StepKind::Input(_))).count();
         THREADS_PER_BLOCK as usize * self.width * if inputs > 2 { 1 } else { 2 }
     }
@@ -115,16 +115,16 @@ impl HistogramRequest<'_> {
 impl KernelRequest for HistogramRequest<'_> {
     fn kernel_key(&self) -> KernelKey<'_> {
         KernelKey::new("cub histogram", self.program)
-            .with(self.access.repeated << 1 | u64::from(self.access.aligned))
-            .with(self.width as u64)
-            .with_name(device_sources::binning_rule(self.binning))
-            .with(u64::from(self.counters != CounterMemory::Global))
+            .with_number(self.access.repeated << 1 | u64::from(self.access.aligned))
+            .with_number(self.width as u64)
+            .with_name(device_sources::bin_rule_enumerator(self.binning))
+            .with_number(u64::from(self.counters != CounterMemory::Global))
     }
 
-    fn cuda_source(&self) -> Result<Source, &'static str> {
+    fn cuda_source(&self) -> Result<GeneratedSource, &'static str> {
         let mut d = SourceDefinitions::default();
         d.define_int("WIDTH", self.width);
-        d.define_value("BinRule", "RULE", &format!("BinRule::{}", device_sources::binning_rule(self.binning)));
+        d.define_constant("BinRule", "RULE", &format!("BinRule::{}", device_sources::bin_rule_enumerator(self.binning)));
         d.define_int("SHARED", (self.counters != CounterMemory::Global).into());
         HISTOGRAM_TEMPLATE.source_with_program(self.program, self.access, &d, &["histogram"])
     }
@@ -135,7 +135,7 @@ pub fn compile_check_sources() -> Vec<(String, String)> {
     use DType::*;
     let of = |program: Program, binning: Binning, bins: usize, width: usize| {
         let access = InputAccess { repeated: 0, aligned: width > 1 };
-        let counters = counter_memory(binning, bins, program.output_dtype(0));
+        let counters = choose_counter_memory(binning, bins, program.output_dtype(0));
         let request = HistogramRequest { program: &program, binning, access, width, count: 0, bins, counters };
         request.cuda_source().map(|s| (format!("{} {binning:?}, {bins} bins, vectors of {width}: {program}", s.name), s.code)).ok()
     };
@@ -148,7 +148,7 @@ pub fn compile_check_sources() -> Vec<(String, String)> {
         of(Program::identity(F64), edges, 1 << 20, 2),
         of(Program::identity(I64), number, 1000, 2),
         of(crate::source::fused_example_program(I16, I64), number, 1 << 20, 8),
-        of(check_programs::take_program(I64, I32), number, 1000, 1),
+        of(test_programs::take_program(I64, I32), number, 1000, 1),
     ];
     list.into_iter().flatten().collect()
 }
@@ -178,15 +178,15 @@ mod tests {
     #[test]
     fn few_bins_have_several_counters() {
         let even = Binning::Edges { even: true };
-        assert_eq!(counter_memory(even, 10, DType::F32), CounterMemory::Shared { edge_bytes: 0, log2_copies: 5 });
-        assert_eq!(counter_memory(even, 256, DType::F32), CounterMemory::Shared { edge_bytes: 0, log2_copies: 3 });
-        assert_eq!(counter_memory(even, 12_284, DType::F32), CounterMemory::Shared { edge_bytes: 0, log2_copies: 0 });
-        assert_eq!(counter_memory(even, 12_285, DType::F32), CounterMemory::Global);
+        assert_eq!(choose_counter_memory(even, 10, DType::F32), CounterMemory::Shared { edge_bytes: 0, log2_copies: 5 });
+        assert_eq!(choose_counter_memory(even, 256, DType::F32), CounterMemory::Shared { edge_bytes: 0, log2_copies: 3 });
+        assert_eq!(choose_counter_memory(even, 12_284, DType::F32), CounterMemory::Shared { edge_bytes: 0, log2_copies: 0 });
+        assert_eq!(choose_counter_memory(even, 12_285, DType::F32), CounterMemory::Global);
         assert_eq!(
-            counter_memory(Binning::Edges { even: false }, 256, DType::F64),
+            choose_counter_memory(Binning::Edges { even: false }, 256, DType::F64),
             CounterMemory::Shared { edge_bytes: 2064, log2_copies: 3 }
         );
-        assert_eq!(counter_memory(Binning::Edges { even: false }, 6_144, DType::F32), CounterMemory::Global, "edges and counters");
+        assert_eq!(choose_counter_memory(Binning::Edges { even: false }, 6_144, DType::F32), CounterMemory::Global, "edges and counters");
     }
 
     #[test]
@@ -194,7 +194,7 @@ mod tests {
         let inputs = |n: usize| [array(DType::F32, contiguous(&[n])), array(DType::F32, contiguous(&[11]))];
         let program = Program::identity(DType::F32);
         let even = Binning::Edges { even: true };
-        let seen = with_request(&program, &inputs(1 << 33), even, 10, |h| (h.count, h.width, h.values_per_block())).unwrap();
+        let seen = with_request(&program, &inputs(1 << 33), even, 10, |h| (h.count, h.width, h.values_per_block_step())).unwrap();
         assert_eq!(seen, (1 << 33, 4, 512 * 8));
         let one = [array(DType::F32, Layout::strided(&[10], &[0], 0).unwrap()), array(DType::F32, contiguous(&[3]))];
         assert_eq!(with_request(&program, &one, even, 2, |h| (h.access.repeated, h.width, h.count)).unwrap(), (1, 1, 10));

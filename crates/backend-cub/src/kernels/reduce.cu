@@ -43,7 +43,7 @@ __device__ inline void fold_vectors(const Params& p, const RowOffsets (&rows)[N]
 // Reduces this thread's share of the elements begin..end of N rows. `Count` threads share a row, and `thread` is the index of this thread
 // among them.
 template <int Count, int Unroll, int N>
-__device__ inline void reduce_shares(const Params& p, const RowOffsets (&rows)[N], Index begin, Index end, int thread, Acc (&totals)[N]) {
+__device__ inline void reduce_thread_shares(const Params& p, const RowOffsets (&rows)[N], Index begin, Index end, int thread, Acc (&totals)[N]) {
     #pragma unroll
     for (int r = 0; r < N; r++) totals[r] = Fold::identity();
     for (; begin + Count * Unroll * WIDTH <= end; begin += Count * Unroll * WIDTH) fold_vectors<Count, Unroll>(p, rows, begin, thread, totals);
@@ -59,10 +59,11 @@ __device__ inline void reduce_shares(const Params& p, const RowOffsets (&rows)[N
 }
 
 // Reduces this thread's share of one row.
-template <int Count, int Unroll> __device__ inline Acc reduce_share(const Params& p, const RowOffsets& row, Index begin, Index end, int thread) {
+template <int Count, int Unroll>
+__device__ inline Acc reduce_thread_share(const Params& p, const RowOffsets& row, Index begin, Index end, int thread) {
     const RowOffsets rows[] = {row};
     Acc totals[1];
-    reduce_shares<Count, Unroll>(p, rows, begin, end, thread, totals);
+    reduce_thread_shares<Count, Unroll>(p, rows, begin, end, thread, totals);
     return totals[0];
 }
 
@@ -91,7 +92,7 @@ reduce_chunks(Params p, RowAxes axes, Out* out, Acc* partials, u32* tickets, u32
         const RowOffsets at = axes.offsets(static_cast<Index>(row));
         const Index begin = static_cast<Index>(chunk_number) * chunk;
         const Index end = columns - begin < chunk ? columns : begin + chunk;
-        Acc total = reduce_block<THREADS>(warp_totals, reduce_share<THREADS, UNROLL>(p, at, begin, end, threadIdx.x), fold);
+        Acc total = reduce_block<THREADS>(warp_totals, reduce_thread_share<THREADS, UNROLL>(p, at, begin, end, threadIdx.x), fold);
         if (chunks == 1) {
             if (threadIdx.x == 0) out[row] = Fold::to_result<Out>(total);
             __syncthreads();
@@ -124,7 +125,7 @@ reduce_chunks(Params p, RowAxes axes, Out* out, Acc* partials, u32* tickets, u32
 extern "C" __global__ void __launch_bounds__(THREADS) reduce_rows_block(Params p, RowAxes axes, Out* out, Index rows, Index columns) {
     __shared__ Acc warp_totals[THREADS / 32];
     for (Index row = blockIdx.x; row < rows; row += gridDim.x) {
-        const Acc share = reduce_share<THREADS, UNROLL>(p, axes.offsets(row), 0, columns, threadIdx.x);
+        const Acc share = reduce_thread_share<THREADS, UNROLL>(p, axes.offsets(row), 0, columns, threadIdx.x);
         const Acc total = reduce_block<THREADS>(warp_totals, share, Fold());
         if (threadIdx.x == 0) out[row] = Fold::to_result<Out>(total);
         __syncthreads();
@@ -147,7 +148,7 @@ template <int Lanes> __device__ inline void reduce_rows(const Params& p, const R
             const Index row = first + r * GROUPS_PER_WARP + group;
             at[r] = axes.offsets(row < rows ? row : rows - 1);
         }
-        reduce_shares<Lanes, UNROLL_LANES>(p, at, 0, columns, lane, totals);
+        reduce_thread_shares<Lanes, UNROLL_LANES>(p, at, 0, columns, lane, totals);
         #pragma unroll
         for (int r = 0; r < ROWS_PER_GROUP; r++) {
             const Index row = first + r * GROUPS_PER_WARP + group;

@@ -31,11 +31,11 @@ struct CoveredValues {
     }
 };
 
-__device__ inline i64 clamped(i64 x, i64 low, i64 high) { return x < low ? low : x < high ? x : high; }
+__device__ inline i64 clamp_to_range(i64 x, i64 low, i64 high) { return x < low ? low : x < high ? x : high; }
 
 // Returns the number of segment ends among the first `diagonal` items of the sequence that merges values and segment ends. `end_of(s)` is
 // the number of values before the end of segment s.
-template <class Index, class End> __device__ inline Index segment_ends_before(Index diagonal, Index ends, Index values, const End& end_of) {
+template <class Index, class End> __device__ inline Index count_segment_ends_before(Index diagonal, Index ends, Index values, const End& end_of) {
     Index low = diagonal > values ? diagonal - values : 0, high = diagonal < ends ? diagonal : ends;
     while (low < high) {
         const Index middle = (low + high) / 2;
@@ -46,12 +46,12 @@ template <class Index, class End> __device__ inline Index segment_ends_before(In
 }
 
 // Writes to `cuts` the first segment of each tile: the first one whose end is not in an earlier tile. `cuts` has `tiles` + 1 elements.
-extern "C" __global__ void __launch_bounds__(THREADS) segment_cut(const i64* offsets, i64 segments, i64 length, i64* cuts, i64 tiles) {
+extern "C" __global__ void __launch_bounds__(THREADS) find_tile_segments(const i64* offsets, i64 segments, i64 length, i64* cuts, i64 tiles) {
     const i64 tile = static_cast<i64>(blockIdx.x) * THREADS + threadIdx.x;
     if (tile > tiles) return;
     const CoveredValues covered(offsets, segments, length);
-    const i64 diagonal = clamped(tile * TILE, 0, segments + covered.count);
-    cuts[tile] = segment_ends_before(diagonal, segments, covered.count, [&](i64 s) { return offsets[s + 1] - covered.base; });
+    const i64 diagonal = clamp_to_range(tile * TILE, 0, segments + covered.count);
+    cuts[tile] = count_segment_ends_before(diagonal, segments, covered.count, [&](i64 s) { return offsets[s + 1] - covered.base; });
 }
 
 // The part of the merged sequence of values and segment ends that one tile contains.
@@ -61,7 +61,7 @@ struct Tile {
     i64 segment, last_segment, value, last_value;
     __device__ Tile(i64 tile, const i64* cuts, i64 items) {
         segment = cuts[tile], last_segment = cuts[tile + 1];
-        value = clamped(tile * TILE, 0, items) - segment, last_value = clamped((tile + 1) * TILE, 0, items) - last_segment;
+        value = clamp_to_range(tile * TILE, 0, items) - segment, last_value = clamp_to_range((tile + 1) * TILE, 0, items) - last_segment;
     }
     // If segment offsets decrease, a range may end before it starts.
     __device__ bool is_sound() const { return segment <= last_segment && value <= last_value; }
@@ -82,8 +82,8 @@ struct FoldOpenSegments {
 // Reduces each tile by one block. Complete segments are written to `out`. `heads` gets the partial result of the segment that begins before
 // the tile and ends in it. `tails` gets the partial result of the segment that continues after the tile.
 extern "C" __global__ void __launch_bounds__(THREADS)
-segment_tile(const __grid_constant__ Params p, Out* out, i64 length, const i64* offsets, i64 segments, const i64* cuts, Acc* heads, Acc* tails,
-             Fault* fault, u64 op) {
+reduce_segment_tiles(const __grid_constant__ Params p, Out* out, i64 length, const i64* offsets, i64 segments, const i64* cuts, Acc* heads,
+                     Acc* tails, Fault* fault, u64 op) {
     // Holds the values of the tile, then its segment ends, and finally its results. A segment end is stored as the number of values that
     // precede the end.
     __shared__ alignas(16) unsigned char slots[TILE * (sizeof(Acc) < 4 ? 4 : sizeof(Acc))];
@@ -142,14 +142,14 @@ segment_tile(const __grid_constant__ Params p, Out* out, i64 length, const i64* 
         if (i < values) values_here[i] = items[k];
     }
     for (int s = threadIdx.x; s < ends; s += THREADS) {
-        ends_here[s] = static_cast<u32>(clamped(offsets[tile.segment + s + 1] - first_value, 0, values));
+        ends_here[s] = static_cast<u32>(clamp_to_range(offsets[tile.segment + s + 1] - first_value, 0, values));
     }
     __syncthreads();
 
     // Each thread combines its items in order. If item k of the thread is the end of a segment, `items[k]` becomes the partial result of
     // that segment.
     const int diagonal = threadIdx.x * ITEMS < ends + values ? threadIdx.x * ITEMS : ends + values;
-    int segment = segment_ends_before(diagonal, ends, values, [&](int s) { return static_cast<int>(ends_here[s]); });
+    int segment = count_segment_ends_before(diagonal, ends, values, [&](int s) { return static_cast<int>(ends_here[s]); });
     int value = diagonal - segment, result = segment;
     u32 ended = 0;
     Acc running = Fold::identity();
@@ -196,9 +196,9 @@ constexpr i64 MAX_WARP_TILES = 64;
 
 // The tiles begin..=last of one segment. The segment starts in the first tile and ends in the last. The tiles in between contain only
 // values of the segment.
-struct SegmentTiles {
+struct SegmentTileRange {
     i64 begin, last;
-    __device__ Acc fold_every_nth(const Acc* tails, const Acc* heads, int first, int width) const {
+    __device__ Acc fold_every_nth_tile(const Acc* tails, const Acc* heads, int first, int width) const {
         Acc total = Fold::identity();
         for (i64 t = begin + first; t <= last; t += width) total = Fold()(total, t < last ? tails[t] : heads[t]);
         return total;
@@ -208,33 +208,33 @@ struct SegmentTiles {
 // Combines the partial results of segments that span several tiles. There is a warp for each tile. The warp handles the segment that begins
 // before the tile and ends in it, if there is one.
 extern "C" __global__ void __launch_bounds__(THREADS)
-segment_combine(Out* out, i64 length, const i64* offsets, i64 segments, const i64* cuts, const Acc* heads, const Acc* tails, i64 tiles) {
-    __shared__ SegmentTiles long_segments[WARPS];
+combine_segment_partials(Out* out, i64 length, const i64* offsets, i64 segments, const i64* cuts, const Acc* heads, const Acc* tails, i64 tiles) {
+    __shared__ SegmentTileRange long_segments[WARPS];
     __shared__ Acc totals[WARPS];
     const Fold fold;
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
     const CoveredValues covered(offsets, segments, length);
     for (i64 first = static_cast<i64>(blockIdx.x) * WARPS; first < tiles; first += static_cast<i64>(gridDim.x) * WARPS) {
         const i64 last = first + warp;
-        SegmentTiles chain{last, last};
+        SegmentTileRange chain{last, last};
         if (last < tiles) {
             const Tile tile(last, cuts, segments + covered.count);
             if (tile.is_sound() && tile.segment < tile.last_segment) {
                 const i64 begin = offsets[tile.segment] - covered.base;
-                if (begin < tile.value) chain.begin = clamped((tile.segment + begin) / TILE, 0, last);
+                if (begin < tile.value) chain.begin = clamp_to_range((tile.segment + begin) / TILE, 0, last);
             }
         }
         const bool is_long = chain.last - chain.begin > MAX_WARP_TILES;
         if (chain.begin < chain.last && !is_long) {
-            const Acc total = reduce_lanes<32>(chain.fold_every_nth(tails, heads, lane, 32), fold);
+            const Acc total = reduce_lanes<32>(chain.fold_every_nth_tile(tails, heads, lane, 32), fold);
             if (lane == 0) out[cuts[last]] = Fold::to_result<Out>(total);
         }
         if (lane == 0) long_segments[warp] = chain;
         if (!__syncthreads_or(is_long)) continue;
         for (int w = 0; w < WARPS; w++) {
-            const SegmentTiles shared = long_segments[w];
+            const SegmentTileRange shared = long_segments[w];
             if (shared.last - shared.begin <= MAX_WARP_TILES) continue;
-            const Acc total = reduce_block<THREADS>(totals, shared.fold_every_nth(tails, heads, threadIdx.x, THREADS), fold);
+            const Acc total = reduce_block<THREADS>(totals, shared.fold_every_nth_tile(tails, heads, threadIdx.x, THREADS), fold);
             if (threadIdx.x == 0) out[cuts[shared.last]] = Fold::to_result<Out>(total);
             __syncthreads();
         }

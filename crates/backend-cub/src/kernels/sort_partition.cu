@@ -9,7 +9,7 @@ constexpr int WARPS = THREADS / 32;
 
 // Counts the elements of each chunk that come before the pivot (low 32 bits of a count) and those equal to it (high 32 bits).
 extern "C" __global__ void __launch_bounds__(THREADS)
-partition_count(const Key* __restrict__ from, const SelectState* rows, u64* counts, i64 columns, i64 chunk, u32 chunks) {
+count_partition_elements(const Key* __restrict__ from, const SelectState* rows, u64* counts, i64 columns, i64 chunk, u32 chunks) {
     __shared__ u64 sums[WARPS];
     const u32 row = blockIdx.x / chunks;
     const u64 pivot = rows[row].key;
@@ -26,8 +26,8 @@ partition_count(const Key* __restrict__ from, const SelectState* rows, u64* coun
 // Writes the elements of a chunk, and their indices, into the three parts of their row: before, equal to and after the pivot.
 // `values` or `indices` may be null.
 extern "C" __global__ void __launch_bounds__(THREADS)
-partition_write(const Key* __restrict__ from, const SelectState* rows, const u64* counts, Key* __restrict__ values, i64* __restrict__ indices,
-                i64 columns, i64 chunk, u32 chunks) {
+write_partitions(const Key* __restrict__ from, const SelectState* rows, const u64* counts, Key* __restrict__ values, i64* __restrict__ indices,
+                 i64 columns, i64 chunk, u32 chunks) {
     struct PartitionCounts {
         u64 less, equal;  // elements of earlier chunks
         u64 all_equal;    // elements of all chunks

@@ -90,7 +90,7 @@ select_digit(const Key* __restrict__ from, SelectState* rows, u64* counts, i64 c
 
 // Writes the indices of the `limit` selected elements of each row to `chosen`, in no particular order.
 extern "C" __global__ void __launch_bounds__(THREADS)
-top_gather(const Key* __restrict__ from, SelectState* rows, i64* chosen, i64 columns, u64 limit, i64 chunk, u32 chunks) {
+gather_top_elements(const Key* __restrict__ from, SelectState* rows, i64* chosen, i64 columns, u64 limit, i64 chunk, u32 chunks) {
     const u32 row = blockIdx.x / chunks;
     SelectState& state = rows[row];
     const u64 last_key = state.key, last_index = state.index;
@@ -109,7 +109,7 @@ top_gather(const Key* __restrict__ from, SelectState* rows, i64* chosen, i64 col
 
 // Writes the selected elements of each row in sorted order, one block per row. `values` or `indices` may be null.
 extern "C" __global__ void __launch_bounds__(THREADS)
-top_rank(const Key* __restrict__ from, const i64* chosen, Key* values, i64* indices, i64 columns, u32 limit) {
+rank_top_elements(const Key* __restrict__ from, const i64* chosen, Key* values, i64* indices, i64 columns, u32 limit) {
     __shared__ u64 keys[MAX_SELECTED];
     __shared__ i64 at[MAX_SELECTED];
     const u64 row = blockIdx.x;

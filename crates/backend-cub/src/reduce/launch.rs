@@ -47,9 +47,9 @@ row_parameters! {
 /// Queues the kernel of a reduction.
 pub fn launch_request(context: &LaunchContext, request: &ReduceRequest) -> Result<Outcome> {
     let output = device::allocate_output(context.call, 0)?;
-    let p = context.program_params(request.program, context.inputs)?;
+    let p = context.pack_program_params(request.program, context.inputs)?;
     let (axes, out) = (request.axes_param(), DevicePointer(output.pointer()));
-    let (rows, columns) = (request.rows() as u64, IndexParam(request.columns() as u64));
+    let (rows, columns) = (request.row_count() as u64, IndexParam(request.column_count() as u64));
     let threads = THREADS_PER_BLOCK as u32;
     match request.split {
         RowSplit::Chunks { chunks, chunk } => {
@@ -57,7 +57,7 @@ pub fn launch_request(context: &LaunchContext, request: &ReduceRequest) -> Resul
             let work = u64::from(rows) * u64::from(chunks);
             let scratch = match chunks {
                 1 => None,
-                _ => Some(context.context.scratch(work as usize * request.accumulator_size()).map_err(|e| context.call_error(e))?),
+                _ => Some(context.context.scratch(work as usize * request.accumulator_size()).map_err(|e| context.to_call_error(e))?),
             };
             let (partials, tickets) = scratch.as_ref().map_or((0, 0), |s| (s.partials, s.counters));
             let (partials, tickets) = (DevicePointer(partials), DevicePointer(tickets));
@@ -88,5 +88,5 @@ pub fn launch_request(context: &LaunchContext, request: &ReduceRequest) -> Resul
             unsafe { context.launch_kernel(grid, threads, 0, &params) }?;
         }
     }
-    device::done_with_buffers(context.call, [output])
+    device::outcome_from_buffers(context.call, [output])
 }

@@ -3,7 +3,7 @@
 //! The shape and the number of elements per load decide which kernel runs and in what order it combines elements. The number of elements
 //! per load depends on the dtypes and on the alignment of the inputs.
 
-use cuprum_backend_cuda::codegen::{self, Combination, FoldTemplate, InputAccess, KernelKey, ctype, device_sources};
+use cuprum_backend_cuda::codegen::{self, AccumulatorCode, FoldTemplate, InputAccess, KernelKey, ctype, device_sources};
 use cuprum_backend_cuda::driver::COUNTER_COUNT;
 use cuprum_backend_cuda::user_kernels::{self, REDUCTION_KERNEL, ReductionCall, UserCppReduction};
 use cuprum_core::call;
@@ -13,12 +13,12 @@ use cuprum_core::op::{Combine, ReductionDef};
 use cuprum_core::ops::reduce as ops;
 use cuprum_core::plan::reduce::{ReducePattern, ReducePlan};
 use cuprum_core::testing::calls;
-use cuprum_core::{Array, Call, DType, Device, DeviceKind, Layout, Op, Program, Reason, Result};
+use cuprum_core::{Array, Call, DType, DeclineReason, Device, DeviceKind, Layout, Op, Program, Result};
 
 use crate::fused_input;
 use crate::launch::KernelRequest;
 use crate::parameters::AxesParam;
-use crate::source::{BLOCK_SOURCE, Source, SourceDefinitions, SourceTemplate, USER_MAX_OP};
+use crate::source::{BLOCK_FOLD_AND_SCAN_SOURCE, GeneratedSource, SourceDefinitions, SourceTemplate, USER_MAX_OP};
 
 /// Threads per block, as in `reduce.cu`.
 pub const THREADS_PER_BLOCK: usize = 256;
@@ -30,14 +30,19 @@ const _: () = assert!(MIN_UNSPLIT_ROWS <= COUNTER_COUNT);
 /// Number of rows that a group of lanes reduces at the same time, as in `reduce.cu`.
 const ROWS_PER_GROUP: usize = 2;
 /// Maximum length of rows that 8 lanes of a warp reduce.
-const MAX_ROW_FOR_8_LANES: usize = 128;
+const MAX_ROW_LENGTH_FOR_8_LANES: usize = 128;
 /// Maximum length of rows that a warp reduces.
-const MAX_ROW_FOR_32_LANES: usize = 2048;
+const MAX_ROW_LENGTH_FOR_32_LANES: usize = 2048;
 
 static REDUCE_TEMPLATE: SourceTemplate = SourceTemplate {
     name: "cub_reduce.cu",
     includes_cub: false,
-    headers: &[device_sources::TYPE_LIMITS_SOURCE, device_sources::FOLD_SOURCE, device_sources::WARP_SHUFFLE_SOURCE, BLOCK_SOURCE],
+    headers: &[
+        device_sources::TYPE_LIMITS_SOURCE,
+        device_sources::FOLD_SOURCE,
+        device_sources::WARP_SHUFFLE_SOURCE,
+        BLOCK_FOLD_AND_SCAN_SOURCE,
+    ],
     body: &[include_str!("../kernels/reduce.cu")],
 };
 
@@ -87,49 +92,49 @@ pub struct ReduceRequest<'a> {
 }
 
 /// Returns the combining operation of `reduction` for values of dtype `value`, or the reason why the kernels do not support it.
-fn reduce_fold<'a>(op: Op, reduction: &'a ReductionDef, value: DType, accumulator: DType) -> Result<ReduceFold<'a>, Reason> {
+fn choose_reduce_fold<'a>(op: Op, reduction: &'a ReductionDef, value: DType, accumulator: DType) -> Result<ReduceFold<'a>, DeclineReason> {
     if reduction.depends_on_order(value) {
         // The minimum of several complex NaNs is the first of them. These kernels combine elements out of order and would miss it.
-        return Err(Reason::with_text(|| format!("{} of {value}: complex numbers are only added and multiplied", op.name())));
+        return Err(DeclineReason::with_text(|| format!("{} of {value}: complex numbers are only added and multiplied", op.name())));
     }
     match FoldTemplate::of(reduction, accumulator) {
         Some(template) => Ok(ReduceFold::Template(template)),
         // Dispatch declines variances earlier and with the same reason, because the kernel does not declare the capability for variances.
-        None if reduction.combine == Combine::Moments => Err(Reason::new("does not declare variances")),
+        None if reduction.combine == Combine::Moments => Err(DeclineReason::new("does not declare variances")),
         None if !reduction.returns_index => Ok(ReduceFold::Described(reduction)),
-        None => Err(Reason::with_text(|| format!("{} is not supported", op.name()))),
+        None => Err(DeclineReason::with_text(|| format!("{} is not supported", op.name()))),
     }
 }
 
 /// Converts `call` to a [`ReduceRequest`], or returns the reason why CUB declines the call. `addresses` has the device address of the first
 /// element of each input.
-pub fn request_for_call<'a>(call: &'a Call, addresses: &[u64]) -> Result<ReduceRequest<'a>, Reason> {
-    let [output] = call.outputs else { return Err(Reason::new("not a reduction of one output")) };
+pub fn request_for_call<'a>(call: &'a Call, addresses: &[u64]) -> Result<ReduceRequest<'a>, DeclineReason> {
+    let [output] = call.outputs else { return Err(DeclineReason::new("not a reduction of one output")) };
     let (fold, program, plan, accumulator) = match (&call.work, UserCppReduction::of(call)) {
         (&Work::Reduce(call::Reduce { program, reduction, plan, acc, .. }), _) => {
-            (reduce_fold(call.op, reduction, program.output_dtype(0), acc)?, program, plan, acc)
+            (choose_reduce_fold(call.op, reduction, program.output_dtype(0), acc)?, program, plan, acc)
         }
         (_, Some(strings)) => (ReduceFold::Strings(strings), strings.program(), strings.plan(), strings.accumulator_dtype()),
-        _ => return Err(Reason::new("not a reduction along axes")),
+        _ => return Err(DeclineReason::new("not a reduction along axes")),
     };
     match plan.pattern {
         ReducePattern::All | ReducePattern::Row => {}
-        ReducePattern::Column => return Err(Reason::new("the reduced axis is not the last one")),
-        ReducePattern::General => return Err(Reason::new("not contiguous along the reduced axis")),
+        ReducePattern::Column => return Err(DeclineReason::new("the reduced axis is not the last one")),
+        ReducePattern::General => return Err(DeclineReason::new("not contiguous along the reduced axis")),
     }
     match plan.reduced_size {
-        0 => return Err(Reason::new("no elements to reduce")),
-        1 => return Err(Reason::new("one element per result")),
+        0 => return Err(DeclineReason::new("no elements to reduce")),
+        1 => return Err(DeclineReason::new("one element per result")),
         _ => {}
     }
     if let ReduceFold::Strings(strings) = fold
         && strings.has_includes()
     {
-        return Err(Reason::new("its code includes files, which only the base accelerator finds"));
+        return Err(DeclineReason::new("its code includes files, which only the base accelerator finds"));
     }
-    fused_input::check_program(program)?;
+    fused_input::check_ops_have_cuda_code(program)?;
     let repeated = (0..call.inputs.len()).filter(|&k| plan.reduced_strides[k].last() == Some(&0)).fold(0, |bits, k| bits | 1 << k);
-    let (width, aligned) = vector_width(call, plan, repeated, addresses);
+    let (width, aligned) = vector_width_and_alignment(call, plan, repeated, addresses);
     Ok(ReduceRequest {
         op: call.op,
         fold,
@@ -140,7 +145,7 @@ pub fn request_for_call<'a>(call: &'a Call, addresses: &[u64]) -> Result<ReduceR
         access: InputAccess { repeated, aligned },
         width,
         wide_indices: !codegen::reduction_fits_narrow_index(plan),
-        split: row_split(plan.kept_size, plan.reduced_size, elements_per_step(call.inputs.len(), width)),
+        split: choose_row_split(plan.kept_size, plan.reduced_size, elements_per_block_step(call.inputs.len(), width)),
     })
 }
 
@@ -148,7 +153,7 @@ pub fn request_for_call<'a>(call: &'a Call, addresses: &[u64]) -> Result<ReduceR
 ///
 /// Bit k of `repeated` is set if input k repeats one element along each row. The other inputs determine the number: 16 bytes divided by
 /// their largest element size, if all their rows are aligned for such loads. Otherwise the number is 1.
-fn vector_width(call: &Call, plan: &ReducePlan, repeated: u64, addresses: &[u64]) -> (usize, bool) {
+fn vector_width_and_alignment(call: &Call, plan: &ReducePlan, repeated: u64, addresses: &[u64]) -> (usize, bool) {
     let streamed = || (0..call.inputs.len()).filter(|k| repeated >> k & 1 == 0);
     let size = |k: usize| call.inputs[k].dtype().itemsize();
     let width = 16 / streamed().map(size).max().unwrap_or(16);
@@ -162,7 +167,7 @@ fn vector_width(call: &Call, plan: &ReducePlan, repeated: u64, addresses: &[u64]
 
 /// Returns the number of elements that a block loads at once from each of `inputs` inputs, as in `reduce.cu`. A thread loads `width`
 /// elements in one access.
-fn elements_per_step(inputs: usize, width: usize) -> usize {
+fn elements_per_block_step(inputs: usize, width: usize) -> usize {
     THREADS_PER_BLOCK * width * if inputs > 2 { 2 } else { 4 }
 }
 
@@ -171,27 +176,27 @@ pub fn rows_per_block(lanes: usize) -> u64 {
     (THREADS_PER_BLOCK / lanes * ROWS_PER_GROUP) as u64
 }
 
-fn row_split(rows: usize, columns: usize, elements_per_step: usize) -> RowSplit {
-    if rows < MIN_UNSPLIT_ROWS && (rows == 1 || columns > 2 * elements_per_step) {
-        let steps = columns.div_ceil(elements_per_step);
+fn choose_row_split(rows: usize, columns: usize, elements_per_block_step: usize) -> RowSplit {
+    if rows < MIN_UNSPLIT_ROWS && (rows == 1 || columns > 2 * elements_per_block_step) {
+        let steps = columns.div_ceil(elements_per_block_step);
         let per_chunk = steps.saturating_mul(rows).div_ceil(MAX_CHUNKS).max(1);
-        return RowSplit::Chunks { chunks: steps.div_ceil(per_chunk), chunk: per_chunk * elements_per_step };
+        return RowSplit::Chunks { chunks: steps.div_ceil(per_chunk), chunk: per_chunk * elements_per_block_step };
     }
     match columns {
-        n if n <= MAX_ROW_FOR_8_LANES => RowSplit::Lanes(8),
-        n if n <= MAX_ROW_FOR_32_LANES => RowSplit::Lanes(32),
+        n if n <= MAX_ROW_LENGTH_FOR_8_LANES => RowSplit::Lanes(8),
+        n if n <= MAX_ROW_LENGTH_FOR_32_LANES => RowSplit::Lanes(32),
         _ => RowSplit::Block,
     }
 }
 
 impl ReduceRequest<'_> {
     /// Returns the number of rows, which is the number of results.
-    pub fn rows(&self) -> usize {
+    pub fn row_count(&self) -> usize {
         self.plan.kept_size
     }
 
     /// Returns the number of elements per row.
-    pub fn columns(&self) -> usize {
+    pub fn column_count(&self) -> usize {
         self.plan.reduced_size
     }
 
@@ -208,7 +213,7 @@ impl ReduceRequest<'_> {
     fn define_fold(&self, d: &mut SourceDefinitions) -> Result<String, &'static str> {
         let combination = match self.fold {
             ReduceFold::Template(template) => return Ok(format!("{}<{}>", template.name, ctype(self.accumulator))),
-            ReduceFold::Described(reduction) => Combination::of(self.op, reduction, self.accumulator).ok_or(self.op.name())?,
+            ReduceFold::Described(reduction) => AccumulatorCode::of(self.op, reduction, self.accumulator).ok_or(self.op.name())?,
             ReduceFold::Strings(strings) => strings.combination(),
         };
         d.define_fold(&combination);
@@ -238,15 +243,15 @@ impl KernelRequest for ReduceRequest<'_> {
             .with_op(self.op)
             .with_dtype(self.accumulator)
             .with_dtype(self.output)
-            .with(layout)
-            .with(self.access.repeated);
+            .with_number(layout)
+            .with_number(self.access.repeated);
         match self.fold {
             ReduceFold::Template(_) | ReduceFold::Described(_) => key,
-            ReduceFold::Strings(strings) => strings.extend_key(key),
+            ReduceFold::Strings(strings) => strings.extend_kernel_key(key),
         }
     }
 
-    fn cuda_source(&self) -> Result<Source, &'static str> {
+    fn cuda_source(&self) -> Result<GeneratedSource, &'static str> {
         let rank = self.plan.kept.len();
         let all_kernels: &'static [&'static str] = &["reduce_chunks", "reduce_rows_block", "reduce_rows_warp", "reduce_rows_8"];
         let mut d = SourceDefinitions::default();
@@ -262,7 +267,7 @@ impl KernelRequest for ReduceRequest<'_> {
         }
         let source = REDUCE_TEMPLATE.source_with_element_code(&self.element_code()?, &d, kernels);
         Ok(match self.fold {
-            ReduceFold::Strings(strings) => Source { headers: strings.headers(), options: strings.options().to_vec(), ..source },
+            ReduceFold::Strings(strings) => GeneratedSource { headers: strings.headers(), options: strings.options().to_vec(), ..source },
             _ => source,
         })
     }
@@ -286,7 +291,7 @@ pub fn compile_check_sources() -> Vec<(String, String)> {
         };
         let access = InputAccess { repeated: 0, aligned: size < 16 };
         let (width, split) = (16 / size, RowSplit::Block);
-        let fold = reduce_fold(op, op.reduction()?, accumulator, accumulator).ok()?;
+        let fold = choose_reduce_fold(op, op.reduction()?, accumulator, accumulator).ok()?;
         let request = ReduceRequest { op, fold, program: &program, plan: &plan, accumulator, output, access, width, wide_indices, split };
         request.cuda_source().map(|s| (format!("{} {}<{accumulator}, {output}>, {} axes", s.name, op.name(), kept.len()), s.code)).ok()
     };
@@ -310,7 +315,7 @@ pub fn compile_check_sources() -> Vec<(String, String)> {
         of(ops::MAX, crate::source::fused_example_program(F64, F64), F64, F64, &[300], false),
         of(ops::MAX, Program::identity(U8), U8, U8, &[], true),
         of(ops::ARGMIN, Program::identity(I16), I16, I64, &[], true),
-        of(ops::SUM, codegen::check_programs::take_program(F32, I32), F32, F32, &[300], false),
+        of(ops::SUM, codegen::test_programs::take_program(F32, I32), F32, F32, &[300], false),
         all(ops::NANMAX, F32, F32, F32),
         rows(ops::NANMIN, F16, F16, F16),
         rows(ops::NANMAX, I32, I32, I32),
@@ -328,7 +333,7 @@ pub fn compile_check_sources() -> Vec<(String, String)> {
 fn user_reduction_check_source(dtype: DType, axes: &[isize]) -> Option<(String, String)> {
     let device = Device::new(DeviceKind::intern("cuda").ok()?, 0);
     let matrix = calls::array(device, dtype, Layout::contiguous(&[300, 4096]).ok()?).ok()?;
-    let ReductionCall { inputs, output, reduction } = user_kernels::example_call_for_checks(&matrix.into(), axes).ok()?;
+    let ReductionCall { inputs, output, reduction } = user_kernels::example_reduction_call(&matrix.into(), axes).ok()?;
     calls::with_call(REDUCTION_KERNEL, &inputs, &[output], Work::Custom(call::Custom(&reduction)), |call| {
         let source = request_for_call(call, &vec![256; inputs.len()]).ok()?.cuda_source().ok()?;
         Some((format!("{} of user code <{dtype}>, axes {axes:?}", source.name), reduction.inline_headers(source.code)))
@@ -370,7 +375,7 @@ mod tests {
 
     #[test]
     fn chunks_depend_on_length_alone() {
-        let split = |n: usize| row_split(1, n, elements_per_step(1, 4));
+        let split = |n: usize| choose_row_split(1, n, elements_per_block_step(1, 4));
         assert_eq!(split(1), RowSplit::Chunks { chunks: 1, chunk: 4096 });
         assert_eq!(split(4097), RowSplit::Chunks { chunks: 2, chunk: 4096 });
         assert_eq!(split(1 << 25), RowSplit::Chunks { chunks: 8192, chunk: 4096 });
@@ -381,7 +386,7 @@ mod tests {
 
     #[test]
     fn threads_per_row_follow_from_the_shape() {
-        let split = |rows, columns| row_split(rows, columns, 4096);
+        let split = |rows, columns| choose_row_split(rows, columns, 4096);
         assert_eq!(split(1_000_000, 32), RowSplit::Lanes(8));
         assert_eq!(split(100, 2000), RowSplit::Lanes(32));
         assert_eq!(split(10_000, 10_000), RowSplit::Block);
@@ -441,7 +446,7 @@ mod tests {
         assert_ne!(size(USER_MAX_OP).1, size(ops::MAX).1);
         let strings = |dtype, shape: &[usize], axes: &[isize]| {
             let ReductionCall { inputs, output, reduction } =
-                user_kernels::example_call_for_checks(&array(dtype, contiguous(shape)).into(), axes).unwrap();
+                user_kernels::example_reduction_call(&array(dtype, contiguous(shape)).into(), axes).unwrap();
             with_call(REDUCTION_KERNEL, &inputs, &[output], Work::Custom(call::Custom(&reduction)), |call| {
                 reason(|| request_for_call(call, &[256, 256])).map(|r| (r.width, r.accumulator_size(), r.split))
             })

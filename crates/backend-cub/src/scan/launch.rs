@@ -41,9 +41,9 @@ kernel_parameters! {
 /// Queues the kernel of a scan.
 pub fn launch_request(context: &LaunchContext, request: &ScanRequest) -> Result<Outcome> {
     let call = context.call;
-    let (groups, tiles) = (request.group_count() as u32, request.tiles_per_group() as u32);
+    let (groups, tiles) = (request.line_group_count() as u32, request.tiles_per_group() as u32);
     // The 32-bit tile counter takes a whole 64-bit word, which keeps the tile states aligned.
-    let words = 1 + request.look_back_words();
+    let words = 1 + request.look_back_word_count();
     let workspace = match tiles {
         0 | 1 => None,
         _ => {
@@ -53,7 +53,7 @@ pub fn launch_request(context: &LaunchContext, request: &ScanRequest) -> Result<
         }
     };
     let output = device::allocate_output(call, 0)?;
-    let p = context.program_params(request.program, context.inputs)?;
+    let p = context.pack_program_params(request.program, context.inputs)?;
     let (axes, out) = (request.axes_param(), DevicePointer(output.pointer()));
     let ticket = DevicePointer(workspace.as_ref().map_or(0, |w| w.pointer()));
     let words = DevicePointer(workspace.as_ref().map_or(0, |w| w.pointer() + size_of::<u64>() as u64));
@@ -67,12 +67,12 @@ pub fn launch_request(context: &LaunchContext, request: &ScanRequest) -> Result<
             unsafe { context.launch_kernel(grid, threads, 0, &params) }?;
         }
         ScanAxis::Columns { out_stride } => {
-            let (step, out_stride) = (request.column_strides(), out_stride as i64);
+            let (step, out_stride) = (request.column_strides_param(), out_stride as i64);
             let params = ScanColumnsParams { p, axes, step, out, rows: length, columns: lines, out_stride, ticket, words, groups, tiles };
             // SAFETY: the output has `columns` columns of `rows` elements, `out_stride` apart. The counter and the tile states are
             // zeroed, and the grid has a block for each tile of each group of columns.
             unsafe { context.launch_kernel(grid, threads, 0, &params) }?;
         }
     }
-    device::done_with_buffers(call, [output])
+    device::outcome_from_buffers(call, [output])
 }

@@ -1,17 +1,17 @@
 //! Inclusive scans of contiguous rows or of adjacent columns, with a fused program, in a single pass over memory.
 
-use cuprum_backend_cuda::codegen::{self, FoldTemplate, InputAccess, KernelKey, check_programs, ctype, device_sources};
+use cuprum_backend_cuda::codegen::{self, FoldTemplate, InputAccess, KernelKey, ctype, device_sources, test_programs};
 use cuprum_core::call;
 use cuprum_core::call::Work;
 use cuprum_core::op::ReductionDef;
 use cuprum_core::ops::scan as ops;
 use cuprum_core::plan::scan::ScanPlan;
-use cuprum_core::{Call, DType, Layout, Op, Program, Reason, Result};
+use cuprum_core::{Call, DType, DeclineReason, Layout, Op, Program, Result};
 
 use crate::fused_input;
 use crate::launch::KernelRequest;
 use crate::parameters::{AxesParam, OffsetsParam};
-use crate::source::{BLOCK_SOURCE, Source, SourceDefinitions, SourceTemplate};
+use crate::source::{BLOCK_FOLD_AND_SCAN_SOURCE, GeneratedSource, SourceDefinitions, SourceTemplate};
 
 /// Threads per block, as in `scan_rows.cu` and `scan_columns.cu`.
 pub const THREADS_PER_BLOCK: usize = 256;
@@ -23,13 +23,13 @@ const COLUMNS_PER_WARP: usize = 32;
 /// declined.
 const MIN_ADJACENT_COLUMNS: usize = 8;
 /// Maximum length of columns that the accelerator `cuda` scans with one thread per column. Calls with such columns decline.
-const MAX_COLUMN_FOR_ONE_THREAD: usize = 32;
+const MAX_COLUMN_LENGTH_FOR_ONE_THREAD: usize = 32;
 
 const SCAN_HEADERS: &[&str] = &[
     device_sources::TYPE_LIMITS_SOURCE,
     device_sources::FOLD_SOURCE,
     device_sources::WARP_SHUFFLE_SOURCE,
-    BLOCK_SOURCE,
+    BLOCK_FOLD_AND_SCAN_SOURCE,
     device_sources::RELAXED_ATOMICS_SOURCE,
     device_sources::FOLD_LOOK_BACK_SOURCE,
 ];
@@ -74,48 +74,48 @@ pub struct ScanRequest<'a> {
 }
 
 /// Returns the fold template of `reduction` for values of dtype `value`, or the reason why the kernels do not support it.
-fn fold_template(op: Op, reduction: &ReductionDef, value: DType) -> Result<FoldTemplate, Reason> {
+fn choose_fold_template(op: Op, reduction: &ReductionDef, value: DType) -> Result<FoldTemplate, DeclineReason> {
     if reduction.depends_on_order(value) {
         // The minimum of several complex NaNs is the first of them. These kernels combine elements out of order and would miss it.
-        return Err(Reason::with_text(|| format!("{} of {value}: complex numbers are only added and multiplied", op.name())));
+        return Err(DeclineReason::with_text(|| format!("{} of {value}: complex numbers are only added and multiplied", op.name())));
     }
-    FoldTemplate::of(reduction, value).ok_or_else(|| Reason::with_text(|| format!("{} is not supported", op.name())))
+    FoldTemplate::of(reduction, value).ok_or_else(|| DeclineReason::with_text(|| format!("{} is not supported", op.name())))
 }
 
 /// Converts `call` to a [`ScanRequest`], or returns the reason why CUB declines the call.
-pub fn request_for_call<'a>(call: &'a Call) -> Result<ScanRequest<'a>, Reason> {
+pub fn request_for_call<'a>(call: &'a Call) -> Result<ScanRequest<'a>, DeclineReason> {
     let (Work::Scan(call::Scan { program, reduction, plan, .. }), [output]) = (&call.work, call.outputs) else {
-        return Err(Reason::new("not a scan"));
+        return Err(DeclineReason::new("not a scan"));
     };
-    let fold = fold_template(call.op, reduction, output.dtype)?;
+    let fold = choose_fold_template(call.op, reduction, output.dtype)?;
     let axis = match plan.out_axis_stride {
         1 => ScanAxis::Rows,
         stride => ScanAxis::Columns { out_stride: stride.unsigned_abs() },
     };
     match axis {
         ScanAxis::Rows if plan.axis_strides.iter().any(|s| !matches!(s, 0 | 1)) => {
-            return Err(Reason::new("not contiguous along the scanned axis"));
+            return Err(DeclineReason::new("not contiguous along the scanned axis"));
         }
         ScanAxis::Rows if plan.line_count > 1 && plan.len < MIN_ROW_LENGTH => {
-            return Err(Reason::with_text(|| format!("rows of {} elements are too short for a block each", plan.len)));
+            return Err(DeclineReason::with_text(|| format!("rows of {} elements are too short for a block each", plan.len)));
         }
         ScanAxis::Columns { out_stride } if out_stride < MIN_ADJACENT_COLUMNS => {
-            return Err(Reason::with_text(|| format!("only {out_stride} adjacent columns")));
+            return Err(DeclineReason::with_text(|| format!("only {out_stride} adjacent columns")));
         }
-        ScanAxis::Columns { .. } if plan.len <= MAX_COLUMN_FOR_ONE_THREAD => {
-            return Err(Reason::with_text(|| format!("columns of {} elements are too short", plan.len)));
+        ScanAxis::Columns { .. } if plan.len <= MAX_COLUMN_LENGTH_FOR_ONE_THREAD => {
+            return Err(DeclineReason::with_text(|| format!("columns of {} elements are too short", plan.len)));
         }
         _ => {}
     }
-    fused_input::check_program(program)?;
+    fused_input::check_ops_have_cuda_code(program)?;
     let repeated = match axis {
         ScanAxis::Rows => plan.axis_strides.iter().enumerate().filter(|(_, s)| **s == 0).fold(0, |bits, (k, _)| bits | 1 << k),
         ScanAxis::Columns { .. } => 0,
     };
     let request =
         ScanRequest { op: call.op, fold, program, plan, output: output.dtype, access: InputAccess { repeated, aligned: false }, axis };
-    if request.group_count().saturating_mul(request.tiles_per_group()) > i32::MAX as usize {
-        return Err(Reason::with_text(|| format!("{} lines of {} elements are more than 2^31 tiles", plan.line_count, plan.len)));
+    if request.line_group_count().saturating_mul(request.tiles_per_group()) > i32::MAX as usize {
+        return Err(DeclineReason::with_text(|| format!("{} lines of {} elements are more than 2^31 tiles", plan.line_count, plan.len)));
     }
     Ok(request)
 }
@@ -137,12 +137,12 @@ impl ScanRequest<'_> {
     }
 
     /// Returns the number of groups. A group is the rows or columns that one block scans at the same time.
-    pub fn group_count(&self) -> usize {
+    pub fn line_group_count(&self) -> usize {
         self.plan.line_count.div_ceil(self.lines_per_block())
     }
 
-    /// Returns the number of tiles along the scanned axis per group of rows or columns (see [`Self::group_count`]). A thread block scans
-    /// one tile.
+    /// Returns the number of tiles along the scanned axis per group of rows or columns (see [`Self::line_group_count`]). A thread block
+    /// scans one tile.
     pub fn tiles_per_group(&self) -> usize {
         self.plan.len.div_ceil(self.tile_length())
     }
@@ -171,17 +171,17 @@ impl ScanRequest<'_> {
     }
 
     /// Returns the size of the look-back states of all tiles, in 64-bit words.
-    pub fn look_back_words(&self) -> usize {
+    pub fn look_back_word_count(&self) -> usize {
         let per_group = if self.axis == ScanAxis::Rows {
             device_sources::look_back_state_count(self.tiles_per_group())
         } else {
             self.tiles_per_group() * COLUMNS_PER_WARP
         };
-        self.words_per_state() * self.group_count() * per_group
+        self.words_per_look_back_state() * self.line_group_count() * per_group
     }
 
     /// Returns the size of one look-back state in 64-bit words, as in `fold_look_back.cuh`.
-    fn words_per_state(&self) -> usize {
+    fn words_per_look_back_state(&self) -> usize {
         self.accumulator_dtype().itemsize().div_ceil(4)
     }
 
@@ -191,7 +191,7 @@ impl ScanRequest<'_> {
     }
 
     /// Returns the stride of each input along a column, as a kernel parameter.
-    pub fn column_strides(&self) -> OffsetsParam {
+    pub fn column_strides_param(&self) -> OffsetsParam {
         OffsetsParam(codegen::pack_offsets(&self.plan.axis_strides, true))
     }
 }
@@ -199,15 +199,15 @@ impl ScanRequest<'_> {
 impl KernelRequest for ScanRequest<'_> {
     fn kernel_key(&self) -> KernelKey<'_> {
         KernelKey::new("cub scan", self.program)
-            .with(self.op.index() as u64)
+            .with_number(self.op.index() as u64)
             .with_dtype(self.output)
-            .with(self.access.repeated)
-            .with(self.items_per_thread() as u64)
-            .with(self.plan.lines.len() as u64)
-            .with(self.lines_per_block() as u64)
+            .with_number(self.access.repeated)
+            .with_number(self.items_per_thread() as u64)
+            .with_number(self.plan.lines.len() as u64)
+            .with_number(self.lines_per_block() as u64)
     }
 
-    fn cuda_source(&self) -> Result<Source, &'static str> {
+    fn cuda_source(&self) -> Result<GeneratedSource, &'static str> {
         let mut d = SourceDefinitions::default();
         d.define_type("Fold", &format!("{}<{}>", self.fold.name, ctype(self.accumulator_dtype())));
         d.define_type("Out", ctype(self.output));
@@ -228,7 +228,7 @@ pub fn compile_check_sources() -> Vec<(String, String)> {
         let inputs = program.steps.iter().filter(|s| matches!(s.kind, cuprum_core::StepKind::Input(_))).count();
         let plan = ScanPlan::new(shape, &vec![&layout; inputs], axis);
         let axis = if plan.out_axis_stride == 1 { ScanAxis::Rows } else { ScanAxis::Columns { out_stride: 1 } };
-        let fold = fold_template(op, op.reduction()?, dtype).ok()?;
+        let fold = choose_fold_template(op, op.reduction()?, dtype).ok()?;
         let request = ScanRequest { op, fold, program: &program, plan: &plan, output: dtype, access: InputAccess::default(), axis };
         request.cuda_source().map(|s| (format!("{} {}<{dtype}> of {program}, {shape:?}", s.name, op.name()), s.code)).ok()
     };
@@ -249,7 +249,7 @@ pub fn compile_check_sources() -> Vec<(String, String)> {
     let fused = [
         along_last(ops::CUMPROD, F64, crate::source::fused_example_program(F64, F64), &[9]),
         along_last(ops::CUMSUM, F32, crate::source::fused_example_program(F64, F32), &[7, 600]),
-        along_last(ops::CUMSUM, F64, check_programs::take_program(F64, I64), &[9]),
+        along_last(ops::CUMSUM, F64, test_programs::take_program(F64, I64), &[9]),
     ];
     let columns = [
         along_axis(0, ops::CUMSUM, F32, Program::identity(F32), &[900, 70]),
@@ -281,8 +281,10 @@ mod tests {
     #[test]
     fn tile_sizes() {
         let shape = |dtype| {
-            with_request(array(dtype, contiguous(&[1000])), 0, ops::CUMSUM, |s| (s.tile_length(), s.words_per_state(), s.line_length()))
-                .unwrap()
+            with_request(array(dtype, contiguous(&[1000])), 0, ops::CUMSUM, |s| {
+                (s.tile_length(), s.words_per_look_back_state(), s.line_length())
+            })
+            .unwrap()
         };
         assert_eq!(shape(DType::F32), (8192, 1, 1000));
         assert_eq!(shape(DType::F16), (8192, 1, 1000));
@@ -303,7 +305,7 @@ mod tests {
     fn tiles_of_rows() {
         let tiling = |shape: &[usize], axis| {
             with_request(array(DType::F32, contiguous(shape)), axis, ops::CUMMAX, |s| {
-                (s.group_count(), s.tiles_per_group(), s.tile_length(), s.look_back_words())
+                (s.line_group_count(), s.tiles_per_group(), s.tile_length(), s.look_back_word_count())
             })
             .unwrap()
         };
@@ -317,7 +319,7 @@ mod tests {
     fn tiles_of_columns() {
         let tiling = |dtype, shape: &[usize], axis| {
             with_request(array(dtype, contiguous(shape)), axis, ops::CUMSUM, |s| {
-                (s.axis, s.group_count(), s.tiles_per_group(), s.tile_length(), s.look_back_words())
+                (s.axis, s.line_group_count(), s.tiles_per_group(), s.tile_length(), s.look_back_word_count())
             })
             .unwrap()
         };

@@ -1,16 +1,16 @@
 //! Reductions of segments with a fused program. Tiles have equal numbers of items, where an item is a value or the end of a segment.
 //! The load per block therefore does not depend on segment lengths.
 
-use cuprum_backend_cuda::codegen::{FoldTemplate, InputAccess, KernelKey, check_programs, ctype, device_sources};
+use cuprum_backend_cuda::codegen::{FoldTemplate, InputAccess, KernelKey, ctype, device_sources, test_programs};
 use cuprum_core::call;
 use cuprum_core::call::Work;
 use cuprum_core::op::ReductionDef;
 use cuprum_core::ops::reduce::{SEGMENT_MAX, SEGMENT_MIN, SEGMENT_PROD, SEGMENT_SUM};
-use cuprum_core::{Array, Call, DType, Op, Program, Reason, Result};
+use cuprum_core::{Array, Call, DType, DeclineReason, Op, Program, Result};
 
 use crate::fused_input;
 use crate::launch::KernelRequest;
-use crate::source::{BLOCK_SOURCE, Source, SourceDefinitions, SourceTemplate};
+use crate::source::{BLOCK_FOLD_AND_SCAN_SOURCE, GeneratedSource, SourceDefinitions, SourceTemplate};
 
 /// Threads per block, as in `segment.cu`.
 pub const THREADS_PER_BLOCK: usize = 256;
@@ -21,7 +21,12 @@ const MIN_TILES: usize = 16;
 static SEGMENT_TEMPLATE: SourceTemplate = SourceTemplate {
     name: "cub_segment.cu",
     includes_cub: false,
-    headers: &[device_sources::TYPE_LIMITS_SOURCE, device_sources::FOLD_SOURCE, device_sources::WARP_SHUFFLE_SOURCE, BLOCK_SOURCE],
+    headers: &[
+        device_sources::TYPE_LIMITS_SOURCE,
+        device_sources::FOLD_SOURCE,
+        device_sources::WARP_SHUFFLE_SOURCE,
+        BLOCK_FOLD_AND_SCAN_SOURCE,
+    ],
     body: &[include_str!("../kernels/segment.cu")],
 };
 
@@ -41,42 +46,42 @@ pub struct SegmentRequest<'a> {
 }
 
 /// Returns the fold template of `reduction` for the accumulator dtype `acc`, or the reason why the kernels do not support it.
-fn fold_template(op: Op, reduction: &ReductionDef, acc: DType) -> Result<FoldTemplate, Reason> {
+fn choose_fold_template(op: Op, reduction: &ReductionDef, acc: DType) -> Result<FoldTemplate, DeclineReason> {
     if reduction.depends_on_order(acc) {
         // The minimum of several complex NaNs is the first of them. These kernels combine elements out of order and would miss it.
-        return Err(Reason::with_text(|| format!("{} of {acc}: complex numbers are only added and multiplied", op.name())));
+        return Err(DeclineReason::with_text(|| format!("{} of {acc}: complex numbers are only added and multiplied", op.name())));
     }
-    FoldTemplate::of(reduction, acc).ok_or_else(|| Reason::with_text(|| format!("{} is not supported", op.name())))
+    FoldTemplate::of(reduction, acc).ok_or_else(|| DeclineReason::with_text(|| format!("{} is not supported", op.name())))
 }
 
 /// Converts `call` to a [`SegmentRequest`], or returns the reason why CUB declines the call.
-pub fn request_for_call<'a>(call: &'a Call) -> Result<SegmentRequest<'a>, Reason> {
-    let (&Work::Segments(call::Segments { program, reduction, acc }), [output]) = (&call.work, call.outputs) else {
-        return Err(Reason::new("not a reduction of segments"));
+pub fn request_for_call<'a>(call: &'a Call) -> Result<SegmentRequest<'a>, DeclineReason> {
+    let (&Work::Segments(call::SegmentReduction { program, reduction, acc }), [output]) = (&call.work, call.outputs) else {
+        return Err(DeclineReason::new("not a reduction of segments"));
     };
-    let fold = fold_template(call.op, reduction, acc)?;
-    let (values, Some(offsets)) = call.program_inputs() else { return Err(Reason::new("the call has no offsets")) };
+    let fold = choose_fold_template(call.op, reduction, acc)?;
+    let (values, Some(offsets)) = call.program_inputs() else { return Err(DeclineReason::new("the call has no offsets")) };
     if offsets.dtype() != DType::I64 || !offsets.layout().is_c_contiguous() {
-        return Err(Reason::new("the offsets are not contiguous int64"));
+        return Err(DeclineReason::new("the offsets are not contiguous int64"));
     }
-    let Some(first) = values.first() else { return Err(Reason::new("the values are not an array")) };
-    fused_input::check_program(program)?;
+    let Some(first) = values.first() else { return Err(DeclineReason::new("the values are not an array")) };
+    fused_input::check_ops_have_cuda_code(program)?;
     let (length, segments) = (first.layout().size(), output.layout.size());
     let request = SegmentRequest {
         program,
         fold,
         accumulator: acc,
         output: output.dtype,
-        access: InputAccess::of_flat_inputs(values),
+        access: InputAccess::access_of_flat_inputs(values),
         length,
         segments,
     };
     match request.tile_count() {
         few if few < MIN_TILES => {
-            Err(Reason::with_text(|| format!("{length} values in {segments} segments are too few for three kernels")))
+            Err(DeclineReason::with_text(|| format!("{length} values in {segments} segments are too few for three kernels")))
         }
         many if many > i32::MAX as usize => {
-            Err(Reason::with_text(|| format!("{length} values in {segments} segments are more than 2^31 tiles")))
+            Err(DeclineReason::with_text(|| format!("{length} values in {segments} segments are more than 2^31 tiles")))
         }
         _ => Ok(request),
     }
@@ -109,16 +114,21 @@ impl KernelRequest for SegmentRequest<'_> {
             .with_name(self.fold.name)
             .with_dtype(self.accumulator)
             .with_dtype(self.output)
-            .with(self.access.repeated)
+            .with_number(self.access.repeated)
     }
 
-    fn cuda_source(&self) -> Result<Source, &'static str> {
+    fn cuda_source(&self) -> Result<GeneratedSource, &'static str> {
         let mut d = SourceDefinitions::default();
         let accumulator = ctype(self.accumulator);
         d.define_type("Fold", &format!("{}<{accumulator}>", self.fold.name));
         d.define_type("Out", ctype(self.output));
         d.define_int("ITEMS", self.items_per_thread());
-        SEGMENT_TEMPLATE.source_with_program(self.program, self.access, &d, &["segment_cut", "segment_tile", "segment_combine"])
+        SEGMENT_TEMPLATE.source_with_program(
+            self.program,
+            self.access,
+            &d,
+            &["find_tile_segments", "reduce_segment_tiles", "combine_segment_partials"],
+        )
     }
 }
 
@@ -126,7 +136,7 @@ impl KernelRequest for SegmentRequest<'_> {
 pub fn compile_check_sources() -> Vec<(String, String)> {
     use DType::*;
     let of = |op: Op, program: Program, accumulator: DType| {
-        let (output, fold) = (program.output_dtype(0), fold_template(op, op.reduction()?, accumulator).ok()?);
+        let (output, fold) = (program.output_dtype(0), choose_fold_template(op, op.reduction()?, accumulator).ok()?);
         let request =
             SegmentRequest { program: &program, fold, accumulator, output, access: InputAccess::default(), length: 0, segments: 0 };
         request.cuda_source().map(|s| (format!("{} {} {output} in {accumulator} of {program}", s.name, op.name()), s.code)).ok()
@@ -135,7 +145,7 @@ pub fn compile_check_sources() -> Vec<(String, String)> {
     let fused = [
         of(SEGMENT_SUM, crate::source::fused_example_program(F32, F32), F32),
         of(SEGMENT_SUM, crate::source::fused_example_program(I16, I64), I64),
-        of(SEGMENT_SUM, check_programs::take_program(F32, I32), F32),
+        of(SEGMENT_SUM, test_programs::take_program(F32, I32), F32),
         of(SEGMENT_MAX, crate::source::fused_example_program(I16, I16), I16),
         of(SEGMENT_PROD, Program::identity(F16), F32),
         of(SEGMENT_PROD, Program::identity(C64), C64),
@@ -163,7 +173,7 @@ mod tests {
         let offsets = array(DType::I64, contiguous(&[count + 1]));
         let inputs: Vec<StoredArray> = values.iter().cloned().chain([offsets]).collect();
         let outputs = [output(program.output_dtype(0), &[count])];
-        let work = Work::Segments(call::Segments { program, reduction: SEGMENT_SUM.reduction().unwrap(), acc });
+        let work = Work::Segments(call::SegmentReduction { program, reduction: SEGMENT_SUM.reduction().unwrap(), acc });
         with_call(SEGMENT_SUM, &inputs, &outputs, work, |call| reason(|| request_for_call(call)).map(check))
     }
 

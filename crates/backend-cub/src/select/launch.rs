@@ -37,10 +37,10 @@ pub fn launch_request(context: &LaunchContext, request: &SelectRequest) -> Resul
         Err(Error::OutOfMemory { .. }) => decline!("not enough memory for outputs of full length; the base accelerator counts first"),
         outputs => outputs?,
     };
-    let (program_inputs, from) = context.program_inputs();
+    let (program_inputs, from) = context.program_input_addresses();
     let [length, ticket, states] = [0, 1, 2].map(|word| DevicePointer(workspace.pointer() + word * size_of::<u64>() as u64));
     let params = SelectParams {
-        p: context.program_params(request.program, program_inputs)?,
+        p: context.pack_program_params(request.program, program_inputs)?,
         from,
         values: DevicePointer(outputs.first().filter(|_| request.values.is_some()).map_or(0, |o| o.pointer())),
         indices: DevicePointer(outputs.last().filter(|_| request.indices).map_or(0, |o| o.pointer())),
@@ -54,5 +54,5 @@ pub fn launch_request(context: &LaunchContext, request: &SelectRequest) -> Resul
     // the grid has a block for each tile.
     unsafe { context.launch_kernel(tiles, THREADS_PER_BLOCK as u32, 0, &params) }?;
     let length = device::read_length(call, &workspace)?.min(request.count);
-    device::done_with_length(call, length, outputs)
+    device::outcome_with_length(call, length, outputs)
 }

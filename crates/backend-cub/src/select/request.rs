@@ -1,13 +1,13 @@
 //! Elements at which a condition holds, and their indices, in a single pass over memory. A fused program computes the condition.
 
-use cuprum_backend_cuda::codegen::{InputAccess, KernelKey, check_programs, device_sources};
+use cuprum_backend_cuda::codegen::{InputAccess, KernelKey, device_sources, test_programs};
 use cuprum_core::call;
 use cuprum_core::call::Work;
-use cuprum_core::{Array, Call, DType, Program, Reason, Result, StepKind};
+use cuprum_core::{Array, Call, DType, DeclineReason, Program, Result, StepKind};
 
 use crate::fused_input;
 use crate::launch::KernelRequest;
-use crate::source::{Source, SourceDefinitions, SourceTemplate};
+use crate::source::{GeneratedSource, SourceDefinitions, SourceTemplate};
 
 /// Threads per block, as in `select.cu`.
 pub const THREADS_PER_BLOCK: usize = 384;
@@ -44,13 +44,13 @@ pub struct SourceValues {
 
 /// Converts `call` to a [`SelectRequest`], or returns the reason why CUB declines the call. `addresses` has the device address of the first
 /// element of each input.
-pub fn request_for_call<'a>(call: &'a Call, addresses: &[u64]) -> Result<SelectRequest<'a>, Reason> {
+pub fn request_for_call<'a>(call: &'a Call, addresses: &[u64]) -> Result<SelectRequest<'a>, DeclineReason> {
     let (Work::Select(call::Select { program, indices, .. }), [output, ..]) = (&call.work, call.outputs) else {
-        return Err(Reason::new("not a selection"));
+        return Err(DeclineReason::new("not a selection"));
     };
-    fused_input::check_program(program)?;
+    fused_input::check_ops_have_cuda_code(program)?;
     let (program_inputs, from) = call.program_inputs();
-    let access = InputAccess::of_flat_inputs(program_inputs);
+    let access = InputAccess::access_of_flat_inputs(program_inputs);
     let values = from.map(|from| {
         let same = |k: &usize| {
             access.repeated >> k & 1 == 0 && program_inputs[*k].dtype() == from.dtype() && addresses.get(*k) == addresses.last()
@@ -59,7 +59,7 @@ pub fn request_for_call<'a>(call: &'a Call, addresses: &[u64]) -> Result<SelectR
     });
     let request = SelectRequest { program, access, values, indices: *indices, count: output.layout.size() };
     if request.tile_count() > i32::MAX as usize {
-        return Err(Reason::with_text(|| format!("{} elements are more than 2^31 tiles", request.count)));
+        return Err(DeclineReason::with_text(|| format!("{} elements are more than 2^31 tiles", request.count)));
     }
     Ok(request)
 }
@@ -103,13 +103,13 @@ impl KernelRequest for SelectRequest<'_> {
     fn kernel_key(&self) -> KernelKey<'_> {
         let input = self.values.and_then(|v| v.condition_input).map_or(0, |k| k as u64 + 1);
         KernelKey::new("cub select", self.program)
-            .with(self.access.repeated)
-            .with(self.values.map_or(0, |v| v.size as u64))
-            .with(input)
-            .with(self.indices.into())
+            .with_number(self.access.repeated)
+            .with_number(self.values.map_or(0, |v| v.size as u64))
+            .with_number(input)
+            .with_number(self.indices.into())
     }
 
-    fn cuda_source(&self) -> Result<Source, &'static str> {
+    fn cuda_source(&self) -> Result<GeneratedSource, &'static str> {
         let mut d = SourceDefinitions::default();
         let size = self.values.map_or(1, |v| v.size);
         d.define_type("Value", &format!("AccessWord<{size}>::type"));
@@ -134,7 +134,7 @@ pub fn compile_check_sources() -> Vec<(String, String)> {
     use DType::*;
     let of = |program: Program, values: Option<SourceValues>, indices: bool| {
         let request = SelectRequest { program: &program, access: InputAccess::default(), values, indices, count: 0 };
-        let named = |s: Source| (format!("{} {values:?}, indices {indices}: {program}", s.name), s.code);
+        let named = |s: GeneratedSource| (format!("{} {values:?}, indices {indices}: {program}", s.name), s.code);
         request.cuda_source().map(named).ok()
     };
     let values = |size| Some(SourceValues { size, condition_input: None });
@@ -146,7 +146,7 @@ pub fn compile_check_sources() -> Vec<(String, String)> {
         of(crate::source::fused_example_program(F32, Bool), Some(SourceValues { size: 4, condition_input: Some(1) }), false),
         of(crate::source::fused_example_program(C64, Bool), Some(SourceValues { size: 8, condition_input: Some(0) }), true),
         of(crate::source::fused_example_program(F16, Bool), values(2), false),
-        of(check_programs::take_program(Bool, I32), values(4), false),
+        of(test_programs::take_program(Bool, I32), values(4), false),
     ];
     list.into_iter().flatten().collect()
 }

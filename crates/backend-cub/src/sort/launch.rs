@@ -7,7 +7,7 @@ use cuprum_backend_cuda::module::Args;
 use cuprum_core::plan::sort::SortPlan;
 use cuprum_core::{Outcome, Result};
 
-use super::request::{DIGIT_VALUES, DigitBits, RADIX_SELECT_BINS, SortMethod, SortRequest};
+use super::request::{DIGIT_VALUE_COUNT, DigitBitRange, RADIX_SELECT_BINS, SortMethod, SortRequest};
 use crate::launch::LaunchContext;
 use crate::parameters::{DevicePointer, KernelParameter, KernelParameters, kernel_parameters, parameter_by_value};
 
@@ -21,12 +21,12 @@ pub fn launch_request(context: &LaunchContext, request: &SortRequest) -> Result<
         let from = DevicePointer(context.inputs.first().copied().unwrap_or(0));
         match request.method {
             SortMethod::BlockPerRow => sort_rows(context, request, from, values, indices)?,
-            SortMethod::TopK => sort_top(context, request, from, values, indices)?,
-            SortMethod::Partition => sort_partition(context, request, from, values, indices)?,
-            SortMethod::RadixPasses => sort_passes(context, request, from, values, indices)?,
+            SortMethod::TopK => select_and_sort_top_k(context, request, from, values, indices)?,
+            SortMethod::Partition => partition_rows(context, request, from, values, indices)?,
+            SortMethod::RadixPasses => sort_by_radix_passes(context, request, from, values, indices)?,
         }
     }
-    device::done_with_buffers(call, outputs)
+    device::outcome_from_buffers(call, outputs)
 }
 
 /// The buffer of an output, or `None` if the call does not request this output.
@@ -39,7 +39,7 @@ fn output_pointer(buffer: Output) -> DevicePointer {
 /// Returns the chunk length and the number of chunks per row, for a kernel with a block per chunk.
 fn chunk_length_and_count<P: KernelParameters>(context: &LaunchContext, request: &SortRequest) -> Result<(usize, u32)> {
     let SortPlan { rows, columns, .. } = request.plan;
-    let blocks = context.resident_blocks::<P>(request.threads as u32, 0)? as usize;
+    let blocks = context.resident_block_count::<P>(request.threads as u32, 0)? as usize;
     let count = blocks.div_ceil(rows).min(columns.div_ceil(request.threads * 16)).max(1);
     Ok((columns.div_ceil(count), count as u32))
 }
@@ -83,7 +83,7 @@ kernel_parameters! {
 }
 
 /// Size of `SelectState` in `sort_top.cu`, in bytes.
-const SELECT_STATE_SIZE: usize = 40;
+const SELECT_STATE_BYTES: usize = 40;
 
 /// The result of a radix selection, and the chunks into which its rows were split.
 struct RadixSelection {
@@ -99,7 +99,7 @@ struct RadixSelection {
 ///
 /// The workspace of the result has `extra_words(chunks per row)` additional 64-bit words per row. In a pass, the blocks of a row return at
 /// once if earlier passes have found the row's element.
-fn find_last_selected(
+fn find_last_selected_elements(
     context: &LaunchContext,
     request: &SortRequest,
     from: DevicePointer,
@@ -108,13 +108,13 @@ fn find_last_selected(
     let SortPlan { rows, columns, .. } = request.plan;
     let (chunk, chunks) = chunk_length_and_count::<SelectDigitParams>(context, request)?;
     let chunk = chunk as i64;
-    let zeroed_bytes = rows * (SELECT_STATE_SIZE + RADIX_SELECT_BINS * size_of::<u64>());
+    let zeroed_bytes = rows * (SELECT_STATE_BYTES + RADIX_SELECT_BINS * size_of::<u64>());
     let workspace = device::allocate(context.call, zeroed_bytes + rows * extra_words(chunks as usize) * size_of::<u64>())?;
     context.zero_words(&workspace, 0, zeroed_bytes / 4)?;
     let at = |offset: usize| DevicePointer(workspace.pointer() + offset as u64);
-    let [states, counts, extra] = [0, rows * SELECT_STATE_SIZE, zeroed_bytes].map(at);
+    let [states, counts, extra] = [0, rows * SELECT_STATE_BYTES, zeroed_bytes].map(at);
     let (columns, limit) = (columns as i64, request.selected_per_row() as u64);
-    for DigitBits { of_indices, begin_bit, end_bit } in request.selection_digits() {
+    for DigitBitRange { of_indices, begin_bit, end_bit } in request.selection_digit_ranges() {
         let of_indices = u32::from(of_indices);
         let params = SelectDigitParams { from, rows: states, counts, columns, limit, chunk, chunks, of_indices, begin_bit, end_bit };
         // SAFETY: the state and the counters of each row are zeroed, and the grid has a block for each chunk.
@@ -124,8 +124,8 @@ fn find_last_selected(
 }
 
 kernel_parameters! {
-    /// Parameters of `top_gather`.
-    struct TopGatherParams for "top_gather" {
+    /// Parameters of `gather_top_elements`.
+    struct GatherTopElementsParams for "gather_top_elements" {
         from: DevicePointer,
         rows: DevicePointer,
         chosen: DevicePointer,
@@ -137,8 +137,8 @@ kernel_parameters! {
 }
 
 kernel_parameters! {
-    /// Parameters of `top_rank`. `values` or `indices` may be null.
-    struct TopRankParams for "top_rank" {
+    /// Parameters of `rank_top_elements`. `values` or `indices` may be null.
+    struct RankTopElementsParams for "rank_top_elements" {
         from: DevicePointer,
         chosen: DevicePointer,
         values: DevicePointer,
@@ -149,22 +149,34 @@ kernel_parameters! {
 }
 
 /// Selects and sorts the first elements of each row.
-fn sort_top(context: &LaunchContext, request: &SortRequest, from: DevicePointer, values: Output, indices: Output) -> Result<()> {
+fn select_and_sort_top_k(
+    context: &LaunchContext,
+    request: &SortRequest,
+    from: DevicePointer,
+    values: Output,
+    indices: Output,
+) -> Result<()> {
     let SortPlan { rows, columns, kept } = request.plan;
-    let RadixSelection { workspace, extra: chosen, chunk, chunks } = find_last_selected(context, request, from, |_| kept)?;
+    let RadixSelection { workspace, extra: chosen, chunk, chunks } = find_last_selected_elements(context, request, from, |_| kept)?;
     let (states, columns, threads) = (DevicePointer(workspace.pointer()), columns as i64, request.threads as u32);
-    let params = TopGatherParams { from, rows: states, chosen, columns, limit: kept as u64, chunk, chunks };
+    let params = GatherTopElementsParams { from, rows: states, chosen, columns, limit: kept as u64, chunk, chunks };
     // SAFETY: `chosen` has `limit` words per row, and the grid has a block for each chunk.
     unsafe { context.launch_kernel(rows as u32 * chunks, threads, 0, &params) }?;
-    let params =
-        TopRankParams { from, chosen, values: output_pointer(values), indices: output_pointer(indices), columns, limit: kept as u32 };
+    let params = RankTopElementsParams {
+        from,
+        chosen,
+        values: output_pointer(values),
+        indices: output_pointer(indices),
+        columns,
+        limit: kept as u32,
+    };
     // SAFETY: each output has `limit` elements per row. `limit` is at most `MAX_SELECTED_PER_ROW`, for which the kernel has shared memory.
     unsafe { context.launch_kernel(rows as u32, threads, 0, &params) }
 }
 
 kernel_parameters! {
-    /// Parameters of `partition_count`.
-    struct PartitionCountParams for "partition_count" {
+    /// Parameters of `count_partition_elements`.
+    struct CountPartitionElementsParams for "count_partition_elements" {
         from: DevicePointer,
         rows: DevicePointer,
         counts: DevicePointer,
@@ -175,8 +187,8 @@ kernel_parameters! {
 }
 
 kernel_parameters! {
-    /// Parameters of `partition_write`. `values` or `indices` may be null.
-    struct PartitionWriteParams for "partition_write" {
+    /// Parameters of `write_partitions`. `values` or `indices` may be null.
+    struct WritePartitionsParams for "write_partitions" {
         from: DevicePointer,
         rows: DevicePointer,
         counts: DevicePointer,
@@ -189,16 +201,16 @@ kernel_parameters! {
 }
 
 /// Partitions each row into the elements before the selected element in sort order, equal to it, and after it.
-fn sort_partition(context: &LaunchContext, request: &SortRequest, from: DevicePointer, values: Output, indices: Output) -> Result<()> {
+fn partition_rows(context: &LaunchContext, request: &SortRequest, from: DevicePointer, values: Output, indices: Output) -> Result<()> {
     let SortPlan { rows, columns, .. } = request.plan;
-    let RadixSelection { workspace, extra: counts, chunk, chunks } = find_last_selected(context, request, from, |chunks| chunks)?;
+    let RadixSelection { workspace, extra: counts, chunk, chunks } = find_last_selected_elements(context, request, from, |chunks| chunks)?;
     let (states, columns) = (DevicePointer(workspace.pointer()), columns as i64);
     let (grid, threads) = (rows as u32 * chunks, request.threads as u32);
-    let params = PartitionCountParams { from, rows: states, counts, columns, chunk, chunks };
+    let params = CountPartitionElementsParams { from, rows: states, counts, columns, chunk, chunks };
     // SAFETY: `counts` has a 64-bit word per chunk, and the grid has a block for each chunk.
     unsafe { context.launch_kernel(grid, threads, 0, &params) }?;
     let (values, indices) = (output_pointer(values), output_pointer(indices));
-    let params = PartitionWriteParams { from, rows: states, counts, values, indices, columns, chunk, chunks };
+    let params = WritePartitionsParams { from, rows: states, counts, values, indices, columns, chunk, chunks };
     // SAFETY: each output has as many elements as the input, or is null. The grid has a block for each chunk.
     unsafe { context.launch_kernel(grid, threads, 0, &params) }
 }
@@ -263,7 +275,13 @@ parameter_by_value! {
 ///
 /// Passes write alternately to two buffers. Where possible, the second buffer is the memory of the outputs. The last pass of a row reads
 /// the first buffer.
-fn sort_passes(context: &LaunchContext, request: &SortRequest, from: DevicePointer, values: Output, indices: Output) -> Result<()> {
+fn sort_by_radix_passes(
+    context: &LaunchContext,
+    request: &SortRequest,
+    from: DevicePointer,
+    values: Output,
+    indices: Output,
+) -> Result<()> {
     let call = context.call;
     let SortPlan { rows, columns, kept } = request.plan;
     let (passes, index_size, tiles) = (request.key_size(), request.index_size(), request.tiles_per_row());
@@ -271,8 +289,8 @@ fn sort_passes(context: &LaunchContext, request: &SortRequest, from: DevicePoint
     // The workspace holds a 32-bit tile counter per pass, a mask for all rows, a mask for each row, the digit counts, and the look-back
     // states.
     let words = (passes + 1 + rows).next_multiple_of(2);
-    let count_bytes = rows * passes * DIGIT_VALUES * index_size;
-    let state_bytes = if tiles > 1 { rows * tiles * DIGIT_VALUES * index_size } else { 0 };
+    let count_bytes = rows * passes * DIGIT_VALUE_COUNT * index_size;
+    let state_bytes = if tiles > 1 { rows * tiles * DIGIT_VALUE_COUNT * index_size } else { 0 };
     let [masks_at, counts_at, states_at, end] = [passes * 4, words * 4, words * 4 + count_bytes, words * 4 + count_bytes + state_bytes];
     let workspace = device::allocate(call, end)?;
     context.zero_words(&workspace, 0, end / 4)?;
@@ -280,7 +298,7 @@ fn sort_passes(context: &LaunchContext, request: &SortRequest, from: DevicePoint
     let (masks, digit_offsets, states) = (at(masks_at), at(counts_at), at(states_at));
 
     let temporary = |needed: bool, bytes: usize| if needed { device::allocate(call, bytes * elements).map(Some) } else { Ok(None) };
-    let pairs = request.sorts_pairs();
+    let pairs = request.sorts_key_index_pairs();
     // A complex128 element has two keys of half its size. If such keys were stored in the output for values, the keys of one row would
     // overwrite the result of another row.
     let keys_fit_values = keeps_all && values.is_some() && request.keys_per_element() == 1;
@@ -310,10 +328,10 @@ fn sort_passes(context: &LaunchContext, request: &SortRequest, from: DevicePoint
         unsafe { context.launch_kernel(row_count * chunks, threads, 0, &params) }?;
         let params = DigitOffsetsParams { counts: digit_offsets, masks, columns };
         // SAFETY: there is a zeroed mask for each row and one more. The grid has a block for each row and pass.
-        unsafe { context.launch_kernel((rows * passes) as u32, DIGIT_VALUES as u32, 0, &params) }?;
+        unsafe { context.launch_kernel((rows * passes) as u32, DIGIT_VALUE_COUNT as u32, 0, &params) }?;
 
         for pass in 0..passes {
-            let tag_number = pass % request.tagged_passes();
+            let tag_number = pass % request.passes_per_tag_cycle();
             if pass > 0 && tag_number == 0 {
                 context.zero_words(&workspace, states_at, state_bytes / 4)?;
             }

@@ -6,13 +6,13 @@ use cuprum_backend_cuda::codegen::{KernelKey, ctype, device_sources};
 use cuprum_core::call;
 use cuprum_core::call::{Sort as SortOptions, Work};
 use cuprum_core::plan::sort::SortPlan;
-use cuprum_core::{Array, Call, DType, Reason, Result};
+use cuprum_core::{Array, Call, DType, DeclineReason, Result};
 
 use crate::launch::KernelRequest;
-use crate::source::{BLOCK_SOURCE, Source, SourceDefinitions, SourceTemplate};
+use crate::source::{BLOCK_FOLD_AND_SCAN_SOURCE, GeneratedSource, SourceDefinitions, SourceTemplate};
 
 /// Number of values of an 8-bit digit, as in `sort_passes.cu`.
-pub const DIGIT_VALUES: usize = 256;
+pub const DIGIT_VALUE_COUNT: usize = 256;
 /// Minimum length of rows that need 64-bit indices. With 32-bit indices, the look-back state of a tile holds counts of 28 bits.
 const MIN_WIDE_INDEX_COLUMNS: usize = 1 << 28;
 /// Minimum number of rows for which one block per row sorts rows longer than [`MAX_BLOCK_SORT_COLUMNS`]. Fewer blocks do not fill the
@@ -52,7 +52,7 @@ static SORT_TOP_TEMPLATE: SourceTemplate = SourceTemplate {
     includes_cub: false,
     headers: &[
         device_sources::WARP_SHUFFLE_SOURCE,
-        BLOCK_SOURCE,
+        BLOCK_FOLD_AND_SCAN_SOURCE,
         device_sources::BLOCK_RANGE_SOURCE,
         device_sources::SORT_KEY_ENCODING_SOURCE,
     ],
@@ -63,7 +63,7 @@ static SORT_PARTITION_TEMPLATE: SourceTemplate = SourceTemplate {
     includes_cub: false,
     headers: &[
         device_sources::WARP_SHUFFLE_SOURCE,
-        BLOCK_SOURCE,
+        BLOCK_FOLD_AND_SCAN_SOURCE,
         device_sources::BLOCK_RANGE_SOURCE,
         device_sources::SORT_KEY_ENCODING_SOURCE,
     ],
@@ -85,7 +85,7 @@ pub enum SortMethod {
 
 /// The range of bits whose values one pass of a radix selection counts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct DigitBits {
+pub struct DigitBitRange {
     /// Whether the bits belong to the index of an element instead of its key.
     pub of_indices: bool,
     /// The lowest bit of the range.
@@ -113,20 +113,20 @@ pub struct SortRequest {
 }
 
 /// Converts `call` to a [`SortRequest`], or returns the reason why CUB declines the call.
-pub fn request_for_call(call: &Call) -> Result<SortRequest, Reason> {
+pub fn request_for_call(call: &Call) -> Result<SortRequest, DeclineReason> {
     if let Work::SegmentSort(call::SegmentSort { .. }) = call.work {
-        return Err(Reason::new("segments: only the base accelerator sorts them"));
+        return Err(DeclineReason::new("segments: only the base accelerator sorts them"));
     }
     let (Work::Sort(options), [input], [output, ..]) = (&call.work, call.inputs, call.outputs) else {
-        return Err(Reason::new("not a sort"));
+        return Err(DeclineReason::new("not a sort"));
     };
     let Some(plan) = SortPlan::new(input.layout(), &output.layout) else {
-        return Err(Reason::new("no axis to sort along"));
+        return Err(DeclineReason::new("no axis to sort along"));
     };
-    let request = SortRequest::new(*options, input.dtype(), plan);
+    let request = SortRequest::from_plan(*options, input.dtype(), plan);
     if plan.rows.saturating_mul(request.tiles_per_row()) > i32::MAX as usize {
         let SortPlan { rows, columns, .. } = plan;
-        return Err(Reason::with_text(|| format!("{rows} rows of {columns} elements are more than 2^31 tiles")));
+        return Err(DeclineReason::with_text(|| format!("{rows} rows of {columns} elements are more than 2^31 tiles")));
     }
     Ok(request)
 }
@@ -156,7 +156,7 @@ fn radix_pass_shape(key_size: usize, index_size: Option<usize>) -> (usize, usize
 }
 
 impl SortRequest {
-    fn new(options: SortOptions, dtype: DType, plan: SortPlan) -> SortRequest {
+    fn from_plan(options: SortOptions, dtype: DType, plan: SortPlan) -> SortRequest {
         let method = SortMethod::BlockPerRow;
         let mut request = SortRequest { options, dtype, plan, method, threads: 0, items: 0, min_blocks: 1 };
         let can_select = request.keys_per_element() == 1 && plan.rows <= MAX_SELECT_ROWS;
@@ -175,7 +175,7 @@ impl SortRequest {
             }
             None => {
                 request.method = SortMethod::RadixPasses;
-                radix_pass_shape(request.key_size(), request.sorts_pairs().then(|| request.index_size()))
+                radix_pass_shape(request.key_size(), request.sorts_key_index_pairs().then(|| request.index_size()))
             }
         };
         request
@@ -189,7 +189,7 @@ impl SortRequest {
     /// Returns whether the sort moves an index with each key.
     ///
     /// Indices move if the call returns them, if a radix selection needs them, or if values cannot be decoded from keys (complex dtypes).
-    pub fn sorts_pairs(&self) -> bool {
+    pub fn sorts_key_index_pairs(&self) -> bool {
         self.options.indices || self.dtype.is_complex() || self.uses_radix_selection()
     }
 
@@ -227,12 +227,12 @@ impl SortRequest {
     /// Returns the bits that each pass of a radix selection counts, most significant first: those of keys, then those of indices.
     ///
     /// Passes over the bits of indices order elements of equal keys. `numpy.partition` does not need these passes.
-    pub fn selection_digits(&self) -> impl Iterator<Item = DigitBits> {
+    pub fn selection_digit_ranges(&self) -> impl Iterator<Item = DigitBitRange> {
         let index_bits = usize::BITS - self.plan.columns.saturating_sub(1).leading_zeros();
         let split = |of_indices: bool, bits: u32| {
             std::iter::successors(Some(bits), |end| Some(end.saturating_sub(RADIX_SELECT_BINS.ilog2())))
                 .take_while(|end| *end > 0)
-                .map(move |end_bit| DigitBits { of_indices, begin_bit: end_bit.saturating_sub(RADIX_SELECT_BINS.ilog2()), end_bit })
+                .map(move |end_bit| DigitBitRange { of_indices, begin_bit: end_bit.saturating_sub(RADIX_SELECT_BINS.ilog2()), end_bit })
         };
         let of_indices = split(true, index_bits).filter(|_| self.method != SortMethod::Partition);
         split(false, 8 * self.key_size() as u32).chain(of_indices)
@@ -240,7 +240,7 @@ impl SortRequest {
 
     /// Returns the number of passes after which the tags of the look-back states repeat (see `sort_passes.cu`), so that the states must be
     /// zeroed.
-    pub fn tagged_passes(&self) -> usize {
+    pub fn passes_per_tag_cycle(&self) -> usize {
         if self.index_size() == 4 { 7 } else { 127 }
     }
 }
@@ -253,21 +253,21 @@ impl KernelRequest for SortRequest {
     }
 
     fn kernel_key(&self) -> KernelKey<'_> {
-        KernelKey::of_class("cub sort")
+        KernelKey::without_program("cub sort")
             .with_dtype(self.dtype)
-            .with(u64::from(self.sorts_pairs()) << 1 | u64::from(self.options.descending))
-            .with(self.index_size() as u64)
-            .with(self.method as u64)
-            .with((self.threads * self.items) as u64)
+            .with_number(u64::from(self.sorts_key_index_pairs()) << 1 | u64::from(self.options.descending))
+            .with_number(self.index_size() as u64)
+            .with_number(self.method as u64)
+            .with_number((self.threads * self.items) as u64)
     }
 
-    fn cuda_source(&self) -> Result<Source, &'static str> {
+    fn cuda_source(&self) -> Result<GeneratedSource, &'static str> {
         let mut d = SourceDefinitions::default();
         d.define_type("Element", ctype(self.dtype));
         d.define_type("Key", ["u8", "u16", "u32", "u64"][self.key_size().ilog2() as usize % 4]);
         d.define_type("RowIndex", if self.index_size() == 4 { "u32" } else { "u64" });
         d.define_int("WORDS", self.keys_per_element());
-        d.define_int("PAIRS", self.sorts_pairs().into());
+        d.define_int("PAIRS", self.sorts_key_index_pairs().into());
         d.define_int("DESCENDING", self.options.descending.into());
         Ok(match self.method {
             SortMethod::BlockPerRow => {
@@ -283,11 +283,11 @@ impl KernelRequest for SortRequest {
             }
             SortMethod::TopK => {
                 d.define_int("EXACT", 0);
-                SORT_TOP_TEMPLATE.source_without_program(&d, &["select_digit", "top_gather", "top_rank"])
+                SORT_TOP_TEMPLATE.source_without_program(&d, &["select_digit", "gather_top_elements", "rank_top_elements"])
             }
             SortMethod::Partition => {
                 d.define_int("EXACT", 1);
-                SORT_PARTITION_TEMPLATE.source_without_program(&d, &["select_digit", "partition_count", "partition_write"])
+                SORT_PARTITION_TEMPLATE.source_without_program(&d, &["select_digit", "count_partition_elements", "write_partitions"])
             }
         })
     }
@@ -300,7 +300,7 @@ pub fn compile_check_sources() -> Vec<(String, String)> {
         let indices = n % 2 == 0;
         let options = SortOptions { descending: n % 3 == 0, values: !indices, indices, nth: None };
         for (rows, columns) in [(1, 1 << 20), (100, [100, 500, 1000, 2000, 4000, 8000][n % 6])] {
-            let request = SortRequest::new(options, dtype, SortPlan { rows, columns, kept: columns });
+            let request = SortRequest::from_plan(options, dtype, SortPlan { rows, columns, kept: columns });
             list.push((format!("cub_sort {dtype}, {rows} x {columns}, {options:?}"), request));
         }
     }
@@ -309,19 +309,19 @@ pub fn compile_check_sources() -> Vec<(String, String)> {
     let sizes = [DType::U8, DType::I16, DType::F32, DType::F64];
     for (dtype, columns) in sizes.into_iter().flat_map(|d| [(d, 1 << 20), (d, MIN_WIDE_INDEX_COLUMNS)]) {
         for options in [SortOptions { descending: false, values: true, indices: false, nth: None }, both] {
-            let request = SortRequest::new(options, dtype, SortPlan { rows: 1, columns, kept: columns });
+            let request = SortRequest::from_plan(options, dtype, SortPlan { rows: 1, columns, kept: columns });
             list.push((format!("cub_sort {dtype}, {}-byte indices, {options:?}", request.index_size()), request));
         }
     }
     for (dtype, columns) in
         [(DType::I8, 1 << 20), (DType::F16, MIN_WIDE_INDEX_COLUMNS), (DType::F32, 1 << 20), (DType::C64, MIN_WIDE_INDEX_COLUMNS)]
     {
-        let request = SortRequest::new(both, dtype, SortPlan { rows: 1, columns, kept: 10 });
+        let request = SortRequest::from_plan(both, dtype, SortPlan { rows: 1, columns, kept: 10 });
         list.push((format!("cub_sort_top.cu {dtype}, {columns}"), request));
     }
     for (n, dtype) in [DType::Bool, DType::BF16, DType::F32, DType::I64].into_iter().enumerate() {
         let options = SortOptions { descending: n % 2 == 1, nth: Some(7), ..both };
-        let request = SortRequest::new(options, dtype, SortPlan { rows: 1, columns: 1 << 20, kept: 1 << 20 });
+        let request = SortRequest::from_plan(options, dtype, SortPlan { rows: 1, columns: 1 << 20, kept: 1 << 20 });
         list.push((format!("cub_sort_partition.cu {dtype}"), request));
     }
     list.into_iter().filter_map(|(name, request)| Some((name, request.cuda_source().ok()?.code))).collect()
@@ -379,8 +379,10 @@ mod tests {
         assert_eq!(method(&[1025, 1 << 14], 1), SortMethod::RadixPasses);
         assert_eq!(with_request(DType::C128, &[1 << 20], BOTH, 1, |s| s.method).unwrap(), SortMethod::RadixPasses, "elements of two words");
         let digits = |dtype, n| {
-            with_request(dtype, &[n], BOTH, 1, |s| s.selection_digits().map(|d| (d.of_indices, d.begin_bit, d.end_bit)).collect::<Vec<_>>())
-                .unwrap()
+            with_request(dtype, &[n], BOTH, 1, |s| {
+                s.selection_digit_ranges().map(|d| (d.of_indices, d.begin_bit, d.end_bit)).collect::<Vec<_>>()
+            })
+            .unwrap()
         };
         assert_eq!(digits(DType::U8, 1 << 20), [(false, 0, 8), (true, 9, 20), (true, 0, 9)]);
         assert_eq!(digits(DType::F32, 5000), [(false, 21, 32), (false, 10, 21), (false, 0, 10), (true, 2, 13), (true, 0, 2)]);
@@ -392,7 +394,7 @@ mod tests {
         let method = |dtype, shape: &[usize], nth| {
             let whole = *shape.last().unwrap();
             with_request(dtype, shape, nth_options(nth), whole, |s| {
-                (s.method, s.selected_per_row(), s.selection_digits().filter(|d| d.of_indices).count())
+                (s.method, s.selected_per_row(), s.selection_digit_ranges().filter(|d| d.of_indices).count())
             })
             .unwrap()
         };
@@ -408,10 +410,13 @@ mod tests {
 
     #[test]
     fn long_rows_have_64_bit_indices() {
-        let sizes = |n| with_request(DType::F32, &[n], BOTH, n, |s| (s.index_size(), s.tagged_passes())).unwrap();
+        let sizes = |n| with_request(DType::F32, &[n], BOTH, n, |s| (s.index_size(), s.passes_per_tag_cycle())).unwrap();
         assert_eq!((sizes((1 << 28) - 1), sizes(1 << 28)), ((4, 7), (8, 127)));
-        assert!(with_request(DType::C64, &[10], VALUES, 10, |s| s.sorts_pairs()).unwrap(), "complex values cannot be decoded from keys");
-        assert!(!with_request(DType::F16, &[10], VALUES, 10, |s| s.sorts_pairs()).unwrap());
+        assert!(
+            with_request(DType::C64, &[10], VALUES, 10, |s| s.sorts_key_index_pairs()).unwrap(),
+            "complex values cannot be decoded from keys"
+        );
+        assert!(!with_request(DType::F16, &[10], VALUES, 10, |s| s.sorts_key_index_pairs()).unwrap());
     }
 
     #[test]
@@ -420,9 +425,9 @@ mod tests {
             for (pairs, index_size) in [(false, 4), (false, 8), (true, 4), (true, 8)] {
                 let (threads, items, _) = radix_pass_shape(key_size, pairs.then_some(index_size));
                 let bytes = threads * items * if pairs { key_size.max(index_size) } else { key_size };
-                let ranks = threads / 32 * DIGIT_VALUES * 4 + 4096;
-                assert!(bytes.max(ranks) + DIGIT_VALUES * index_size + 16 <= 48 << 10, "{key_size} {pairs} {index_size}");
-                assert!(threads >= DIGIT_VALUES);
+                let ranks = threads / 32 * DIGIT_VALUE_COUNT * 4 + 4096;
+                assert!(bytes.max(ranks) + DIGIT_VALUE_COUNT * index_size + 16 <= 48 << 10, "{key_size} {pairs} {index_size}");
+                assert!(threads >= DIGIT_VALUE_COUNT);
             }
         }
     }

@@ -1,6 +1,6 @@
 //! Calls that cub declines.
 
-use cuprum_backend_cub::coverage;
+use cuprum_backend_cub::coverage_table;
 use cuprum_core::{CallRecord, Complex, NdArray, Result, bincount, cummax, explain, s, segment_sort, segment_sum, with_accelerators};
 
 use crate::{numbers, on_device, served};
@@ -51,7 +51,7 @@ fn the_base_accelerator_serves_declined_calls() {
         );
         assert_eq!(indices?, served::<i64>(|| a.argmax(1))?);
         // Every reason in the coverage table has a case above.
-        for listed in coverage()? {
+        for listed in coverage_table()? {
             let Some(why) = &listed.declined else { continue };
             let tail = |text: &str| text.rsplit(": ").next().unwrap_or_default().to_owned();
             let common = |case: &str| why.contains(case) || tail(why) == tail(case);

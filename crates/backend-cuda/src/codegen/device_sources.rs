@@ -25,7 +25,7 @@ pub const SORT_KEY_ENCODING_SOURCE: &str = include_str!("../kernels/sort_keys.cu
 pub const HISTOGRAM_BINS_SOURCE: &str = include_str!("../kernels/histogram_bins.cuh");
 
 /// Returns the enumerator of the C++ enum `BinRule` (see [`HISTOGRAM_BINS_SOURCE`]) for `binning`.
-pub const fn binning_rule(binning: Binning) -> &'static str {
+pub const fn bin_rule_enumerator(binning: Binning) -> &'static str {
     match binning {
         Binning::Number { .. } => "NUMBER",
         Binning::Edges { even: true } => "EVEN",

@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
-use cuprum_core::body::Body;
-use cuprum_core::ops::indexing::{FUSED_TAKE, TAKE};
+use cuprum_core::body::OperationBody;
+use cuprum_core::ops::take::{FUSED_TAKE, TAKE};
 use cuprum_core::{Program, Step, StepKind, StoredArray};
 
 use super::{ctype, expression_table, may_fault};
@@ -20,7 +20,7 @@ pub struct InputAccess {
 
 impl InputAccess {
     /// Returns the access pattern of 1-D `inputs` with stride 1 or 0. The pattern assumes no alignment.
-    pub fn of_flat_inputs(inputs: &[StoredArray]) -> InputAccess {
+    pub fn access_of_flat_inputs(inputs: &[StoredArray]) -> InputAccess {
         let is_repeated = |a: &StoredArray| a.layout().strides().first() == Some(&0);
         let repeated = inputs.iter().enumerate().filter(|(_, a)| is_repeated(a)).fold(0, |bits, (k, _)| bits | 1 << k);
         InputAccess { repeated, aligned: false }
@@ -40,15 +40,19 @@ pub fn element_source(program: &Program, access: InputAccess) -> Result<String, 
 ///
 /// # Errors
 /// Returns the name of an operation that has no C++ expression.
-pub fn element_source_with_body(program: &Program, access: InputAccess, body: Option<&'static Body>) -> Result<String, &'static str> {
+pub fn element_source_with_body(
+    program: &Program,
+    access: InputAccess,
+    body: Option<&'static OperationBody>,
+) -> Result<String, &'static str> {
     let mut out = String::from("\nnamespace cuprum {\n\n");
-    let inputs = input_types(program);
+    let inputs = cpp_input_types(program);
     let results: Vec<&str> = (0..program.outputs.len()).map(|n| ctype(program.output_dtype(n))).collect();
     write_parameter_structs(&mut out, program, &inputs, &results);
     write_user_functions(&mut out, program.ops().filter_map(|op| op.0.body).chain(body));
-    write_loads(&mut out, program, &inputs, access);
-    write_compute(&mut out, program)?;
-    out.push_str(ELEMENT_SOURCE);
+    write_load_functions(&mut out, program, &inputs, access);
+    write_compute_functions(&mut out, program)?;
+    out.push_str(ELEMENT_FUNCTION_SOURCE);
     Ok(out)
 }
 
@@ -56,17 +60,17 @@ pub fn element_source_with_body(program: &Program, access: InputAccess, body: Op
 /// scalars. `value` may use the inputs' values `v.v0`, ..., their addresses `p.in0`, ..., and the scalar `p.sN` of step `N`.
 pub fn element_source_with_result(program: &Program, access: InputAccess, result: &str, value: &str) -> String {
     let mut out = String::from("\nnamespace cuprum {\n\n");
-    let inputs = input_types(program);
+    let inputs = cpp_input_types(program);
     write_parameter_structs(&mut out, program, &inputs, &[result]);
-    write_loads(&mut out, program, &inputs, access);
-    out.push_str(NO_TAKES_SOURCE);
+    write_load_functions(&mut out, program, &inputs, access);
+    out.push_str(EMPTY_BAD_INDEX_SOURCE);
     let _ = writeln!(out, "\n__device__ inline Results evaluate(const Params& p, const Values& v, BadIndex&) {{ return {{{value}}}; }}");
-    out.push_str(COMPUTE_SOURCE);
-    out.push_str(ELEMENT_SOURCE);
+    out.push_str(COMPUTE_FUNCTION_SOURCE);
+    out.push_str(ELEMENT_FUNCTION_SOURCE);
     out
 }
 
-const ELEMENT_SOURCE: &str = r#"
+const ELEMENT_FUNCTION_SOURCE: &str = r#"
 template <class Index> __device__ inline Result element(const Params& p, const Offsets<Index, INPUTS>& offsets, Index i) {
     return compute(p, load_along(p, offsets, i)).r0;
 }
@@ -81,8 +85,8 @@ template <class Index> __device__ inline Result element(const Params& p, Index i
 /// comes after [`element_source`]. The struct `StagedTiles` has a tile of `SIDE` x `SIDE` elements for each of these inputs.
 /// `stage(staged, p, offsets, row, column)` stores the elements at `offsets` in the tiles. `load_staged(...)` reads them, and reads all
 /// other inputs from memory.
-pub fn staging_source(program: &Program, crossed: u64) -> String {
-    let inputs = input_types(program);
+pub fn shared_memory_staging_source(program: &Program, crossed: u64) -> String {
+    let inputs = cpp_input_types(program);
     let is_crossed = |n: usize| crossed >> n & 1 == 1;
     let lines = |line: &dyn Fn(usize) -> Option<String>| (0..inputs.len()).filter_map(line).collect::<Vec<_>>().join("\n    ");
     // The tiles are raw bytes, because shared memory cannot hold complex numbers, whose type has a constructor.
@@ -112,7 +116,7 @@ __device__ inline Values load_staged(StagedTiles& staged, const Params& p, const
 }
 
 /// Returns the C++ types of the inputs of `program`, in order.
-pub(super) fn input_types(program: &Program) -> Vec<&'static str> {
+pub(super) fn cpp_input_types(program: &Program) -> Vec<&'static str> {
     let count = program.steps.iter().filter_map(|s| if let StepKind::Input(n) = s.kind { Some(n as usize + 1) } else { None }).max();
     (0..count.unwrap_or(0)).map(|n| program.input_dtype(n).map_or("u8", ctype)).collect()
 }
@@ -146,7 +150,7 @@ pub(super) fn write_parameter_structs(out: &mut String, program: &Program, input
     let _ = writeln!(out, "}};\nusing Result = {};\n", results.first().unwrap_or(&"u8"));
 }
 
-fn write_loads(out: &mut String, program: &Program, inputs: &[&str], access: InputAccess) {
+fn write_load_functions(out: &mut String, program: &Program, inputs: &[&str], access: InputAccess) {
     let repeated = |n: usize| access.repeated >> n & 1 == 1;
     let write_per_input = |out: &mut String, line: &dyn Fn(usize) -> String| {
         for n in 0..inputs.len() {
@@ -226,7 +230,7 @@ fn is_read_at_computed_indices(program: &Program, input: usize) -> bool {
 }
 
 /// Writes the C++ functions of user-defined operations. A function that occurs several times is written once.
-pub(super) fn write_user_functions(out: &mut String, bodies: impl Iterator<Item = &'static Body>) {
+pub(super) fn write_user_functions(out: &mut String, bodies: impl Iterator<Item = &'static OperationBody>) {
     let mut written: Vec<&str> = Vec::new();
     for body in bodies {
         if written.is_empty() {
@@ -246,7 +250,7 @@ pub(super) fn write_user_functions(out: &mut String, bodies: impl Iterator<Item 
 
 /// Returns the C++ expression that applies the user-defined function in `body` to the arguments of `step`. Returns `None` if `body` has no
 /// such function.
-fn user_function_call(program: &Program, step: &Step, body: &Body) -> Option<String> {
+fn user_function_call(program: &Program, step: &Step, body: &OperationBody) -> Option<String> {
     let dtype = |n: usize| step.args().get(n).map_or(step.dtype, |&a| program.steps[a as usize].dtype);
     let argument = |(n, &a): (usize, &u16)| match program.steps[a as usize].kind {
         StepKind::Input(k) if body.is_whole_array(n) => format!("p.in{k}"),
@@ -258,7 +262,7 @@ fn user_function_call(program: &Program, step: &Step, body: &Body) -> Option<Str
 }
 
 /// Writes the C++ functions `evaluate`, which records an index out of bounds in `bad_index`, and `compute`, which reports such an index.
-fn write_compute(out: &mut String, program: &Program) -> Result<(), &'static str> {
+fn write_compute_functions(out: &mut String, program: &Program) -> Result<(), &'static str> {
     write_bad_index_functions(out, program);
     // The comment in the generated source omits scalar values, because kernels with different scalars share one source.
     let _ = writeln!(out, "\n// {}", Program { params: Default::default(), ..program.clone() });
@@ -281,7 +285,7 @@ fn write_compute(out: &mut String, program: &Program) -> Result<(), &'static str
         let _ = writeln!(out, "    results.r{n} = t{step};");
     }
     out.push_str("    return results;\n}\n");
-    out.push_str(COMPUTE_SOURCE);
+    out.push_str(COMPUTE_FUNCTION_SOURCE);
     Ok(())
 }
 
@@ -295,7 +299,7 @@ pub(super) fn step_expression(program: &Program, n: usize) -> Result<Option<Stri
         StepKind::Apply(op) if op == FUSED_TAKE => take_expression(program, n).ok_or(op.name())?,
         StepKind::Apply(op) => match op.0.body {
             Some(body) => user_function_call(program, step, body).ok_or(op.name())?,
-            None => expression_table::expression(op).ok_or(op.name())?.with_steps(step.args()),
+            None => expression_table::expression(op).ok_or(op.name())?.substitute_step_variables(step.args()),
         },
     }))
 }
@@ -311,7 +315,7 @@ fn take_expression(program: &Program, n: usize) -> Option<String> {
 /// error word.
 pub(super) fn write_bad_index_functions(out: &mut String, program: &Program) {
     if !may_fault(program) {
-        out.push_str(NO_TAKES_SOURCE);
+        out.push_str(EMPTY_BAD_INDEX_SOURCE);
         return;
     }
     out.push_str("}  // namespace cuprum\n");
@@ -324,9 +328,9 @@ pub(super) fn write_bad_index_functions(out: &mut String, program: &Program) {
     let _ = writeln!(out, "    report_fault(p.fault, 1, {}, bad_index.index, length);\n}}", fault_operation_id(TAKE, 0));
 }
 
-const NO_TAKES_SOURCE: &str = "struct BadIndex {};\n__device__ inline void report(const Params&, const BadIndex&) {}\n";
+const EMPTY_BAD_INDEX_SOURCE: &str = "struct BadIndex {};\n__device__ inline void report(const Params&, const BadIndex&) {}\n";
 
-const COMPUTE_SOURCE: &str = r#"
+const COMPUTE_FUNCTION_SOURCE: &str = r#"
 __device__ inline Results compute(const Params& p, const Values& v) {
     BadIndex bad_index = {};
     const Results results = evaluate(p, v, bad_index);

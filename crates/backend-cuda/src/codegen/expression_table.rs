@@ -6,16 +6,16 @@
 use std::ops::Deref;
 
 use cuprum_core::ops::elementwise as core;
-use cuprum_core::ops::indexing::FUSED_TAKE;
+use cuprum_core::ops::take::FUSED_TAKE;
 use cuprum_core::{Op, Program};
 
 /// The C++ expression of an elementwise operation, with `$0`, `$1`, ... for its arguments.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Expression(&'static str);
+pub struct CppExpression(&'static str);
 
-impl Expression {
+impl CppExpression {
     /// Returns the expression with `$k` replaced by the variable `tN` of step `N = args[k]`.
-    pub fn with_steps(self, args: &[u16]) -> String {
+    pub fn substitute_step_variables(self, args: &[u16]) -> String {
         (0..args.len()).fold(self.0.to_owned(), |text, n| text.replace(&format!("${n}"), &format!("t{}", args[n])))
     }
 
@@ -25,7 +25,7 @@ impl Expression {
     }
 }
 
-impl Deref for Expression {
+impl Deref for CppExpression {
     type Target = str;
     fn deref(&self) -> &str {
         self.0
@@ -33,15 +33,15 @@ impl Deref for Expression {
 }
 
 /// Returns the C++ expression of `op`, or `None` if `op` is not an elementwise operation of the core crate.
-pub fn expression(op: Op) -> Option<Expression> {
+pub fn expression(op: Op) -> Option<CppExpression> {
     // The table has the order of the core crate's operations, so the entry at the operation's index is usually the right one.
-    let row = EXPRESSIONS.get(op.index()).filter(|row| row.0 == op).or_else(|| EXPRESSIONS.iter().find(|row| row.0 == op));
-    row.map(|row| Expression(row.1))
+    let row = CPP_EXPRESSIONS.get(op.index()).filter(|row| row.0 == op).or_else(|| CPP_EXPRESSIONS.iter().find(|row| row.0 == op));
+    row.map(|row| CppExpression(row.1))
 }
 
 /// Returns whether C++ code can be generated for `op`: an elementwise operation of the core crate, a fused `take`, or a user-defined
 /// operation with code.
-pub fn has_expression(op: Op) -> bool {
+pub fn has_cpp_expression(op: Op) -> bool {
     op.0.body.is_some() || op == FUSED_TAKE || expression(op).is_some()
 }
 
@@ -50,7 +50,7 @@ pub fn may_fault(program: &Program) -> bool {
     program.ops().any(|op| op == FUSED_TAKE)
 }
 
-static EXPRESSIONS: &[(Op, &str)] = &[
+static CPP_EXPRESSIONS: &[(Op, &str)] = &[
     (core::POSITIVE, "$0"),
     (core::NEGATIVE, "op::negative($0)"),
     (core::ABS, "op::abs($0)"),
@@ -103,7 +103,7 @@ static EXPRESSIONS: &[(Op, &str)] = &[
     (core::FMAX, "op::maximum_number($0, $1)"),
     (core::ATAN2, "op::atan2($0, $1)"),
     (core::HYPOT, "op::hypot($0, $1)"),
-    (core::COPYSIGN, "op::with_sign_of($0, $1)"),
+    (core::COPYSIGN, "op::copy_sign($0, $1)"),
     (core::EQUAL, "op::equal($0, $1)"),
     (core::NOT_EQUAL, "!op::equal($0, $1)"),
     (core::LESS, "op::less($0, $1)"),
@@ -121,9 +121,9 @@ static EXPRESSIONS: &[(Op, &str)] = &[
     (core::GCD, "op::gcd($0, $1)"),
     (core::LCM, "op::lcm($0, $1)"),
     (core::ADD, "op::add($0, $1)"),
-    (core::MODF_FRACTION, "op::fraction($0)"),
-    (core::FREXP_MANTISSA, "op::mantissa($0)"),
-    (core::FREXP_EXPONENT, "op::exponent($0)"),
+    (core::MODF_FRACTION, "op::modf_fraction($0)"),
+    (core::FREXP_MANTISSA, "op::frexp_mantissa($0)"),
+    (core::FREXP_EXPONENT, "op::frexp_exponent($0)"),
     (core::LDEXP, "op::times_power_of_2($0, $1)"),
     (core::CONJ, "op::conj($0)"),
     (core::POWER, "op::power($0, $1)"),
@@ -141,9 +141,9 @@ mod tests {
     #[test]
     fn a_row_for_every_elementwise_operation_in_cores_order() {
         let ops: Vec<Op> = Op::all().filter(|op| op.family() == Family::Map).collect();
-        let rows: Vec<Op> = EXPRESSIONS.iter().map(|row| row.0).collect();
+        let rows: Vec<Op> = CPP_EXPRESSIONS.iter().map(|row| row.0).collect();
         assert_eq!(ops, rows);
-        for (op, text) in EXPRESSIONS {
+        for (op, text) in CPP_EXPRESSIONS {
             for n in 0..3 {
                 assert_eq!(text.contains(&format!("${n}")), n < op.arity(), "{op:?}: {text}");
             }
@@ -152,7 +152,7 @@ mod tests {
 
     #[test]
     fn arguments_are_put_in() {
-        assert_eq!(expression(core::SUBTRACT).unwrap().with_steps(&[12, 3]), "op::subtract(t12, t3)");
-        assert_eq!(expression(core::WHERE).unwrap().with_steps(&[0, 1, 2]), "t0 ? t1 : t2");
+        assert_eq!(expression(core::SUBTRACT).unwrap().substitute_step_variables(&[12, 3]), "op::subtract(t12, t3)");
+        assert_eq!(expression(core::WHERE).unwrap().substitute_step_variables(&[0, 1, 2]), "t0 ? t1 : t2");
     }
 }

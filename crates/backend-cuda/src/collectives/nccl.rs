@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 use cuprum_core::device::collectives::KeepWaiting;
 use cuprum_core::{Error, Result};
 
-use crate::compile::libraries::{self, LibrarySpec, Loaded, Missing};
-use crate::device::core_error;
+use crate::compile::libraries::{self, LibrarySpec, LoadedLibrary, MissingLibrary};
+use crate::device::to_core_error;
 use crate::driver::{Context, DeviceBuffer, sys};
 
 /// Size of the identifier of an NCCL group (`ncclUniqueId`), in bytes.
@@ -35,11 +35,11 @@ const UNSET_FIELD: c_int = c_int::MIN;
 /// `ncclUniqueId`.
 #[repr(C)]
 #[derive(Clone, Copy)]
-struct UniqueId([u8; ID_BYTES]);
+struct NcclUniqueId([u8; ID_BYTES]);
 
 /// `ncclConfig_t` of NCCL 2.18. Later versions read as many bytes as `size` says.
 #[repr(C)]
-struct Config {
+struct NcclConfig {
     size: usize,
     magic: c_uint,
     version: c_uint,
@@ -58,8 +58,8 @@ type Comm = *mut c_void;
 /// Function pointers of the NCCL library. C enums are passed as integers.
 struct NcclApi {
     get_version: unsafe extern "C" fn(*mut c_int) -> c_int,
-    get_unique_id: unsafe extern "C" fn(*mut UniqueId) -> c_int,
-    comm_init_rank_config: unsafe extern "C" fn(*mut Comm, c_int, UniqueId, c_int, *mut Config) -> c_int,
+    get_unique_id: unsafe extern "C" fn(*mut NcclUniqueId) -> c_int,
+    comm_init_rank_config: unsafe extern "C" fn(*mut Comm, c_int, NcclUniqueId, c_int, *mut NcclConfig) -> c_int,
     comm_finalize: unsafe extern "C" fn(Comm) -> c_int,
     comm_destroy: unsafe extern "C" fn(Comm) -> c_int,
     comm_abort: unsafe extern "C" fn(Comm) -> c_int,
@@ -70,11 +70,11 @@ struct NcclApi {
     recv: unsafe extern "C" fn(*mut c_void, usize, c_int, c_int, Comm, sys::CUstream) -> c_int,
     get_error_string: unsafe extern "C" fn(c_int) -> *const c_char,
     get_last_error: unsafe extern "C" fn(Comm) -> *const c_char,
-    _library: ManuallyDrop<Loaded>,
+    _library: ManuallyDrop<LoadedLibrary>,
 }
 
 impl NcclApi {
-    fn load_functions() -> std::result::Result<NcclApi, Missing> {
+    fn load_functions() -> std::result::Result<NcclApi, MissingLibrary> {
         let loaded = libraries::load(&LibrarySpec::nccl())?;
         // SAFETY: the type of each field is the function's signature in nccl.h. The library is never closed.
         unsafe {
@@ -98,14 +98,14 @@ impl NcclApi {
     }
 
     /// Returns the functions of NCCL, or a one-line reason why they are missing. The first call loads the library.
-    fn shared() -> std::result::Result<&'static NcclApi, String> {
-        static SHARED: OnceLock<std::result::Result<NcclApi, Missing>> = OnceLock::new();
+    fn shared_functions() -> std::result::Result<&'static NcclApi, String> {
+        static SHARED: OnceLock<std::result::Result<NcclApi, MissingLibrary>> = OnceLock::new();
         SHARED.get_or_init(NcclApi::load_functions).as_ref().map_err(|missing| missing.to_string())
     }
 
     /// Returns an error for the result `code` of the NCCL function `call`. The message includes NCCL's last error of the communicator
     /// `comm`.
-    fn failure(&self, call: &str, code: c_int, comm: Comm) -> Error {
+    fn nccl_error(&self, call: &str, code: c_int, comm: Comm) -> Error {
         let text = |text: *const c_char| {
             if text.is_null() {
                 return String::new();
@@ -121,14 +121,14 @@ impl NcclApi {
         Error::backend("nccl", "mesh", format!("{call} failed: {name} ({code}){detail}"))
     }
 
-    fn check(&self, call: &str, code: c_int, comm: Comm) -> Result<()> {
-        if matches!(code, SUCCESS | IN_PROGRESS) { Ok(()) } else { Err(self.failure(call, code, comm)) }
+    fn check_status(&self, call: &str, code: c_int, comm: Comm) -> Result<()> {
+        if matches!(code, SUCCESS | IN_PROGRESS) { Ok(()) } else { Err(self.nccl_error(call, code, comm)) }
     }
 }
 
 /// Loads NCCL and returns its version, or a one-line reason why NCCL cannot be used.
-pub(super) fn version() -> std::result::Result<String, String> {
-    let api = NcclApi::shared()?;
+pub(super) fn load_version() -> std::result::Result<String, String> {
+    let api = NcclApi::shared_functions()?;
     let mut version = 0;
     // SAFETY: the out-pointer is a local.
     let code = unsafe { (api.get_version)(&mut version) };
@@ -141,17 +141,17 @@ pub(super) fn version() -> std::result::Result<String, String> {
 }
 
 /// Returns a new identifier, with which ranks join a group.
-pub(super) fn new_id() -> Result<Vec<u8>> {
-    let api = NcclApi::shared().map_err(|reason| Error::backend("nccl", "mesh", reason))?;
-    let mut id = UniqueId([0; ID_BYTES]);
+pub(super) fn new_group_id() -> Result<Vec<u8>> {
+    let api = NcclApi::shared_functions().map_err(|reason| Error::backend("nccl", "mesh", reason))?;
+    let mut id = NcclUniqueId([0; ID_BYTES]);
     // SAFETY: the out-pointer is a local.
-    api.check("ncclGetUniqueId", unsafe { (api.get_unique_id)(&mut id) }, ptr::null_mut())?;
+    api.check_status("ncclGetUniqueId", unsafe { (api.get_unique_id)(&mut id) }, ptr::null_mut())?;
     Ok(id.0.to_vec())
 }
 
 /// A range of device memory that is sent to a rank or received from it.
 #[derive(Clone, Copy)]
-pub(super) struct Range<'a> {
+pub(super) struct DeviceMemoryRange<'a> {
     pub rank: usize,
     pub memory: &'a DeviceBuffer,
     /// Offset in `memory`, in bytes.
@@ -160,27 +160,34 @@ pub(super) struct Range<'a> {
     pub nbytes: usize,
 }
 
-/// An NCCL communicator. Callers hold a lock around the `Handle`, because NCCL allows one call at a time on a communicator.
-pub(super) struct Handle {
+/// An NCCL communicator. Callers hold a lock around the `CommunicatorHandle`, because NCCL allows one call at a time on a communicator.
+pub(super) struct CommunicatorHandle {
     api: &'static NcclApi,
     context: &'static Context,
     comm: Comm,
     size: usize,
 }
 
-// SAFETY: NCCL allows calls on a communicator from any thread, one at a time. `NcclCommunicator` has a mutex around the `Handle`.
-unsafe impl Send for Handle {}
+// SAFETY: NCCL allows calls on a communicator from any thread, one at a time. `NcclCommunicator` has a mutex around the
+// `CommunicatorHandle`.
+unsafe impl Send for CommunicatorHandle {}
 
-impl Handle {
+impl CommunicatorHandle {
     /// Joins a group of `size` ranks as rank `rank`, with the device of `context`. Waits for the other ranks unless `keep_waiting` returns
     /// an error.
-    pub fn join(context: &'static Context, id: &[u8], size: usize, rank: usize, keep_waiting: KeepWaiting) -> Result<Handle> {
-        let api = NcclApi::shared().map_err(|reason| Error::backend("nccl", "mesh", reason))?;
+    pub fn join_group(
+        context: &'static Context,
+        id: &[u8],
+        size: usize,
+        rank: usize,
+        keep_waiting: KeepWaiting,
+    ) -> Result<CommunicatorHandle> {
+        let api = NcclApi::shared_functions().map_err(|reason| Error::backend("nccl", "mesh", reason))?;
         let invalid = || Error::value("mesh", "the identifier or the size of the group is not one of NCCL");
-        let id = UniqueId(id.try_into().map_err(|_| invalid())?);
+        let id = NcclUniqueId(id.try_into().map_err(|_| invalid())?);
         let (ranks, own) = (c_int::try_from(size).map_err(|_| invalid())?, c_int::try_from(rank).map_err(|_| invalid())?);
-        let mut config = Config {
-            size: size_of::<Config>(),
+        let mut config = NcclConfig {
+            size: size_of::<NcclConfig>(),
             magic: 0xcafe_beef,
             version: OLDEST_VERSION.unsigned_abs(),
             blocking: 0,
@@ -191,17 +198,17 @@ impl Handle {
             split_share: UNSET_FIELD,
             padding: UNSET_FIELD,
         };
-        bind(context)?;
+        make_context_current(context)?;
         let mut comm = ptr::null_mut();
         // SAFETY: the context is current and the out-pointers are locals. The configuration has the layout that its size and version state.
         let code = unsafe { (api.comm_init_rank_config)(&mut comm, ranks, id, own, &mut config) };
-        api.check("ncclCommInitRankConfig", code, ptr::null_mut())?;
+        api.check_status("ncclCommInitRankConfig", code, ptr::null_mut())?;
         if comm.is_null() {
             return Err(Error::backend("nccl", "mesh", "ncclCommInitRankConfig returned no communicator"));
         }
-        let handle = Handle { api, context, comm, size };
-        let ready = handle.await_ready("ncclCommInitRankConfig", keep_waiting);
-        bind(context)?;
+        let handle = CommunicatorHandle { api, context, comm, size };
+        let ready = handle.wait_for_last_call("ncclCommInitRankConfig", keep_waiting);
+        make_context_current(context)?;
         match ready {
             Ok(()) => Ok(handle),
             Err(error) => {
@@ -212,21 +219,21 @@ impl Handle {
     }
 
     /// Returns the state of the last call on this communicator: [`SUCCESS`], [`IN_PROGRESS`] or an error.
-    fn state(&self) -> Result<c_int> {
+    fn last_call_state(&self) -> Result<c_int> {
         let mut state = SUCCESS;
         // SAFETY: the communicator exists, and the out-pointer is a local.
         let code = unsafe { (self.api.comm_get_async_error)(self.comm, &mut state) };
-        self.api.check("ncclCommGetAsyncError", code, self.comm).map(|()| state)
+        self.api.check_status("ncclCommGetAsyncError", code, self.comm).map(|()| state)
     }
 
     /// Polls until the last call on this communicator has completed. Error messages name `call`, its NCCL function.
-    fn await_ready(&self, call: &str, keep_waiting: KeepWaiting) -> Result<()> {
+    fn wait_for_last_call(&self, call: &str, keep_waiting: KeepWaiting) -> Result<()> {
         let started = Instant::now();
         loop {
-            match self.state()? {
+            match self.last_call_state()? {
                 SUCCESS => return Ok(()),
                 IN_PROGRESS => keep_waiting()?,
-                code => return Err(self.api.failure(call, code, self.comm)),
+                code => return Err(self.api.nccl_error(call, code, self.comm)),
             }
             if started.elapsed() < YIELD_TIME { std::thread::yield_now() } else { std::thread::sleep(POLL_INTERVAL) }
         }
@@ -238,71 +245,77 @@ impl Handle {
     /// # Errors
     /// Returns an error for a range outside its memory, and errors of NCCL and of `keep_waiting`. The caller must then abort the
     /// communicator.
-    pub fn exchange(&self, sends: &[Range], receives: &[Range], keep_waiting: KeepWaiting) -> Result<()> {
+    pub fn queue_sends_and_receives(
+        &self,
+        sends: &[DeviceMemoryRange],
+        receives: &[DeviceMemoryRange],
+        keep_waiting: KeepWaiting,
+    ) -> Result<()> {
         if self.context.is_capturing() {
             return Err(Error::value("graph", "an exchange between processes cannot be captured"));
         }
-        let checked = |range: &Range| {
+        let checked = |range: &DeviceMemoryRange| {
             if range.rank >= self.size || range.nbytes == 0 || !ptr::eq(range.memory.context(), self.context) {
                 return Err(Error::value("mesh", "a piece is empty, on another device, or of a rank out of range"));
             }
             let address = range.memory.checked_address(range.offset, range.nbytes);
-            let address = address.map_err(|e| core_error("nccl", "mesh", self.context.device(), e))?;
+            let address = address.map_err(|e| to_core_error("nccl", "mesh", self.context.device(), e))?;
             Ok((address as usize, range.nbytes, range.rank as c_int))
         };
         let sends = sends.iter().map(checked).collect::<Result<Vec<_>>>()?;
         let receives = receives.iter().map(checked).collect::<Result<Vec<_>>>()?;
-        bind(self.context)?;
+        make_context_current(self.context)?;
         let stream = self.context.stream();
         // SAFETY: the function takes no arguments. `ncclGroupEnd` ends the group on every path.
-        self.api.check("ncclGroupStart", unsafe { (self.api.group_start)() }, self.comm)?;
+        self.api.check_status("ncclGroupStart", unsafe { (self.api.group_start)() }, self.comm)?;
         let mut queued = Ok(());
         for (address, nbytes, rank) in sends {
             // SAFETY: the communicator and the stream exist. The range was checked against its buffer, which is freed in stream order.
             let code = unsafe { (self.api.send)(address as *const c_void, nbytes, UINT8, rank, self.comm, stream) };
-            queued = queued.and(self.api.check("ncclSend", code, self.comm));
+            queued = queued.and(self.api.check_status("ncclSend", code, self.comm));
         }
         for (address, nbytes, rank) in receives {
             // SAFETY: the communicator and the stream exist. The range was checked against its buffer, which is freed in stream order.
             let code = unsafe { (self.api.recv)(address as *mut c_void, nbytes, UINT8, rank, self.comm, stream) };
-            queued = queued.and(self.api.check("ncclRecv", code, self.comm));
+            queued = queued.and(self.api.check_status("ncclRecv", code, self.comm));
         }
         // SAFETY: `ncclGroupStart` started the group on this thread.
-        let ended = self.api.check("ncclGroupEnd", unsafe { (self.api.group_end)() }, self.comm);
+        let ended = self.api.check_status("ncclGroupEnd", unsafe { (self.api.group_end)() }, self.comm);
         queued.and(ended)?;
-        let ready = self.await_ready("ncclGroupEnd", keep_waiting);
-        bind(self.context)?;
+        let ready = self.wait_for_last_call("ncclGroupEnd", keep_waiting);
+        make_context_current(self.context)?;
         ready
     }
 
     /// Returns an error if an earlier call failed asynchronously.
     pub fn check(&self) -> Result<()> {
-        match self.state()? {
+        match self.last_call_state()? {
             SUCCESS | IN_PROGRESS => Ok(()),
-            code => Err(self.api.failure("an exchange", code, self.comm)),
+            code => Err(self.api.nccl_error("an exchange", code, self.comm)),
         }
     }
 
     /// Aborts all queued sends and receives, and frees the communicator.
     pub fn abort(self) {
-        // An error of `bind` is ignored, because the communicator must be freed even if the device is lost.
-        let _ = bind(self.context);
+        // An error of `make_context_current` is ignored, because the communicator must be freed even if the device is lost.
+        let _ = make_context_current(self.context);
         // SAFETY: the communicator exists, and `self` is its only owner.
         let code = unsafe { (self.api.comm_abort)(self.comm) };
         if code != SUCCESS {
             tracing::debug!("ncclCommAbort returned {code}");
         }
-        let _ = bind(self.context);
+        let _ = make_context_current(self.context);
     }
 
     /// Waits at most `limit` for queued sends and receives, then frees the communicator.
     pub fn close(self, limit: Duration) {
         let end = Instant::now() + limit;
         let mut keep_waiting = || if Instant::now() < end { Ok(()) } else { Err(Error::value("mesh", "exchanges do not end")) };
-        let bound = bind(self.context);
+        let bound = make_context_current(self.context);
         // SAFETY: the communicator exists.
-        let finalized = bound.and_then(|()| self.api.check("ncclCommFinalize", unsafe { (self.api.comm_finalize)(self.comm) }, self.comm));
-        if finalized.and_then(|()| self.await_ready("ncclCommFinalize", &mut keep_waiting)).is_err() {
+        let finalized =
+            bound.and_then(|()| self.api.check_status("ncclCommFinalize", unsafe { (self.api.comm_finalize)(self.comm) }, self.comm));
+        if finalized.and_then(|()| self.wait_for_last_call("ncclCommFinalize", &mut keep_waiting)).is_err() {
             return self.abort();
         }
         // SAFETY: the communicator exists and is finalized, and `self` is its only owner.
@@ -314,8 +327,8 @@ impl Handle {
 }
 
 /// Makes `context` current on this thread again, because NCCL's runtime may have changed the thread's context.
-fn bind(context: &Context) -> Result<()> {
-    context.rebind().map_err(|e| core_error("nccl", "mesh", context.device(), e))
+fn make_context_current(context: &Context) -> Result<()> {
+    context.set_current().map_err(|e| to_core_error("nccl", "mesh", context.device(), e))
 }
 
 unsafe extern "C" {
@@ -336,15 +349,18 @@ mod tests {
 
     #[test]
     fn the_configuration_has_the_layout_of_version_2_18() {
-        assert_eq!((size_of::<Config>(), std::mem::offset_of!(Config, net_name), std::mem::offset_of!(Config, split_share)), (48, 32, 40));
-        assert_eq!(size_of::<UniqueId>(), ID_BYTES);
+        assert_eq!(
+            (size_of::<NcclConfig>(), std::mem::offset_of!(NcclConfig, net_name), std::mem::offset_of!(NcclConfig, split_share)),
+            (48, 32, 40)
+        );
+        assert_eq!(size_of::<NcclUniqueId>(), ID_BYTES);
     }
 
     #[test]
     fn identifiers_of_another_size_are_refused_without_the_library() {
-        match version() {
-            Ok(_) => assert_ne!(new_id().unwrap(), new_id().unwrap()),
-            Err(reason) => assert_eq!(new_id().unwrap_err().to_string(), format!("[mesh] nccl failed: {reason}")),
+        match load_version() {
+            Ok(_) => assert_ne!(new_group_id().unwrap(), new_group_id().unwrap()),
+            Err(reason) => assert_eq!(new_group_id().unwrap_err().to_string(), format!("[mesh] nccl failed: {reason}")),
         }
     }
 }

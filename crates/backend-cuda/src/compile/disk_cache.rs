@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use cuprum_core::fault_injection::{Point, io_failure};
+use cuprum_core::fault_injection::{FailurePoint, inject_io_failure};
 use sha2::{Digest, Sha256};
 
 /// Default maximum size of the cache folder, in bytes. Beyond the maximum, the oldest entries are removed.
@@ -33,7 +33,7 @@ pub struct CacheKey([u8; 32]);
 
 impl CacheKey {
     /// Returns the hash of `parts`, their lengths and this crate's version. The lengths delimit the parts.
-    pub fn new(parts: &[&[u8]]) -> Self {
+    pub fn from_parts(parts: &[&[u8]]) -> Self {
         let mut hash = Sha256::new();
         for part in std::iter::once(&env!("CARGO_PKG_VERSION").as_bytes()).chain(parts) {
             hash.update((part.len() as u64).to_le_bytes());
@@ -113,28 +113,28 @@ impl DiskCache {
                 Err(e) => self.warn_once(|| format!("kernel cache entry {} cannot be read ({e})", path.display())),
             }
         }
-        self.lock_memory().get(key).cloned()
+        self.lock_memory_entries().get(key).cloned()
     }
 
     /// Stores `bytes` under `key`, in memory if the file cannot be written.
     pub fn put(&self, key: &CacheKey, bytes: &[u8]) {
         let Some(folder) = &self.folder else {
-            self.lock_memory().insert(*key, bytes.into());
+            self.lock_memory_entries().insert(*key, bytes.into());
             return;
         };
         match write_entry(folder, &key.file_name(), bytes) {
-            Ok(written) => self.account_for_write(folder, written),
+            Ok(written) => self.record_write_and_evict(folder, written),
             Err(e) => {
                 self.warn_once(|| format!("kernel cache {} cannot be written ({e}); kernels are kept in memory only", folder.display()));
-                self.lock_memory().insert(*key, bytes.into());
+                self.lock_memory_entries().insert(*key, bytes.into());
             }
         }
     }
 
     /// Removes every entry of the cache.
     pub fn clear(&self) {
-        self.lock_memory().clear();
-        for (_, _, path) in self.folder.iter().flat_map(|f| cache_files(f)) {
+        self.lock_memory_entries().clear();
+        for (_, _, path) in self.folder.iter().flat_map(|f| list_cache_files(f)) {
             let _ = fs::remove_file(path);
         }
         self.size.store(u64::MAX, Ordering::Relaxed);
@@ -147,20 +147,20 @@ impl DiskCache {
         }
     }
 
-    fn lock_memory(&self) -> std::sync::MutexGuard<'_, HashMap<CacheKey, Arc<[u8]>>> {
+    fn lock_memory_entries(&self) -> std::sync::MutexGuard<'_, HashMap<CacheKey, Arc<[u8]>>> {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Adds `written` bytes to the size estimate. Above the cache's maximum size, measures `folder` and removes the oldest entries until
     /// 3/4 of the maximum remain.
-    fn account_for_write(&self, folder: &Path, written: u64) {
+    fn record_write_and_evict(&self, folder: &Path, written: u64) {
         let known = self.size.load(Ordering::Relaxed);
         let estimate = known.saturating_add(written);
         if known != u64::MAX && estimate <= self.max_bytes {
             self.size.store(estimate, Ordering::Relaxed);
             return;
         }
-        let mut files = cache_files(folder);
+        let mut files = list_cache_files(folder);
         let mut total: u64 = files.iter().map(|(_, len, _)| len).sum();
         if total > self.max_bytes {
             files.sort();
@@ -178,7 +178,7 @@ impl DiskCache {
 }
 
 /// Returns the modification time, size and path of each cache file in `folder`, including abandoned temporary files.
-fn cache_files(folder: &Path) -> Vec<(SystemTime, u64, PathBuf)> {
+fn list_cache_files(folder: &Path) -> Vec<(SystemTime, u64, PathBuf)> {
     let Ok(read) = fs::read_dir(folder) else { return Vec::new() };
     let ours = read.flatten().filter(|e| {
         let name = e.file_name();
@@ -190,9 +190,9 @@ fn cache_files(folder: &Path) -> Vec<(SystemTime, u64, PathBuf)> {
 
 fn read_entry(path: &Path) -> io::Result<Vec<u8>> {
     let damaged = |why| io::Error::new(io::ErrorKind::InvalidData, why);
-    io_failure(Point::FileOpen)?;
+    inject_io_failure(FailurePoint::FileOpen)?;
     let mut file = File::open(path)?;
-    io_failure(Point::FileRead)?;
+    inject_io_failure(FailurePoint::FileRead)?;
     let mut bytes = Vec::new();
     file.read_to_end(&mut bytes)?;
     let (header, payload) = bytes.split_at_checked(HEADER_BYTES).ok_or_else(|| damaged("shorter than its header"))?;
@@ -214,7 +214,7 @@ fn read_entry(path: &Path) -> io::Result<Vec<u8>> {
 
 fn write_entry(folder: &Path, name: &str, bytes: &[u8]) -> io::Result<u64> {
     fs::create_dir_all(folder)?;
-    io_failure(Point::FileOpen)?;
+    inject_io_failure(FailurePoint::FileOpen)?;
     let mut builder = tempfile::Builder::new();
     builder.prefix(TEMPORARY_PREFIX);
     // Without this mode, tempfile creates files that only their owner can read, but several users may share a cache folder.
@@ -222,12 +222,12 @@ fn write_entry(folder: &Path, name: &str, bytes: &[u8]) -> io::Result<u64> {
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
     let mut file = builder.tempfile_in(folder)?;
     file.write_all(MAGIC)?;
-    io_failure(Point::FileWrite)?;
+    inject_io_failure(FailurePoint::FileWrite)?;
     file.write_all(&(bytes.len() as u64).to_le_bytes())?;
     file.write_all(&Sha256::digest(bytes))?;
     file.write_all(bytes)?;
     // There is no fsync, because a file that a crash truncates fails its checksum and costs only one compilation.
-    io_failure(Point::Rename)?;
+    inject_io_failure(FailurePoint::Rename)?;
     file.persist(folder.join(name)).map_err(|e| e.error)?;
     Ok((HEADER_BYTES + bytes.len()) as u64)
 }

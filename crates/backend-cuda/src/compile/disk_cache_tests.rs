@@ -3,11 +3,11 @@
 use super::*;
 
 fn key(n: u64) -> CacheKey {
-    CacheKey::new(&[b"test", &n.to_le_bytes()])
+    CacheKey::from_parts(&[b"test", &n.to_le_bytes()])
 }
 
 fn only_file(folder: &Path) -> PathBuf {
-    let all = cache_files(folder);
+    let all = list_cache_files(folder);
     assert_eq!(all.len(), 1);
     all[0].2.clone()
 }
@@ -26,9 +26,9 @@ fn round_trip_over_two_instances() {
 
 #[test]
 fn keys_depend_on_every_part_and_its_border() {
-    assert_ne!(CacheKey::new(&[b"ab", b"c"]), CacheKey::new(&[b"a", b"bc"]));
-    assert_ne!(CacheKey::new(&[b"a"]), CacheKey::new(&[b"a", b""]));
-    assert_eq!(CacheKey::new(&[b"a"]), CacheKey::new(&[b"a"]));
+    assert_ne!(CacheKey::from_parts(&[b"ab", b"c"]), CacheKey::from_parts(&[b"a", b"bc"]));
+    assert_ne!(CacheKey::from_parts(&[b"a"]), CacheKey::from_parts(&[b"a", b""]));
+    assert_eq!(CacheKey::from_parts(&[b"a"]), CacheKey::from_parts(&[b"a"]));
 }
 
 #[test]
@@ -128,7 +128,7 @@ fn the_cap_removes_the_oldest() {
         let path = dir.path().join(key(n).file_name());
         let time = SystemTime::now() - Duration::from_secs(1000 - n);
         File::options().append(true).open(path).unwrap().set_modified(time).unwrap();
-        let total: u64 = cache_files(dir.path()).iter().map(|e| e.1).sum();
+        let total: u64 = list_cache_files(dir.path()).iter().map(|e| e.1).sum();
         assert!(total <= 10_000, "{total}");
     }
     assert!(cache.get(&key(29)).is_some());
@@ -151,11 +151,11 @@ fn a_hit_on_an_old_entry_renews_it() {
 #[cfg(feature = "fault-injection")]
 #[test]
 fn a_failed_write_keeps_the_entry_in_memory() {
-    use cuprum_core::fault_injection::{CountingScope, with_failure_in};
-    for point in [Point::FileOpen, Point::FileWrite, Point::Rename] {
+    use cuprum_core::fault_injection::{CountingScope, with_failure_in_scope};
+    for point in [FailurePoint::FileOpen, FailurePoint::FileWrite, FailurePoint::Rename] {
         let dir = tempfile::tempdir().unwrap();
         let cache = DiskCache::new(dir.path(), DEFAULT_MAX_BYTES);
-        let ((), failed) = with_failure_in(CountingScope::Thread, point, 0, || cache.put(&key(1), b"cubin"));
+        let ((), failed) = with_failure_in_scope(CountingScope::Thread, point, 0, || cache.put(&key(1), b"cubin"));
         assert!(failed, "{point:?}");
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0, "{point:?}: a file is left");
         assert_eq!(&*cache.get(&key(1)).unwrap(), b"cubin", "{point:?}");
@@ -171,12 +171,12 @@ fn a_failed_write_keeps_the_entry_in_memory() {
 #[cfg(feature = "fault-injection")]
 #[test]
 fn a_failed_read_is_a_miss() {
-    use cuprum_core::fault_injection::{CountingScope, with_failure_in};
-    for point in [Point::FileOpen, Point::FileRead] {
+    use cuprum_core::fault_injection::{CountingScope, with_failure_in_scope};
+    for point in [FailurePoint::FileOpen, FailurePoint::FileRead] {
         let dir = tempfile::tempdir().unwrap();
         let cache = DiskCache::new(dir.path(), DEFAULT_MAX_BYTES);
         cache.put(&key(1), b"cubin");
-        let (got, failed) = with_failure_in(CountingScope::Thread, point, 0, || cache.get(&key(1)));
+        let (got, failed) = with_failure_in_scope(CountingScope::Thread, point, 0, || cache.get(&key(1)));
         assert!(failed && got.is_none(), "{point:?}");
         assert_eq!(&*cache.get(&key(1)).unwrap(), b"cubin", "{point:?}: the failure removed the entry");
     }

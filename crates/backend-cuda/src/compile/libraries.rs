@@ -1,6 +1,6 @@
 //! Finds and loads the CUDA libraries at run time, and the CCCL headers.
 //!
-//! Nothing is linked at build time, and a missing library is an ordinary value with a reason ([`Missing`]). Locating a
+//! Nothing is linked at build time, and a missing library is an ordinary value with a reason ([`MissingLibrary`]). Locating a
 //! library only reads folders. Loading (`dlopen`) is a separate step, so that a warm kernel cache needs no compiler.
 //!
 //! Search order: override variable, `CUDA_HOME`/`CUDA_PATH`, the dynamic linker's folders, installed toolkits (`/usr/local/cuda*`, or
@@ -24,13 +24,13 @@ pub const OLDEST_CCCL: (u32, u32) = (2, 7);
 /// A function that reads one environment variable. Tests pass a substitute.
 pub type Env<'a> = &'a dyn Fn(&str) -> Option<OsString>;
 
-pub(crate) fn process_env(name: &str) -> Option<OsString> {
+pub(crate) fn read_process_env(name: &str) -> Option<OsString> {
     std::env::var_os(name).filter(|v| !v.to_string_lossy().trim().is_empty())
 }
 
 /// A missing library or header, with the reason and a remedy, in one line.
 #[derive(Debug, Clone)]
-pub struct Missing {
+pub struct MissingLibrary {
     /// Name of the missing library or header.
     pub name: String,
     /// Why the library or header cannot be used.
@@ -39,16 +39,16 @@ pub struct Missing {
     pub help: String,
 }
 
-impl fmt::Display for Missing {
+impl fmt::Display for MissingLibrary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}; try: {}", self.name, self.reason, self.help)
     }
 }
 
-impl std::error::Error for Missing {}
+impl std::error::Error for MissingLibrary {}
 
-impl From<Missing> for CudaError {
-    fn from(m: Missing) -> Self {
+impl From<MissingLibrary> for CudaError {
+    fn from(m: MissingLibrary) -> Self {
         CudaError::Missing(m.to_string())
     }
 }
@@ -56,7 +56,7 @@ impl From<Missing> for CudaError {
 /// A loaded library. The library is never closed, because CUDA libraries keep threads and thread-local destructors that outlive `dlclose`.
 /// Store the value in a `static`.
 #[derive(Debug)]
-pub struct Loaded {
+pub struct LoadedLibrary {
     /// Path of the file. If only the dynamic linker found the library, this is the bare file name.
     pub path: PathBuf,
     library: libloading::Library,
@@ -67,54 +67,56 @@ pub struct Loaded {
     help: &'static str,
 }
 
-impl Loaded {
+impl LoadedLibrary {
     /// Returns the address of a symbol that the library exports.
     ///
     /// # Errors
-    /// [`Missing`] if the library does not export the symbol.
+    /// [`MissingLibrary`] if the library does not export the symbol.
     ///
     /// # Safety
     /// `P` is the type of the symbol's address by the library's header: a function pointer, or a pointer to a variable. The caller does not
     /// use the address after this value is dropped.
-    pub unsafe fn symbol<P: Copy>(&self, symbol: &str) -> Result<P, Missing> {
+    pub unsafe fn symbol<P: Copy>(&self, symbol: &str) -> Result<P, MissingLibrary> {
         // SAFETY: the caller guarantees that `P` is the type of the address.
         match unsafe { self.library.get::<P>(symbol) } {
             Ok(address) => Ok(*address),
-            Err(_) => {
-                Err(Missing { name: self.name.into(), reason: format!("{} has no {symbol}", self.path.display()), help: self.help.into() })
-            }
+            Err(_) => Err(MissingLibrary {
+                name: self.name.into(),
+                reason: format!("{} has no {symbol}", self.path.display()),
+                help: self.help.into(),
+            }),
         }
     }
 }
 
 /// Returns the path of the library `spec` without loading it.
-pub fn locate(spec: &LibrarySpec) -> Result<PathBuf, Missing> {
-    locate_with_env(spec, &process_env)
+pub fn locate(spec: &LibrarySpec) -> Result<PathBuf, MissingLibrary> {
+    locate_with_env(spec, &read_process_env)
 }
 
 /// Returns the path of the library `spec` as [`locate`] does, with environment variables read by `env`.
-pub fn locate_with_env(spec: &LibrarySpec, env: Env<'_>) -> Result<PathBuf, Missing> {
-    locate_all_with_env(spec, env).map(|mut found| found.swap_remove(0))
+pub fn locate_with_env(spec: &LibrarySpec, env: Env<'_>) -> Result<PathBuf, MissingLibrary> {
+    locate_all_files_with_env(spec, env).map(|mut found| found.swap_remove(0))
 }
 
 /// Returns the paths of the installed files of the library `spec`, at least one. All files in override folders come first, then one file
 /// per version, newest first.
-pub fn locate_all(spec: &LibrarySpec) -> Result<Vec<PathBuf>, Missing> {
-    locate_all_with_env(spec, &process_env)
+pub fn locate_all_files(spec: &LibrarySpec) -> Result<Vec<PathBuf>, MissingLibrary> {
+    locate_all_files_with_env(spec, &read_process_env)
 }
 
-/// Returns the paths of the installed files of the library `spec` as [`locate_all`] does, with environment variables read by `env`.
-pub fn locate_all_with_env(spec: &LibrarySpec, env: Env<'_>) -> Result<Vec<PathBuf>, Missing> {
-    let missing = |reason: String| Missing { name: spec.name.into(), reason, help: spec.help.into() };
+/// Returns the paths of the installed files of the library `spec` as [`locate_all_files`] does, with environment variables read by `env`.
+pub fn locate_all_files_with_env(spec: &LibrarySpec, env: Env<'_>) -> Result<Vec<PathBuf>, MissingLibrary> {
+    let missing = |reason: String| MissingLibrary { name: spec.name.into(), reason, help: spec.help.into() };
     let overrides = override_folders(spec, env).map_err(missing)?;
-    let mut found: Vec<PathBuf> = library_files(&overrides, &spec.file_names).collect();
+    let mut found: Vec<PathBuf> = existing_library_files(&overrides, &spec.file_names).collect();
     let (folders, refused) = default_folders(spec, env);
     // The newest version comes first whatever its folder, so that an old toolkit does not hide a new wheel.
     for name in &spec.file_names {
         let one = std::slice::from_ref(name);
-        let before_linker = library_files(&folders.toolkit_home, one).next();
-        let by_linker = || dynamic_linker_path(spec.platform, name, env);
-        found.extend(before_linker.or_else(by_linker).or_else(|| library_files(&folders.rest, one).next()));
+        let before_linker = existing_library_files(&folders.toolkit_home, one).next();
+        let by_linker = || path_found_by_dynamic_linker(spec.platform, name, env);
+        found.extend(before_linker.or_else(by_linker).or_else(|| existing_library_files(&folders.rest, one).next()));
     }
     let mut seen = HashSet::new();
     found.retain(|path| seen.insert(path.clone()));
@@ -131,16 +133,16 @@ pub fn locate_all_with_env(spec: &LibrarySpec, env: Env<'_>) -> Result<Vec<PathB
 ///
 /// If the search finds no file, passes the bare file names to the dynamic linker, which may have further search paths. On Windows, bare
 /// file names are not used, because the dynamic linker searches the working directory.
-pub fn load(spec: &LibrarySpec) -> Result<Loaded, Missing> {
+pub fn load(spec: &LibrarySpec) -> Result<LoadedLibrary, MissingLibrary> {
     let path = match locate(spec) {
         Ok(path) => path,
         Err(missing) => {
             for name in spec.file_names.iter().filter(|_| spec.platform.allows_bare_library_names()) {
-                if let Some(reason) = reason_against_bare_name(&[name], &process_env) {
-                    return Err(Missing { reason, ..missing });
+                if let Some(reason) = why_bare_name_is_unsafe(&[name], &read_process_env) {
+                    return Err(MissingLibrary { reason, ..missing });
                 }
-                if let Ok(library) = dynamic_library::open(Path::new(name)) {
-                    return Ok(Loaded { path: name.into(), library, _companions: Vec::new(), name: spec.name, help: spec.help });
+                if let Ok(library) = dynamic_library::open_library(Path::new(name)) {
+                    return Ok(LoadedLibrary { path: name.into(), library, _companions: Vec::new(), name: spec.name, help: spec.help });
                 }
             }
             return Err(missing);
@@ -151,21 +153,21 @@ pub fn load(spec: &LibrarySpec) -> Result<Loaded, Missing> {
 
 /// Returns why a library must not be loaded by bare name, or `None` if loading is safe. Loading is unsafe if `LD_LIBRARY_PATH` contains a
 /// relative folder with a file whose name begins with one of `prefixes`.
-pub fn reason_against_bare_name(prefixes: &[&str], env: Env<'_>) -> Option<String> {
-    let (_, refused) = path_list(env, "LD_LIBRARY_PATH");
+pub fn why_bare_name_is_unsafe(prefixes: &[&str], env: Env<'_>) -> Option<String> {
+    let (_, refused) = path_variable_folders(env, "LD_LIBRARY_PATH");
     let holds = |r: &&RefusedFolder| prefixes.iter().any(|prefix| !sorted_entries(&Path::new(".").join(&r.element), prefix).is_empty());
     let (found, prefix) = (refused.iter().find(holds)?, prefixes.first()?);
     Some(format!("{found} holds a file that begins with {prefix}; remove that element"))
 }
 
 /// Loads the library file at `path`, after its companion files ([`LibrarySpec::companions`]) in the same folder.
-pub fn load_from(path: &Path, spec: &LibrarySpec) -> Result<Loaded, Missing> {
+pub fn load_from(path: &Path, spec: &LibrarySpec) -> Result<LoadedLibrary, MissingLibrary> {
     let companions = companion_files(path, spec);
     // A companion that does not load is skipped, because the dynamic linker may find another copy of the companion.
-    let companions = companions.iter().filter_map(|p| dynamic_library::open(p).ok()).collect();
-    match dynamic_library::open(path) {
-        Ok(library) => Ok(Loaded { path: path.into(), library, _companions: companions, name: spec.name, help: spec.help }),
-        Err(e) => Err(Missing {
+    let companions = companions.iter().filter_map(|p| dynamic_library::open_library(p).ok()).collect();
+    match dynamic_library::open_library(path) {
+        Ok(library) => Ok(LoadedLibrary { path: path.into(), library, _companions: companions, name: spec.name, help: spec.help }),
+        Err(e) => Err(MissingLibrary {
             name: spec.name.into(),
             reason: format!("{} was found but cannot be loaded: {e}", path.display()),
             help: spec.help.into(),
@@ -204,7 +206,7 @@ struct SearchFolders {
 fn override_folders(spec: &LibrarySpec, env: Env<'_>) -> Result<Vec<PathBuf>, String> {
     let mut folders = Vec::new();
     for name in spec.overrides {
-        for root in override_list(env, name)? {
+        for root in override_variable_folders(env, name)? {
             folders.extend(spec.platform.toolkit_folders(&root));
             folders.extend(spec.platform.wheel_folders(&root, spec.wheels));
             folders.push(root);
@@ -215,19 +217,19 @@ fn override_folders(spec: &LibrarySpec, env: Env<'_>) -> Result<Vec<PathBuf>, St
 
 /// Returns the folders in the override variable `name`. A relative folder is an error, because skipping it silently would hide the user's
 /// mistake.
-fn override_list(env: Env<'_>, name: &'static str) -> Result<Vec<PathBuf>, String> {
-    let (folders, refused) = path_list(env, name);
+fn override_variable_folders(env: Env<'_>, name: &'static str) -> Result<Vec<PathBuf>, String> {
+    let (folders, refused) = path_variable_folders(env, name);
     refused.first().map_or(Ok(folders), |r| Err(format!("{r} is refused: give absolute paths")))
 }
 
 /// Returns the folders that are searched without an override, and the relative folders in environment variables, which are refused.
 fn default_folders(spec: &LibrarySpec, env: Env<'_>) -> (SearchFolders, Vec<RefusedFolder>) {
     let platform = spec.platform;
-    let mut refused = path_list(env, platform.linker_variable()).1;
-    let homes = absolute_folders(env, &["CUDA_HOME", "CUDA_PATH"], &mut refused);
+    let mut refused = path_variable_folders(env, platform.linker_path_variable()).1;
+    let homes = absolute_folders_from_env(env, &["CUDA_HOME", "CUDA_PATH"], &mut refused);
     let toolkit_home = homes.iter().flat_map(|h| platform.toolkit_folders(h)).collect();
     let mut rest: Vec<PathBuf> = installed_toolkits(platform, env).iter().flat_map(|t| platform.toolkit_folders(t)).collect();
-    for conda in absolute_folders(env, &["CONDA_PREFIX"], &mut refused) {
+    for conda in absolute_folders_from_env(env, &["CONDA_PREFIX"], &mut refused) {
         rest.extend(platform.conda_folders(&conda));
     }
     rest.extend(site_packages(platform, env, &mut refused).iter().flat_map(|site| platform.wheel_folders(site, spec.wheels)));
@@ -236,7 +238,9 @@ fn default_folders(spec: &LibrarySpec, env: Env<'_>) -> (SearchFolders, Vec<Refu
 
 /// Returns the installed toolkits, newest first. On Linux, `/usr/local/cuda`, which the administrator chose, comes first.
 fn installed_toolkits(platform: Platform, env: Env<'_>) -> Vec<PathBuf> {
-    let Some((folder, prefix)) = platform.toolkits_folder_and_prefix(absolute_folder(env, "ProgramFiles")) else { return Vec::new() };
+    let Some((folder, prefix)) = platform.toolkits_folder_and_prefix(absolute_folder_from_env(env, "ProgramFiles")) else {
+        return Vec::new();
+    };
     let mut all = sorted_entries(&folder, prefix);
     if !platform.is_windows() {
         all.push("/usr/local/cuda".into());
@@ -248,30 +252,30 @@ fn installed_toolkits(platform: Platform, env: Env<'_>) -> Vec<PathBuf> {
 /// Returns the folders from which Python imports packages, according to the environment. Adds relative folders to `refused`.
 fn site_packages(platform: Platform, env: Env<'_>, refused: &mut Vec<RefusedFolder>) -> Vec<PathBuf> {
     let mut sites = Vec::new();
-    for root in absolute_folders(env, &["VIRTUAL_ENV", "CONDA_PREFIX"], refused) {
+    for root in absolute_folders_from_env(env, &["VIRTUAL_ENV", "CONDA_PREFIX"], refused) {
         match platform.is_windows() {
             true => sites.push(root.join("Lib").join("site-packages")),
-            false => sites.extend(python_folders(&root.join("lib"), "site-packages")),
+            false => sites.extend(python_package_folders(&root.join("lib"), "site-packages")),
         }
     }
-    let (folders, relative) = path_list(env, "PYTHONPATH");
+    let (folders, relative) = path_variable_folders(env, "PYTHONPATH");
     sites.extend(folders);
     refused.extend(relative);
     if platform.is_windows() {
-        for roaming in absolute_folders(env, &["APPDATA"], refused) {
+        for roaming in absolute_folders_from_env(env, &["APPDATA"], refused) {
             let versions = sorted_entries(&roaming.join("Python"), "Python3").into_iter().rev();
             sites.extend(versions.map(|version| version.join("site-packages")).filter(|folder| folder.is_dir()));
         }
         return sites;
     }
-    for home in absolute_folders(env, &["HOME"], refused) {
-        sites.extend(python_folders(&home.join(".local/lib"), "site-packages"));
+    for home in absolute_folders_from_env(env, &["HOME"], refused) {
+        sites.extend(python_package_folders(&home.join(".local/lib"), "site-packages"));
     }
-    sites.extend(python_folders(Path::new("/usr/local/lib"), "dist-packages"));
+    sites.extend(python_package_folders(Path::new("/usr/local/lib"), "dist-packages"));
     sites
 }
 
-fn python_folders(lib: &Path, packages: &str) -> Vec<PathBuf> {
+fn python_package_folders(lib: &Path, packages: &str) -> Vec<PathBuf> {
     sorted_entries(lib, "python3").into_iter().rev().map(|p| p.join(packages)).filter(|p| p.is_dir()).collect()
 }
 
@@ -293,20 +297,20 @@ impl fmt::Display for RefusedFolder {
 }
 
 /// Returns the absolute folders in the path variable `variable`, and its relative ones, which are refused.
-fn path_list(env: Env<'_>, variable: &'static str) -> (Vec<PathBuf>, Vec<RefusedFolder>) {
+fn path_variable_folders(env: Env<'_>, variable: &'static str) -> (Vec<PathBuf>, Vec<RefusedFolder>) {
     let Some(value) = env(variable).filter(|v| !v.is_empty()) else { return (Vec::new(), Vec::new()) };
     let (absolute, relative): (Vec<PathBuf>, Vec<PathBuf>) = std::env::split_paths(&value).partition(|p| p.is_absolute());
     (absolute, relative.into_iter().map(|element| RefusedFolder { variable, element }).collect())
 }
 
 /// Returns the folder in the environment variable `variable`, or `None` if it is relative or not set.
-fn absolute_folder(env: Env<'_>, variable: &'static str) -> Option<PathBuf> {
-    absolute_folders(env, &[variable], &mut Vec::new()).pop()
+fn absolute_folder_from_env(env: Env<'_>, variable: &'static str) -> Option<PathBuf> {
+    absolute_folders_from_env(env, &[variable], &mut Vec::new()).pop()
 }
 
 /// Returns the absolute folders in the environment variables `variables`. Each variable contains at most one folder. Adds relative folders
 /// to `refused`.
-fn absolute_folders(env: Env<'_>, variables: &[&'static str], refused: &mut Vec<RefusedFolder>) -> Vec<PathBuf> {
+fn absolute_folders_from_env(env: Env<'_>, variables: &[&'static str], refused: &mut Vec<RefusedFolder>) -> Vec<PathBuf> {
     let mut folders = Vec::new();
     for variable in variables {
         match env(variable).filter(|v| !v.is_empty()).map(PathBuf::from) {
@@ -318,17 +322,17 @@ fn absolute_folders(env: Env<'_>, variables: &[&'static str], refused: &mut Vec<
     folders
 }
 
-fn library_files(folders: &[PathBuf], names: &[String]) -> impl Iterator<Item = PathBuf> {
+fn existing_library_files(folders: &[PathBuf], names: &[String]) -> impl Iterator<Item = PathBuf> {
     folders.iter().flat_map(|f| names.iter().map(move |n| f.join(n))).filter(|p| p.is_file())
 }
 
 /// Returns the path that the dynamic linker would load for `name`, or `None` if it would find no file. On Linux, searches
 /// `LD_LIBRARY_PATH`, the linker's cache and the standard folders. On Windows, searches the system's folder and then `PATH`.
-fn dynamic_linker_path(platform: Platform, name: &str, env: Env<'_>) -> Option<PathBuf> {
+fn path_found_by_dynamic_linker(platform: Platform, name: &str, env: Env<'_>) -> Option<PathBuf> {
     let names = [name.to_owned()];
-    let standard = platform.linker_folders(absolute_folder(env, "SystemRoot"));
-    let listed = path_list(env, platform.linker_variable()).0;
-    let first = |folders: &[PathBuf]| library_files(folders, &names).next();
+    let standard = platform.linker_folders(absolute_folder_from_env(env, "SystemRoot"));
+    let listed = path_variable_folders(env, platform.linker_path_variable()).0;
+    let first = |folders: &[PathBuf]| existing_library_files(folders, &names).next();
     if platform.is_windows() {
         return first(&standard).or_else(|| first(&listed));
     }
@@ -344,12 +348,12 @@ fn sorted_entries(folder: &Path, prefix: &str) -> Vec<PathBuf> {
     let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
     let named = entries.flatten().filter(|e| e.file_name().to_string_lossy().starts_with(prefix));
     let mut all: Vec<_> = named.map(|e| e.path()).collect();
-    all.sort_by_key(|p| version_key(&file_name(p)));
+    all.sort_by_key(|p| version_sort_key(&file_name(p)));
     all
 }
 
 /// Returns a sort key that compares the numbers in `name` by value, so that `x.12` follows `x.9`.
-fn version_key(name: &str) -> Vec<(u64, String)> {
+fn version_sort_key(name: &str) -> Vec<(u64, String)> {
     let mut key = Vec::new();
     for part in name.split(['.', '-']) {
         let digits: String = part.chars().rev().take_while(char::is_ascii_digit).collect();
@@ -374,7 +378,7 @@ pub struct CcclHeaders {
 
 impl CcclHeaders {
     /// Returns whether the headers' version is [`OLDEST_CCCL`] or newer.
-    pub fn is_supported(&self) -> bool {
+    pub fn has_supported_version(&self) -> bool {
         (self.version.0, self.version.1) >= OLDEST_CCCL
     }
 }
@@ -391,19 +395,19 @@ impl fmt::Display for CcclHeaders {
 /// packages.
 ///
 /// [`crate::compile::nvrtc::cccl_headers`] also considers the copy of the headers that NVRTC 13.3 and later contain.
-pub fn find_cccl() -> Result<CcclHeaders, Missing> {
-    find_cccl_with_env(&process_env)
+pub fn find_cccl() -> Result<CcclHeaders, MissingLibrary> {
+    find_cccl_with_env(&read_process_env)
 }
 
 /// Returns CCCL's headers as [`find_cccl`] does, with environment variables read by `env`.
-pub fn find_cccl_with_env(env: Env<'_>) -> Result<CcclHeaders, Missing> {
-    let missing = |reason: String| Missing {
+pub fn find_cccl_with_env(env: Env<'_>) -> Result<CcclHeaders, MissingLibrary> {
+    let missing = |reason: String| MissingLibrary {
         name: "CCCL headers".into(),
         reason,
         help: "pip install nvidia-cuda-cccl, or set CUPRUM_CCCL_PATH to its include folder".into(),
     };
     let mut overrides = Vec::new();
-    for root in override_list(env, "CUPRUM_CCCL_PATH").map_err(missing)? {
+    for root in override_variable_folders(env, "CUPRUM_CCCL_PATH").map_err(missing)? {
         overrides.extend(cccl_include_folders(&root));
         overrides.extend([root.join("include/cccl"), root.join("include"), root]);
     }
@@ -414,13 +418,13 @@ pub fn find_cccl_with_env(env: Env<'_>) -> Result<CcclHeaders, Missing> {
     if let Some(found) = overrides.iter().find_map(with_version) {
         return Ok(CcclHeaders { choice: "from CUPRUM_CCCL_PATH".into(), is_override: true, ..found });
     }
-    let mut toolkits = override_list(env, "CUPRUM_CUDA_PATH").map_err(missing)?;
+    let mut toolkits = override_variable_folders(env, "CUPRUM_CUDA_PATH").map_err(missing)?;
     let mut folders: Vec<PathBuf> = toolkits.iter().flat_map(|root| cccl_include_folders(root)).collect();
     let mut refused = Vec::new();
-    toolkits.extend(absolute_folders(env, &["CUDA_HOME", "CUDA_PATH"], &mut refused));
+    toolkits.extend(absolute_folders_from_env(env, &["CUDA_HOME", "CUDA_PATH"], &mut refused));
     let platform = Platform::CURRENT;
     toolkits.extend(installed_toolkits(platform, env));
-    toolkits.extend(absolute_folders(env, &["CONDA_PREFIX"], &mut refused));
+    toolkits.extend(absolute_folders_from_env(env, &["CONDA_PREFIX"], &mut refused));
     for root in &toolkits {
         folders.push(root.join("include/cccl"));
         folders.extend(platform.toolkit_target_folder_names().iter().map(|target| root.join("targets").join(target).join("include/cccl")));

@@ -17,7 +17,7 @@ fn touch(path: &Path) {
 /// Returns the specification of a library that no machine has, so that the system folders do not affect the tests.
 fn made_up() -> LibrarySpec {
     let file_names = vec!["libcuprumtest.so.13".into(), "libcuprumtest.so.12".into()];
-    LibrarySpec { file_names, ..LibrarySpec::nvrtc_on(Platform::LinuxX86, 13) }
+    LibrarySpec { file_names, ..LibrarySpec::nvrtc_for_platform(Platform::LinuxX86, 13) }
 }
 
 #[test]
@@ -72,8 +72,8 @@ fn a_file_that_is_no_library_is_a_reason() {
 
 #[test]
 fn nvrtc_never_outruns_the_driver() {
-    assert_eq!(LibrarySpec::nvrtc_on(Platform::LinuxX86, 12).file_names, ["libnvrtc.so.12"]);
-    assert_eq!(LibrarySpec::nvrtc_on(Platform::LinuxArm, 14).file_names, ["libnvrtc.so.14", "libnvrtc.so.13", "libnvrtc.so.12"]);
+    assert_eq!(LibrarySpec::nvrtc_for_platform(Platform::LinuxX86, 12).file_names, ["libnvrtc.so.12"]);
+    assert_eq!(LibrarySpec::nvrtc_for_platform(Platform::LinuxArm, 14).file_names, ["libnvrtc.so.14", "libnvrtc.so.13", "libnvrtc.so.12"]);
 }
 
 #[test]
@@ -82,14 +82,14 @@ fn companions_follow_the_major_version() {
     for name in ["libnvrtc.so.13", "libnvrtc-builtins.so.12.9", "libnvrtc-builtins.so.13.0", "libnvrtc-builtins.alt.so.13.0"] {
         touch(&dir.path().join(name));
     }
-    let found = companion_files(&dir.path().join("libnvrtc.so.13"), &LibrarySpec::nvrtc_on(Platform::LinuxX86, 13));
+    let found = companion_files(&dir.path().join("libnvrtc.so.13"), &LibrarySpec::nvrtc_for_platform(Platform::LinuxX86, 13));
     assert_eq!(found, [dir.path().join("libnvrtc-builtins.so.13.0")]);
 }
 
 #[test]
 fn versions_order_as_numbers() {
     let mut names = ["cuda-9.2", "cuda-13.0", "cuda-12.10", "cuda-12.9"];
-    names.sort_by_key(|n| version_key(n));
+    names.sort_by_key(|n| version_sort_key(n));
     assert_eq!(names, ["cuda-9.2", "cuda-12.9", "cuda-12.10", "cuda-13.0"]);
 }
 
@@ -158,9 +158,9 @@ fn every_version_of_a_library_is_a_candidate() {
         [old.join("lib64/libcuprumtest.so.12"), new.join("lib64/libcuprumtest.so.13"), other.join("nvidia/cu12/lib/libcuprumtest.so.12")];
     files.iter().for_each(|file| touch(file));
     let env = env_of(&[("CUDA_HOME", &old), ("CUDA_PATH", &new), ("PYTHONPATH", &other)]);
-    assert_eq!(locate_all_with_env(&made_up(), &env).unwrap(), [files[1].clone(), files[0].clone()]);
+    assert_eq!(locate_all_files_with_env(&made_up(), &env).unwrap(), [files[1].clone(), files[0].clone()]);
     let env = env_of(&[("CUPRUM_CUDA_PATH", &old), ("CUDA_PATH", &new)]);
-    assert_eq!(locate_all_with_env(&made_up(), &env).unwrap(), [files[0].clone(), files[1].clone()], "an override comes first");
+    assert_eq!(locate_all_files_with_env(&made_up(), &env).unwrap(), [files[0].clone(), files[1].clone()], "an override comes first");
 }
 
 #[test]
@@ -208,7 +208,7 @@ fn relative_folders_are_not_searched() {
             locate_with_env(&made_up(), &env_of(&[(variable, if variable == "LD_LIBRARY_PATH" { &below } else { here })])).is_ok()
         })
         .collect();
-    let linker = |path: &Path| reason_against_bare_name(&["libcuprumtest.so"], &env_of(&[("LD_LIBRARY_PATH", path)]));
+    let linker = |path: &Path| why_bare_name_is_unsafe(&["libcuprumtest.so"], &env_of(&[("LD_LIBRARY_PATH", path)]));
     let (refused, other) = (linker(&below), linker(here));
     remove().unwrap();
     assert_eq!(found, [false; 4]);
@@ -218,17 +218,17 @@ fn relative_folders_are_not_searched() {
 
 /// Returns the specification of a made-up library that has the folders of NVRTC on `platform`.
 fn made_up_on(platform: Platform, file_name: &str) -> LibrarySpec {
-    LibrarySpec { file_names: vec![file_name.into()], ..LibrarySpec::nvrtc_on(platform, 13) }
+    LibrarySpec { file_names: vec![file_name.into()], ..LibrarySpec::nvrtc_for_platform(platform, 13) }
 }
 
 #[test]
 fn windows_names_are_those_of_the_toolkits_dlls() {
     let on = Platform::WindowsX86;
-    assert_eq!(LibrarySpec::nvrtc_on(on, 13).file_names, ["nvrtc64_130_0.dll", "nvrtc64_120_0.dll"]);
-    assert_eq!(LibrarySpec::cublas_on(on, 13).file_names, ["cublas64_13.dll", "cublas64_12.dll"]);
-    assert_eq!(LibrarySpec::cufft_on(on, 13).file_names, ["cufft64_12.dll", "cufft64_11.dll"]);
-    assert_eq!(LibrarySpec::cusolver_on(on, 13).file_names, ["cusolver64_12.dll", "cusolver64_11.dll"]);
-    assert_eq!(LibrarySpec::cutensor_on(on).file_names, ["cutensor.dll"]);
+    assert_eq!(LibrarySpec::nvrtc_for_platform(on, 13).file_names, ["nvrtc64_130_0.dll", "nvrtc64_120_0.dll"]);
+    assert_eq!(LibrarySpec::cublas_for_platform(on, 13).file_names, ["cublas64_13.dll", "cublas64_12.dll"]);
+    assert_eq!(LibrarySpec::cufft_for_platform(on, 13).file_names, ["cufft64_12.dll", "cufft64_11.dll"]);
+    assert_eq!(LibrarySpec::cusolver_for_platform(on, 13).file_names, ["cusolver64_12.dll", "cusolver64_11.dll"]);
+    assert_eq!(LibrarySpec::cutensor_for_platform(on).file_names, ["cutensor.dll"]);
     let majors = ["nvrtc64_130_0.dll", "nvrtc64_120_0.dll", "cublas64_13.dll", "cutensor.dll", "nvrtc64_x_0.dll", "libnvrtc.so.13"];
     assert_eq!(majors.map(|name| on.major_version(name)), [Some(13), Some(12), Some(13), None, None, None]);
 }
@@ -236,9 +236,9 @@ fn windows_names_are_those_of_the_toolkits_dlls() {
 #[test]
 fn linux_names_have_the_major_version_at_the_end() {
     let on = Platform::LinuxArm;
-    assert_eq!(LibrarySpec::cublas_on(on, 13).file_names, ["libcublas.so.13", "libcublas.so.12"]);
-    assert_eq!(LibrarySpec::cufft_on(on, 12).file_names, ["libcufft.so.11"]);
-    assert_eq!(LibrarySpec::cutensor_on(on).file_names, ["libcutensor.so.2"]);
+    assert_eq!(LibrarySpec::cublas_for_platform(on, 13).file_names, ["libcublas.so.13", "libcublas.so.12"]);
+    assert_eq!(LibrarySpec::cufft_for_platform(on, 12).file_names, ["libcufft.so.11"]);
+    assert_eq!(LibrarySpec::cutensor_for_platform(on).file_names, ["libcutensor.so.2"]);
     let majors = ["libnvrtc.so.13", "libnvrtc.so.12.9.86", "libnvrtc.so", "nvrtc64_130_0.dll"];
     assert_eq!(majors.map(|name| on.major_version(name)), [Some(13), Some(12), None, None]);
 }
@@ -314,10 +314,10 @@ fn companions_on_windows_follow_the_major_version() {
     let names = ["nvrtc-builtins64_129.dll", "nvrtc-builtins64_130.dll", "nvrtc-builtins64_131.dll", "nvrtc-builtins64_132.alt.dll"];
     names.iter().for_each(|name| touch(&dir.path().join(name)));
     touch(&dir.path().join("cublasLt64_12.dll"));
-    let spec = LibrarySpec::nvrtc_on(Platform::WindowsX86, 13);
+    let spec = LibrarySpec::nvrtc_for_platform(Platform::WindowsX86, 13);
     assert_eq!(companion_files(&dir.path().join("nvrtc64_130_0.dll"), &spec), [dir.path().join("nvrtc-builtins64_131.dll")]);
     assert_eq!(companion_files(&dir.path().join("nvrtc64_120_0.dll"), &spec), [dir.path().join("nvrtc-builtins64_129.dll")]);
-    let spec = LibrarySpec::cublas_on(Platform::WindowsX86, 13);
+    let spec = LibrarySpec::cublas_for_platform(Platform::WindowsX86, 13);
     assert_eq!(companion_files(&dir.path().join("cublas64_12.dll"), &spec), [dir.path().join("cublasLt64_12.dll")]);
     assert!(companion_files(&dir.path().join("cublas64_13.dll"), &spec).is_empty());
 }

@@ -32,38 +32,38 @@ impl LibrarySpec {
     /// Returns the file names and folders of NVRTC up to CUDA major version `driver_major`, newest first. The driver rejects machine code
     /// of a newer CUDA major version.
     pub fn nvrtc(driver_major: u32) -> Self {
-        LibrarySpec::nvrtc_on(Platform::CURRENT, driver_major)
+        LibrarySpec::nvrtc_for_platform(Platform::CURRENT, driver_major)
     }
 
     /// Returns the file names and folders of NVRTC on `platform`. See [`LibrarySpec::nvrtc`].
-    pub fn nvrtc_on(platform: Platform, driver_major: u32) -> Self {
+    pub fn nvrtc_for_platform(platform: Platform, driver_major: u32) -> Self {
         LibrarySpec {
             name: "NVRTC",
             platform,
-            file_names: cuda_major_versions(driver_major).map(|m| platform.nvrtc_file(m)).collect(),
+            file_names: cuda_major_versions(driver_major).map(|m| platform.nvrtc_file_name(m)).collect(),
             overrides: &["CUPRUM_CUDA_PATH"],
             wheels: &["nvidia/cuda_nvrtc/lib"],
             // The wheel of NVRTC 13.0 has no run path, so NVRTC finds its builtins library only if the process has loaded that library
             // already.
-            companions: vec![platform.companion_prefix("nvrtc-builtins")],
+            companions: vec![platform.companion_file_prefix("nvrtc-builtins")],
             help: "pip install nvidia-cuda-nvrtc, or set CUPRUM_CUDA_PATH to a CUDA toolkit",
         }
     }
 
     /// Returns the file names and folders of cuBLAS up to CUDA major version `driver_major`, newest first.
     pub fn cublas(driver_major: u32) -> Self {
-        LibrarySpec::cublas_on(Platform::CURRENT, driver_major)
+        LibrarySpec::cublas_for_platform(Platform::CURRENT, driver_major)
     }
 
     /// Returns the file names and folders of cuBLAS on `platform`. See [`LibrarySpec::cublas`].
-    pub fn cublas_on(platform: Platform, driver_major: u32) -> Self {
+    pub fn cublas_for_platform(platform: Platform, driver_major: u32) -> Self {
         LibrarySpec {
             name: "cuBLAS",
             platform,
-            file_names: cuda_major_versions(driver_major).map(|m| platform.versioned_file("cublas", m)).collect(),
+            file_names: cuda_major_versions(driver_major).map(|m| platform.versioned_file_name("cublas", m)).collect(),
             overrides: &["CUPRUM_CUDA_PATH"],
             wheels: &["nvidia/cublas/lib"],
-            companions: vec![platform.companion_prefix("cublasLt")],
+            companions: vec![platform.companion_file_prefix("cublasLt")],
             help: "pip install nvidia-cublas, or set CUPRUM_CUDA_PATH to a CUDA toolkit",
         }
     }
@@ -71,22 +71,22 @@ impl LibrarySpec {
     /// Returns the file names and folders of cuBLASLt up to CUDA major version `driver_major`, newest first. Load cuBLASLt before cuTENSOR,
     /// which links it by a bare file name.
     pub fn cublas_lt(driver_major: u32) -> Self {
-        let names = cuda_major_versions(driver_major).map(|m| Platform::CURRENT.versioned_file("cublasLt", m)).collect();
+        let names = cuda_major_versions(driver_major).map(|m| Platform::CURRENT.versioned_file_name("cublasLt", m)).collect();
         LibrarySpec { name: "cuBLASLt", file_names: names, companions: Vec::new(), ..LibrarySpec::cublas(driver_major) }
     }
 
     /// Returns the file names and folders of cuFFT up to CUDA major version `driver_major`, newest first. CUDA 13 has cuFFT 12, CUDA 12 has
     /// cuFFT 11.
     pub fn cufft(driver_major: u32) -> Self {
-        LibrarySpec::cufft_on(Platform::CURRENT, driver_major)
+        LibrarySpec::cufft_for_platform(Platform::CURRENT, driver_major)
     }
 
     /// Returns the file names and folders of cuFFT on `platform`. See [`LibrarySpec::cufft`].
-    pub fn cufft_on(platform: Platform, driver_major: u32) -> Self {
+    pub fn cufft_for_platform(platform: Platform, driver_major: u32) -> Self {
         LibrarySpec {
             name: "cuFFT",
             platform,
-            file_names: cuda_major_versions(driver_major).map(|m| platform.versioned_file("cufft", m - 1)).collect(),
+            file_names: cuda_major_versions(driver_major).map(|m| platform.versioned_file_name("cufft", m - 1)).collect(),
             overrides: &["CUPRUM_CUDA_PATH"],
             wheels: &["nvidia/cufft/lib"],
             companions: Vec::new(),
@@ -97,15 +97,15 @@ impl LibrarySpec {
     /// Returns the file names and folders of cuSOLVER up to CUDA version `driver_major`, newest first. CUDA 13 has cuSOLVER 12, CUDA 12 has
     /// cuSOLVER 11.
     pub fn cusolver(driver_major: u32) -> Self {
-        LibrarySpec::cusolver_on(Platform::CURRENT, driver_major)
+        LibrarySpec::cusolver_for_platform(Platform::CURRENT, driver_major)
     }
 
     /// Returns the file names and folders of cuSOLVER on `platform`. See [`LibrarySpec::cusolver`].
-    pub fn cusolver_on(platform: Platform, driver_major: u32) -> Self {
+    pub fn cusolver_for_platform(platform: Platform, driver_major: u32) -> Self {
         LibrarySpec {
             name: "cuSOLVER",
             platform,
-            file_names: cuda_major_versions(driver_major).map(|m| platform.versioned_file("cusolver", m - 1)).collect(),
+            file_names: cuda_major_versions(driver_major).map(|m| platform.versioned_file_name("cusolver", m - 1)).collect(),
             overrides: &["CUPRUM_CUDA_PATH"],
             wheels: &["nvidia/cusolver/lib"],
             companions: Vec::new(),
@@ -148,11 +148,11 @@ impl LibrarySpec {
 
     /// Returns the file names and folders of cuTENSOR 2.
     pub fn cutensor() -> Self {
-        LibrarySpec::cutensor_on(Platform::CURRENT)
+        LibrarySpec::cutensor_for_platform(Platform::CURRENT)
     }
 
     /// Returns the file names and folders of cuTENSOR 2 on `platform`. The DLL has no version in its name.
-    pub fn cutensor_on(platform: Platform) -> Self {
+    pub fn cutensor_for_platform(platform: Platform) -> Self {
         let name = if platform.is_windows() { "cutensor.dll" } else { "libcutensor.so.2" };
         LibrarySpec {
             name: "cuTENSOR",

@@ -9,8 +9,9 @@ use crate::error::Result;
 pub fn minimal_launcher(context: &'static Context, micros: u32) -> Result<impl Fn() -> Result<()>> {
     let source = include_str!("../kernels/spin.cu");
     let options = [&*format!("-DMICROS={micros}")];
-    let kernel =
-        CudaProgram { name: "spin.cu", source, options: &options, ..CudaProgram::default() }.build(context)?.function_named("spin")?;
+    let kernel = CudaProgram { name: "spin.cu", source, options: &options, ..CudaProgram::default() }
+        .compile_and_load(context)?
+        .function_named("spin")?;
     // SAFETY: the kernel has no parameters.
     Ok(move || unsafe { kernel.launch([1; 3], [32, 1, 1], 0, &mut []) })
 }

@@ -18,13 +18,13 @@ static KERNEL_CACHES: PerDevice<KernelCache> = PerDevice::new();
 
 impl Context {
     /// Returns the cache of kernels loaded on this device.
-    pub fn kernels(&self) -> &'static KernelCache {
+    pub fn kernel_cache(&self) -> &'static KernelCache {
         KERNEL_CACHES.get(self)
     }
 }
 
-/// A module loaded on one device. The module is unloaded when its last reference is dropped. [`Function`]s and [`Global`]s of the module
-/// hold references too.
+/// A module loaded on one device. The module is unloaded when its last reference is dropped. [`Function`]s and [`GlobalVariable`]s of the
+/// module hold references too.
 #[derive(Debug)]
 pub struct Module {
     raw: sys::CUmodule,
@@ -44,7 +44,7 @@ impl Module {
     /// [`CudaError::Compile`] for PTX that the driver rejects.
     pub fn load(context: &'static Context, code: &[u8]) -> Result<Arc<Module>> {
         let mut raw = ptr::null_mut();
-        if is_whole_elf(code) {
+        if is_complete_elf(code) {
             context.retry_in_current_context(|| {
                 // SAFETY: the context is current. The driver takes the length of `code` from its ELF header, which was checked against the
                 // slice, and copies the code.
@@ -60,7 +60,7 @@ impl Module {
 
     /// Returns the `__device__` or `__constant__` variable `name` of the module. The argument is the mangled name, unless the variable is
     /// `extern "C"` or in the global namespace.
-    pub fn global(self: &Arc<Self>, name: &str) -> Result<Global> {
+    pub fn global_variable(self: &Arc<Self>, name: &str) -> Result<GlobalVariable> {
         driver::require_function("cuModuleGetGlobal_v2")?;
         let c_name = CString::new(name).map_err(|_| CudaError::Invalid("a variable's name holds a NUL".into()))?;
         let (mut pointer, mut nbytes) = (0, 0);
@@ -68,7 +68,7 @@ impl Module {
             // SAFETY: the module is loaded in the current context. `c_name` is NUL-terminated, and both out-pointers are locals.
             check_result("cuModuleGetGlobal", unsafe { sys::cuModuleGetGlobal_v2(&mut pointer, &mut nbytes, self.raw, c_name.as_ptr()) })
         })?;
-        Ok(Global { pointer, nbytes, module: self.clone() })
+        Ok(GlobalVariable { pointer, nbytes, module: self.clone() })
     }
 
     /// Returns the kernel `name` of the module. `name` is the mangled name, unless the kernel is `extern "C"`.
@@ -88,7 +88,7 @@ impl Drop for Module {
     fn drop(&mut self) {
         // No kernel of the module may run while the module is unloaded, so this code waits for all streams of the context. Modules are
         // rarely unloaded.
-        if self.context.synchronize_quietly() && self.context.rebind().is_ok() {
+        if self.context.wait_without_reporting_faults() && self.context.set_current().is_ok() {
             // SAFETY: the module is unloaded only in this `drop`, and the wait for all streams ensures that none of its kernels is running.
             unsafe { sys::cuModuleUnload(self.raw) };
         }
@@ -118,13 +118,13 @@ fn compile_ptx(ptx: &[u8]) -> Result<sys::CUmodule> {
 
 /// A variable of a module, in device memory. The value keeps the module loaded.
 #[derive(Debug, Clone)]
-pub struct Global {
+pub struct GlobalVariable {
     pointer: u64,
     nbytes: usize,
     module: Arc<Module>,
 }
 
-impl Global {
+impl GlobalVariable {
     /// Returns the size of the variable, in bytes.
     pub fn nbytes(&self) -> usize {
         self.nbytes
@@ -134,7 +134,7 @@ impl Global {
     pub fn read_bytes(&self) -> Result<Vec<u8>> {
         let (context, mut bytes) = (self.module.context, vec![0u8; self.nbytes]);
         context.synchronize()?; // because other streams may be writing the variable
-        context.rebind()?;
+        context.set_current()?;
         // SAFETY: the variable and `bytes` both have `nbytes` bytes, and the module is loaded. `bytes` is read only after the wait for the
         // copy.
         let code = unsafe { sys::cuMemcpyDtoHAsync_v2(bytes.as_mut_ptr().cast(), self.pointer, self.nbytes, context.stream()) };
@@ -153,7 +153,7 @@ impl Global {
         }
         let context = self.module.context;
         context.synchronize()?; // because other streams may be reading the variable
-        context.rebind()?;
+        context.set_current()?;
         // SAFETY: the variable and `bytes` have the same size, and the module is loaded. `bytes` lives until the wait for the copy ends.
         let code = unsafe { sys::cuMemcpyHtoDAsync_v2(self.pointer, bytes.as_ptr().cast(), self.nbytes, context.stream()) };
         check_result("cuMemcpyHtoDAsync", code)?;
@@ -205,7 +205,7 @@ impl Function {
         if grid.contains(&0) {
             return Ok(());
         }
-        let stream = self.launch_stream()?;
+        let stream = self.stream_for_launch()?;
         let ([gx, gy, gz], [bx, by, bz]) = (grid, block);
         // The driver may allocate memory for the stacks of the kernel's threads. If that fails, the pool's free blocks are returned and the
         // launch is tried once more.
@@ -226,7 +226,7 @@ impl Function {
     pub unsafe fn launch_cooperative(&self, grid: [u32; 3], block: [u32; 3], shared_bytes: u32, args: &mut [*mut c_void]) -> Result<()> {
         static IS_SUPPORTED: OnceLock<Result<()>> = OnceLock::new();
         IS_SUPPORTED.get_or_init(|| driver::require_function("cuLaunchCooperativeKernel")).clone()?;
-        let stream = self.launch_stream()?;
+        let stream = self.stream_for_launch()?;
         let ([gx, gy, gz], [bx, by, bz]) = (grid, block);
         self.module.context.retry_out_of_memory(|| {
             let args = args.as_mut_ptr();
@@ -239,9 +239,9 @@ impl Function {
     /// Returns this thread's stream for a launch. If the stream captures a graph, adds the module to the objects that the graph keeps
     /// alive.
     #[inline]
-    fn launch_stream(&self) -> Result<sys::CUstream> {
+    fn stream_for_launch(&self) -> Result<sys::CUstream> {
         let context = self.module.context;
-        let number = context.stream_number();
+        let number = context.current_stream_number();
         if context.is_capture_stream(number) {
             context.keep_object_alive(number, &self.module);
         }
@@ -253,7 +253,7 @@ impl Function {
         if driver::require_function("cuFuncGetParamInfo").is_err() {
             return Ok(None);
         }
-        self.module.context.rebind()?;
+        self.module.context.set_current()?;
         let mut sizes = SmallVec::new();
         loop {
             let (mut offset, mut size) = (0, 0);
@@ -268,10 +268,10 @@ impl Function {
     }
 
     /// Returns the number of threads per block with the best occupancy for blocks with `shared_bytes` of dynamic shared memory. Returns 0
-    /// if `shared_bytes` exceeds the kernel's limit, which is 48 KiB until [`Function::allow_dynamic_shared`] raises it.
+    /// if `shared_bytes` exceeds the kernel's limit, which is 48 KiB until [`Function::allow_dynamic_shared_memory`] raises it.
     pub fn best_block(&self, shared_bytes: u32) -> Result<u32> {
         driver::require_function("cuOccupancyMaxPotentialBlockSize")?;
-        self.module.context.rebind()?;
+        self.module.context.set_current()?;
         let (mut blocks, mut threads): (c_int, c_int) = (0, 0);
         // SAFETY: `raw` is a loaded function, and both out-pointers are locals. No callback is passed, because the shared memory
         // does not depend on the block size.
@@ -281,13 +281,13 @@ impl Function {
     }
 
     /// Returns how many blocks of `threads` threads and `shared_bytes` of dynamic shared memory are resident on a multiprocessor.
-    /// The result is cached unless it is 0, which [`Function::allow_dynamic_shared`] may change later.
+    /// The result is cached unless it is 0, which [`Function::allow_dynamic_shared_memory`] may change later.
     pub fn blocks_per_sm(&self, threads: u32, shared_bytes: u32) -> Result<u32> {
         let mut known = self.occupancy.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(&(_, _, blocks)) = known.iter().find(|(t, s, _)| (*t, *s) == (threads, shared_bytes)) {
             return Ok(blocks);
         }
-        self.module.context.rebind()?;
+        self.module.context.set_current()?;
         let mut blocks: c_int = 0;
         let threads_arg = c_int::try_from(threads).map_err(|_| CudaError::Invalid(format!("a block of {threads} threads")))?;
         // SAFETY: `raw` is a loaded function, and the out-pointer is a local.
@@ -305,7 +305,7 @@ impl Function {
     ///
     /// # Errors
     /// [`CudaError::Invalid`] if static and dynamic shared memory together exceed the device's maximum.
-    pub fn allow_dynamic_shared(&self, bytes: u32) -> Result<()> {
+    pub fn allow_dynamic_shared_memory(&self, bytes: u32) -> Result<()> {
         let max = match self.max_dynamic_shared.get() {
             Some(max) => *max,
             None => {
@@ -326,7 +326,7 @@ impl Function {
 
     /// Returns the resource usage of the compiled kernel.
     pub fn attributes(&self) -> Result<FunctionAttributes> {
-        self.module.context.rebind()?;
+        self.module.context.set_current()?;
         let get = |attribute| {
             let mut value: c_int = 0;
             // SAFETY: `raw` is a loaded function, and the out-pointer is a local.
@@ -395,7 +395,7 @@ impl<'a> Args<'a> {
 }
 
 /// Returns whether `code` is a little-endian 64-bit ELF file that is not truncated, according to the sizes in its header.
-fn is_whole_elf(code: &[u8]) -> bool {
+fn is_complete_elf(code: &[u8]) -> bool {
     let number = |at: usize, len: usize| -> Option<u64> {
         let mut bytes = [0; 8];
         bytes[..len].copy_from_slice(code.get(at..at + len)?);
@@ -420,11 +420,11 @@ mod tests {
         elf[40] = 64; // sections at 64
         elf[58] = 64; // of 64 bytes
         elf[60] = 2;
-        assert!(is_whole_elf(&elf));
+        assert!(is_complete_elf(&elf));
         for cut in 0..elf.len() {
-            assert!(!is_whole_elf(&elf[..cut]), "{cut}");
+            assert!(!is_complete_elf(&elf[..cut]), "{cut}");
         }
         elf[47] = 0xff;
-        assert!(!is_whole_elf(&elf));
+        assert!(!is_complete_elf(&elf));
     }
 }

@@ -2,9 +2,9 @@
 //! version.
 //!
 //! The library has 60 to 200 MB. NVRTC is loaded only at the first compilation, so that a process with a warm kernel cache does not load
-//! it. Therefore the cache key uses [`Compiler::identity`]: the names and sizes of the library file and of its builtins library, whose name
-//! has the minor version. The key does not include paths and modification times, so that virtual environments and rebuilt containers share
-//! the cache.
+//! it. Therefore the cache key uses [`Compiler::version_identifier`]: the names and sizes of the library file and of its builtins library,
+//! whose name has the minor version. The key does not include paths and modification times, so that virtual environments and rebuilt
+//! containers share the cache.
 //!
 //! NVRTC serialises compilations within a process. Calls are safe from any thread.
 
@@ -13,15 +13,15 @@ use std::path::{Path, PathBuf};
 use std::ptr;
 use std::sync::OnceLock;
 
-use cuprum_core::fault_injection::{Point, fails};
+use cuprum_core::fault_injection::{FailurePoint, should_fail};
 
-use crate::compile::libraries::{self, CcclHeaders, LibrarySpec, Loaded, Missing, Platform};
+use crate::compile::libraries::{self, CcclHeaders, LibrarySpec, LoadedLibrary, MissingLibrary, Platform};
 use crate::driver::Context;
 use crate::error::{CudaError, Result};
 
 /// A compilation request.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Request<'a> {
+pub struct CompileRequest<'a> {
     /// File name that the log shows, e.g. `map_add_f32.cu`.
     pub name: &'a str,
     /// CUDA C++ source.
@@ -41,7 +41,7 @@ pub struct CompiledCode {
     pub code: Vec<u8>,
     /// Whether `code` is PTX, because this NVRTC has no code for the device.
     pub is_ptx: bool,
-    /// Mangled names, in the order of `Request::name_expressions`.
+    /// Mangled names, in the order of `CompileRequest::name_expressions`.
     pub lowered_names: Vec<String>,
     /// The compiler's warnings. Empty if the code comes from the disk cache.
     pub log: String,
@@ -52,7 +52,7 @@ pub struct CompiledCode {
 pub struct Compiler {
     path: PathBuf,
     spec: LibrarySpec,
-    api: OnceLock<std::result::Result<NvrtcApi, Missing>>,
+    api: OnceLock<std::result::Result<NvrtcApi, MissingLibrary>>,
 }
 
 /// Lowest compute capability that the kernels support, as `70` for 7.0. The kernels use loads and stores with a memory order, which older
@@ -67,25 +67,25 @@ impl Compiler {
     ///
     /// # Errors
     /// [`CudaError::Missing`] if no NVRTC is found, or none that supports `arch`. The message lists the versions that were found.
-    pub fn for_arch(driver_major: u32, arch: u32) -> Result<&'static Compiler> {
+    pub fn find_for_arch(driver_major: u32, arch: u32) -> Result<&'static Compiler> {
         choose_compiler(Compiler::found_compilers(driver_major)?, arch, |compiler| compiler.check_arch_support(arch)).map_err(Into::into)
     }
 
     /// Returns every NVRTC on this machine that the driver accepts, the preferred one first. The search runs once per process.
     fn found_compilers(driver_major: u32) -> Result<&'static [Compiler]> {
-        static COMPILERS: OnceLock<std::result::Result<Vec<Compiler>, Missing>> = OnceLock::new();
+        static FOUND_NVRTC: OnceLock<std::result::Result<Vec<Compiler>, MissingLibrary>> = OnceLock::new();
         let locate = || {
             let spec = LibrarySpec::nvrtc(driver_major);
-            let paths = libraries::locate_all(&spec)?;
+            let paths = libraries::locate_all_files(&spec)?;
             Ok(paths.into_iter().map(|path| Compiler { path, spec: spec.clone(), api: OnceLock::new() }).collect())
         };
-        COMPILERS.get_or_init(locate).as_deref().map_err(|m| m.clone().into())
+        FOUND_NVRTC.get_or_init(locate).as_deref().map_err(|m| m.clone().into())
     }
 
     /// Returns `Ok` if this NVRTC makes code for the compute capability `arch`, else the reason why it does not. Loads the library only if
     /// its file name does not determine the result.
     fn check_arch_support(&self, arch: u32) -> std::result::Result<(), String> {
-        if self.path.file_name().is_some_and(|name| is_known_to_support(&name.to_string_lossy(), arch)) {
+        if self.path.file_name().is_some_and(|name| is_known_to_support_arch(&name.to_string_lossy(), arch)) {
             return Ok(());
         }
         let archs = self.supported_archs().map_err(|e| e.to_string())?;
@@ -96,7 +96,7 @@ impl Compiler {
     }
 
     /// Returns the preferred NVRTC that the driver accepts, without loading it.
-    pub fn locate(driver_major: u32) -> std::result::Result<Compiler, Missing> {
+    pub fn locate(driver_major: u32) -> std::result::Result<Compiler, MissingLibrary> {
         let spec = LibrarySpec::nvrtc(driver_major);
         libraries::locate(&spec).map(|path| Compiler { path, spec, api: OnceLock::new() })
     }
@@ -107,7 +107,7 @@ impl Compiler {
     }
 
     /// Returns a string that identifies this NVRTC's version in cache keys, without loading the library.
-    pub fn identity(&self) -> String {
+    pub fn version_identifier(&self) -> String {
         let real = self.path.canonicalize().unwrap_or_else(|_| self.path.clone());
         let files = std::iter::once(real).chain(libraries::companion_files(&self.path, &self.spec));
         let describe = |p: PathBuf| {
@@ -148,7 +148,7 @@ impl Compiler {
     /// Compiles `request` for the compute capability `arch`, given as `90` for 9.0.
     ///
     /// Returns a cubin. For a device that is newer than this NVRTC, returns PTX for the newest supported architecture.
-    pub fn compile(&self, request: &Request<'_>, arch: u32) -> Result<CompiledCode> {
+    pub fn compile(&self, request: &CompileRequest<'_>, arch: u32) -> Result<CompiledCode> {
         let api = self.nvrtc_functions()?;
         let archs = self.supported_archs()?;
         let target = archs.iter().rev().find(|&&a| a <= arch).copied().ok_or_else(|| {
@@ -159,7 +159,7 @@ impl Compiler {
         })?;
         let is_ptx = target != arch;
         let kind = if is_ptx { "compute" } else { "sm" };
-        let program = ProgramHandle::new(api, request)?;
+        let program = NvrtcProgram::new(api, request)?;
         let mut options = vec![c_string(&format!("--gpu-architecture={kind}_{target}"))?];
         for option in request.options {
             options.push(c_string(option)?);
@@ -167,9 +167,9 @@ impl Compiler {
         program.compile(request, &options)?;
         Ok(CompiledCode {
             code: if is_ptx {
-                program.read_bytes("nvrtcGetPTX", api.ptx_size, api.ptx)?
+                program.read_program_output("nvrtcGetPTX", api.ptx_size, api.ptx)?
             } else {
-                program.read_bytes("nvrtcGetCUBIN", api.cubin_size, api.cubin)?
+                program.read_program_output("nvrtcGetCUBIN", api.cubin_size, api.cubin)?
             },
             is_ptx,
             lowered_names: request.name_expressions.iter().map(|e| program.lowered_name(e)).collect::<Result<_>>()?,
@@ -180,7 +180,7 @@ impl Compiler {
     /// Unpacks the headers of CUDA and CCCL, which NVRTC 13.3 and later contain, to a subfolder of `folder` (20 MB, once per NVRTC
     /// version). Returns the unpacked CCCL headers.
     pub fn unpack_bundled_cccl(&self, folder: &Path) -> Result<CcclHeaders> {
-        let missing = |reason: String| Missing {
+        let missing = |reason: String| MissingLibrary {
             name: "CCCL headers".into(),
             reason,
             help: "pip install nvidia-cuda-cccl, or set CUPRUM_CCCL_PATH to its include folder".into(),
@@ -207,7 +207,7 @@ impl Compiler {
     }
 
     fn nvrtc_functions(&self) -> Result<&NvrtcApi> {
-        let load = || libraries::load_from(&self.path, &self.spec).and_then(NvrtcApi::new);
+        let load = || libraries::load_from(&self.path, &self.spec).and_then(NvrtcApi::from_library);
         self.api.get_or_init(load).as_ref().map_err(|m| m.clone().into())
     }
 }
@@ -215,7 +215,7 @@ impl Compiler {
 /// Returns whether every NVRTC named `file_name` supports the compute capability `arch`, so that the library need not be loaded. The code
 /// knows the lowest supported capabilities of NVRTC 12.0 to 12.9 and 13.0 to 13.3. There is no upper bound, because NVRTC makes PTX for
 /// newer devices.
-fn is_known_to_support(file_name: &str, arch: u32) -> bool {
+fn is_known_to_support_arch(file_name: &str, arch: u32) -> bool {
     let oldest = match Platform::CURRENT.major_version(file_name) {
         Some(12) => 50,
         Some(13) => 75,
@@ -230,7 +230,7 @@ fn choose_compiler<C>(
     candidates: &[C],
     arch: u32,
     serves: impl Fn(&C) -> std::result::Result<(), String>,
-) -> std::result::Result<&C, Missing> {
+) -> std::result::Result<&C, MissingLibrary> {
     let mut reasons = Vec::new();
     for candidate in candidates {
         match serves(candidate) {
@@ -240,22 +240,22 @@ fn choose_compiler<C>(
     }
     // Below compute capability 7.5, the remedy is NVRTC 12, because CUDA 13 does not support these devices.
     let package = if arch < 75 { "nvidia-cuda-nvrtc-cu12" } else { "nvidia-cuda-nvrtc" };
-    Err(Missing {
+    Err(MissingLibrary {
         name: "NVRTC".into(),
-        reason: format!("none found serves compute capability {}: {}", format_capability(arch), reasons.join("; ")),
+        reason: format!("none found serves compute capability {}: {}", format_compute_capability(arch), reasons.join("; ")),
         help: format!("pip install {package}, or set CUPRUM_CUDA_PATH to a CUDA toolkit that serves it"),
     })
 }
 
 /// Returns the compute capability `arch` as text: `7.5` for `75`.
-pub(crate) fn format_capability(arch: u32) -> String {
+pub(crate) fn format_compute_capability(arch: u32) -> String {
     format!("{}.{}", arch / 10, arch % 10)
 }
 
 impl Context {
-    /// Returns the compiler for this context's device. See [`Compiler::for_arch`].
+    /// Returns the compiler for this context's device. See [`Compiler::find_for_arch`].
     pub fn compiler(&self) -> Result<&'static Compiler> {
-        Compiler::for_arch(self.driver_version().0, self.info().arch())
+        Compiler::find_for_arch(self.driver_version().0, self.info().arch())
     }
 }
 
@@ -264,7 +264,7 @@ impl Context {
 /// [`libraries::OLDEST_CCCL`].
 pub fn cccl_headers(driver_major: u32) -> Result<CcclHeaders> {
     let found = libraries::find_cccl();
-    if found.as_ref().is_ok_and(|headers| headers.is_supported() || headers.is_override) {
+    if found.as_ref().is_ok_and(|headers| headers.has_supported_version() || headers.is_override) {
         return found.map_err(Into::into);
     }
     let Some(folder) = cuprum_core::settings::cache_folder() else { return found.map_err(Into::into) };
@@ -304,11 +304,11 @@ struct NvrtcApi {
     lowered: unsafe extern "C" fn(ProgramPtr, *const c_char, *mut *const c_char) -> c_int,
     install_headers: Option<unsafe extern "C" fn(*const c_char, c_uint, *mut *const c_char) -> c_int>,
     /// The library, which keeps the function pointers valid.
-    _library: std::mem::ManuallyDrop<Loaded>,
+    _library: std::mem::ManuallyDrop<LoadedLibrary>,
 }
 
 impl NvrtcApi {
-    fn new(loaded: Loaded) -> std::result::Result<NvrtcApi, Missing> {
+    fn from_library(loaded: LoadedLibrary) -> std::result::Result<NvrtcApi, MissingLibrary> {
         // SAFETY: the type of each field is the function's signature in nvrtc.h. The library is never closed.
         unsafe {
             Ok(NvrtcApi {
@@ -349,13 +349,13 @@ impl NvrtcApi {
 }
 
 /// An NVRTC program under compilation, destroyed on drop.
-struct ProgramHandle<'a> {
+struct NvrtcProgram<'a> {
     api: &'a NvrtcApi,
     raw: ProgramPtr,
 }
 
-impl<'a> ProgramHandle<'a> {
-    fn new(api: &'a NvrtcApi, request: &Request<'_>) -> Result<Self> {
+impl<'a> NvrtcProgram<'a> {
+    fn new(api: &'a NvrtcApi, request: &CompileRequest<'_>) -> Result<Self> {
         let (source, name) = (c_string(request.source)?, c_string(request.name)?);
         let texts = request.headers.iter().map(|(_, text)| c_string(text)).collect::<Result<Vec<_>>>()?;
         let names = request.headers.iter().map(|(name, _)| c_string(name)).collect::<Result<Vec<_>>>()?;
@@ -366,7 +366,7 @@ impl<'a> ProgramHandle<'a> {
         let code =
             unsafe { (api.create)(&mut raw, source.as_ptr(), name.as_ptr(), c_int_count(&names)?, text_ptrs.as_ptr(), name_ptrs.as_ptr()) };
         api.check_status("nvrtcCreateProgram", code)?;
-        let program = ProgramHandle { api, raw };
+        let program = NvrtcProgram { api, raw };
         for expression in request.name_expressions {
             let expression = c_string(expression)?;
             // SAFETY: the program `raw` exists and is not yet compiled. NVRTC copies the string.
@@ -375,8 +375,8 @@ impl<'a> ProgramHandle<'a> {
         Ok(program)
     }
 
-    fn compile(&self, request: &Request<'_>, options: &[CString]) -> Result<()> {
-        if fails(Point::Compile) {
+    fn compile(&self, request: &CompileRequest<'_>, options: &[CString]) -> Result<()> {
+        if should_fail(FailurePoint::Compile) {
             return Err(CudaError::Compile { name: request.name.into(), source_line: None, log: "out of memory".into() });
         }
         let option_ptrs = c_str_pointers(options);
@@ -389,15 +389,15 @@ impl<'a> ProgramHandle<'a> {
             log if log.trim().is_empty() => self.api.error_name(code),
             log => log,
         };
-        Err(CudaError::Compile { name: request.name.into(), source_line: offending_line(&log, request), log })
+        Err(CudaError::Compile { name: request.name.into(), source_line: first_error_line(&log, request), log })
     }
 
     fn compile_log(&self) -> String {
-        let bytes = self.read_bytes("nvrtcGetProgramLog", self.api.log_size, self.api.log).unwrap_or_default();
+        let bytes = self.read_program_output("nvrtcGetProgramLog", self.api.log_size, self.api.log).unwrap_or_default();
         String::from_utf8_lossy(&bytes).trim_end_matches('\0').trim().to_owned()
     }
 
-    fn read_bytes(&self, call: &'static str, size: SizeFn, get: BytesFn) -> Result<Vec<u8>> {
+    fn read_program_output(&self, call: &'static str, size: SizeFn, get: BytesFn) -> Result<Vec<u8>> {
         let mut len = 0;
         // SAFETY: the program `raw` exists, and the out-pointer is a local.
         self.api.check_status(call, unsafe { size(self.raw, &mut len) })?;
@@ -416,7 +416,7 @@ impl<'a> ProgramHandle<'a> {
     }
 }
 
-impl Drop for ProgramHandle<'_> {
+impl Drop for NvrtcProgram<'_> {
     fn drop(&mut self) {
         // SAFETY: `raw` comes from `nvrtcCreateProgram` and is destroyed only in this `drop`.
         unsafe { (self.api.destroy)(&mut self.raw) };
@@ -425,7 +425,7 @@ impl Drop for ProgramHandle<'_> {
 
 /// Returns the source line of the first error in `log`, as line number and source code: `12 | x = y;`. Searches the source and the headers
 /// of `request`. Returns `None` if `log` names none of their lines.
-fn offending_line(log: &str, request: &Request<'_>) -> Option<String> {
+fn first_error_line(log: &str, request: &CompileRequest<'_>) -> Option<String> {
     for line in log.lines() {
         let Some((place, _)) = line.split_once("): ").filter(|(_, rest)| rest.contains("error")) else { continue };
         let Some((file, number)) = place.rsplit_once('(') else { continue };
@@ -478,17 +478,17 @@ mod tests {
 
     #[test]
     fn file_names_tell_of_known_versions_only() {
-        let known = |name, arch| is_known_to_support(name, arch);
+        let known = |name, arch| is_known_to_support_arch(name, arch);
         assert!(known("libnvrtc.so.13", 75) && known("libnvrtc.so.12", 70) && known("libnvrtc.so.12.9.86", 100));
         assert!(!known("libnvrtc.so.13", 70) && !known("libnvrtc.so.14", 90) && !known("libnvrtc.so", 90));
     }
 
     #[test]
     fn the_offending_line_is_shown() {
-        let request = Request { name: "k.cu", source: "a\n  b c\nd", headers: &[("h.h", "x\ny")], ..Request::default() };
+        let request = CompileRequest { name: "k.cu", source: "a\n  b c\nd", headers: &[("h.h", "x\ny")], ..CompileRequest::default() };
         let log = "k.cu(1): warning #1: odd\nk.cu(2): error: what\nk.cu(3): error: more";
-        assert_eq!(offending_line(log, &request).unwrap(), "2 |   b c");
-        assert_eq!(offending_line("h.h(2): error: what", &request).unwrap(), "2 | y");
-        assert_eq!(offending_line("k.cu(0): error: x\nk.cu(99): error: x\nno(place", &request), None);
+        assert_eq!(first_error_line(log, &request).unwrap(), "2 |   b c");
+        assert_eq!(first_error_line("h.h(2): error: what", &request).unwrap(), "2 | y");
+        assert_eq!(first_error_line("k.cu(0): error: x\nk.cu(99): error: x\nno(place", &request), None);
     }
 }

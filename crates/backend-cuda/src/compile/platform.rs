@@ -33,17 +33,17 @@ impl Platform {
     }
 
     /// Returns the file name of a library by its version: `libcublas.so.13` or `cublas64_13.dll`.
-    pub(crate) fn versioned_file(self, name: &str, version: u32) -> String {
+    pub(crate) fn versioned_file_name(self, name: &str, version: u32) -> String {
         if self.is_windows() { format!("{name}64_{version}.dll") } else { format!("lib{name}.so.{version}") }
     }
 
     /// Returns the file name of NVRTC of the CUDA major version `major`. The DLL of every 13.x is `nvrtc64_130_0.dll`.
-    pub(crate) fn nvrtc_file(self, major: u32) -> String {
+    pub(crate) fn nvrtc_file_name(self, major: u32) -> String {
         if self.is_windows() { format!("nvrtc64_{major}0_0.dll") } else { format!("libnvrtc.so.{major}") }
     }
 
     /// Returns the beginning of the file name of a companion library, up to its version: `libcublasLt.so.` or `cublasLt64_`.
-    pub(crate) fn companion_prefix(self, name: &str) -> String {
+    pub(crate) fn companion_file_prefix(self, name: &str) -> String {
         if self.is_windows() { format!("{name}64_") } else { format!("lib{name}.so.") }
     }
 
@@ -71,7 +71,7 @@ impl Platform {
     }
 
     /// Returns the environment variable with the folders in which the dynamic linker searches.
-    pub(crate) fn linker_variable(self) -> &'static str {
+    pub(crate) fn linker_path_variable(self) -> &'static str {
         if self.is_windows() { "PATH" } else { "LD_LIBRARY_PATH" }
     }
 
@@ -163,7 +163,7 @@ impl Platform {
     }
 
     /// Returns the file name of the driver's library.
-    pub(crate) fn driver_name(self) -> &'static str {
+    pub(crate) fn driver_file_name(self) -> &'static str {
         if self.is_windows() { "nvcuda.dll" } else { "libcuda" }
     }
 }

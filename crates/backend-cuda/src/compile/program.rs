@@ -7,8 +7,8 @@ use std::time::Instant;
 
 use crate::compile::disk_cache::{CacheKey, DiskCache};
 use crate::compile::module::{Function, Module};
-use crate::compile::nvrtc::{CompiledCode, Compiler, Request};
-use crate::compile::source_dump::{self, Origin};
+use crate::compile::nvrtc::{CompileRequest, CompiledCode, Compiler};
+use crate::compile::source_dump::{self, CodeOrigin};
 use crate::driver::Context;
 use crate::error::Result;
 
@@ -70,7 +70,7 @@ static COMPILE_COUNT: AtomicU64 = AtomicU64::new(0);
 static COMPILE_MICROS: AtomicU64 = AtomicU64::new(0);
 
 /// Returns the compilation statistics since the process began.
-pub fn stats() -> CompileStats {
+pub fn compile_stats() -> CompileStats {
     let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
     CompileStats { hits: read(&DISK_CACHE_HITS), compiles: read(&COMPILE_COUNT), compile_micros: read(&COMPILE_MICROS) }
 }
@@ -80,29 +80,29 @@ impl CudaProgram<'_> {
     ///
     /// # Errors
     /// `Missing` if NVRTC is needed but missing, `Compile` with log and source line, `Driver` if loading fails.
-    pub fn build(&self, context: &'static Context) -> Result<LoadedProgram> {
-        context.bind()?; // so that a lost device fails before anything is compiled for it
+    pub fn compile_and_load(&self, context: &'static Context) -> Result<LoadedProgram> {
+        context.make_current()?; // so that a lost device fails before anything is compiled for it
         let compiler = context.compiler()?;
         let compiled = self.get_or_compile(compiler, context.info().arch(), DiskCache::shared())?;
         let module = Module::load(context, &compiled.code)?;
         Ok(LoadedProgram { module, lowered_names: compiled.lowered_names })
     }
 
-    /// Returns whether the disk cache has the machine code that [`CudaProgram::build`] needs.
+    /// Returns whether the disk cache has the machine code that [`CudaProgram::compile_and_load`] needs.
     pub fn is_in_disk_cache(&self, context: &Context) -> Result<bool> {
         let compiler = context.compiler()?;
-        Ok(DiskCache::shared().get(&self.cache_key(&compiler.identity(), context.info().arch())).is_some())
+        Ok(DiskCache::shared().get(&self.cache_key(&compiler.version_identifier(), context.info().arch())).is_some())
     }
 
     /// Returns the machine code for the compute capability `arch` (`90` for 9.0). Takes the code from `cache` if it is there. Otherwise
     /// compiles the source with `compiler` and stores the code in `cache`.
     pub fn get_or_compile(&self, compiler: &Compiler, arch: u32, cache: &DiskCache) -> Result<CompiledCode> {
-        let key = self.cache_key(&compiler.identity(), arch);
+        let key = self.cache_key(&compiler.version_identifier(), arch);
         let includes: Vec<String> = self.include_dirs.iter().map(|d| format!("-I{}", d.display())).collect();
         let mut options = vec!["--std=c++17"];
         options.extend(self.options);
         options.extend(includes.iter().map(String::as_str));
-        let request = Request {
+        let request = CompileRequest {
             name: self.name,
             source: self.source,
             options: &options,
@@ -111,14 +111,14 @@ impl CudaProgram<'_> {
         };
         if let Some(compiled) = cache.get(&key).and_then(|bytes| decode_cache_entry(&bytes)) {
             DISK_CACHE_HITS.fetch_add(1, Ordering::Relaxed);
-            source_dump::dump_source(&request, arch, &key, &Origin::Cache);
+            source_dump::dump_source(&request, arch, &key, &CodeOrigin::Cache);
             return Ok(compiled);
         }
         let start = Instant::now();
         let compiled =
-            compiler.compile(&request, arch).inspect_err(|e| source_dump::dump_source(&request, arch, &key, &Origin::Failed(e)))?;
+            compiler.compile(&request, arch).inspect_err(|e| source_dump::dump_source(&request, arch, &key, &CodeOrigin::Failed(e)))?;
         let time = start.elapsed();
-        source_dump::dump_source(&request, arch, &key, &Origin::Compiled(&compiled, time));
+        source_dump::dump_source(&request, arch, &key, &CodeOrigin::Compiled(&compiled, time));
         let micros = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
         COMPILE_COUNT.fetch_add(1, Ordering::Relaxed);
         COMPILE_MICROS.fetch_add(micros, Ordering::Relaxed);
@@ -135,7 +135,7 @@ impl CudaProgram<'_> {
         parts.extend(self.options.iter().map(|o| o.as_bytes()));
         parts.extend(self.headers.iter().flat_map(|(name, text)| [name.as_bytes(), text.as_bytes()]));
         parts.extend(self.name_expressions.iter().map(|e| e.as_bytes()));
-        CacheKey::new(&parts)
+        CacheKey::from_parts(&parts)
     }
 }
 

@@ -45,7 +45,7 @@ impl<T: Clone> SingleFlight<T> {
         if let Some(value) = self.get(hash, key) {
             return Ok(value);
         }
-        let entry = self.value_slot(hash, key);
+        let entry = self.get_or_add_slot(hash, key);
         let _making = entry.making.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(value) = entry.value.get() {
             return Ok(value.clone());
@@ -66,7 +66,7 @@ impl<T: Clone> SingleFlight<T> {
     }
 
     /// Returns the entry of `key`. Adds an entry without a value if there is none.
-    fn value_slot(&self, hash: u64, key: &[u8]) -> Arc<SharedValue<T>> {
+    fn get_or_add_slot(&self, hash: u64, key: &[u8]) -> Arc<SharedValue<T>> {
         let mut entries = self.entries.write().unwrap_or_else(PoisonError::into_inner);
         let same_hash = entries.entry(hash).or_default();
         if let Some(entry) = same_hash.iter().find(|e| *e.key == *key) {

@@ -13,18 +13,18 @@ use std::time::Duration;
 use cuprum_core::settings;
 
 use crate::compile::disk_cache::CacheKey;
-use crate::compile::nvrtc::{CompiledCode, Request};
+use crate::compile::nvrtc::{CompileRequest, CompiledCode};
 use crate::error::CudaError;
 
 /// The environment variable that names the folder to which the source of each compiled program is written.
-pub const FOLDER_VARIABLE: &str = "CUPRUM_DUMP_SOURCE";
+pub const DUMP_FOLDER_VARIABLE: &str = "CUPRUM_DUMP_SOURCE";
 
 /// Maximum number of characters of a program's name in file names.
 const MAX_NAME_CHARS: usize = 80;
 const MAX_KEY_CHARS: usize = 16;
 
 /// The origin of the machine code of a program whose source is written to the folder.
-pub enum Origin<'a> {
+pub enum CodeOrigin<'a> {
     /// The code comes from the disk cache.
     Cache,
     /// NVRTC compiled the code now: the result and the compile time.
@@ -33,25 +33,25 @@ pub enum Origin<'a> {
     Failed(&'a CudaError),
 }
 
-/// Writes the source of `request` to the folder in [`FOLDER_VARIABLE`], if the variable is set. A failure is only a warning.
-pub fn dump_source(request: &Request, arch: u32, key: &CacheKey, origin: &Origin) {
-    static FOLDER: OnceLock<Option<PathBuf>> = OnceLock::new();
-    let folder = || settings::env(FOLDER_VARIABLE).map(PathBuf::from);
-    let Some(folder) = FOLDER.get_or_init(folder) else { return };
+/// Writes the source of `request` to the folder in [`DUMP_FOLDER_VARIABLE`], if the variable is set. A failure is only a warning.
+pub fn dump_source(request: &CompileRequest, arch: u32, key: &CacheKey, origin: &CodeOrigin) {
+    static DUMP_FOLDER: OnceLock<Option<PathBuf>> = OnceLock::new();
+    let folder = || settings::env(DUMP_FOLDER_VARIABLE).map(PathBuf::from);
+    let Some(folder) = DUMP_FOLDER.get_or_init(folder) else { return };
     if let Err(error) = write_dump_files(folder, request, arch, key, origin) {
-        tracing::warn!(name = request.name, "{FOLDER_VARIABLE}: {} cannot be written: {error}", folder.display());
+        tracing::warn!(name = request.name, "{DUMP_FOLDER_VARIABLE}: {} cannot be written: {error}", folder.display());
     }
 }
 
-fn write_dump_files(folder: &Path, request: &Request, arch: u32, key: &CacheKey, origin: &Origin) -> io::Result<()> {
+fn write_dump_files(folder: &Path, request: &CompileRequest, arch: u32, key: &CacheKey, origin: &CodeOrigin) -> io::Result<()> {
     fs::create_dir_all(folder)?;
     let stem = file_stem(request.name, key);
-    fs::write(folder.join(format!("{stem}.cu")), dump_text(request))?;
-    fs::write(folder.join(format!("{stem}.log")), dump_log(request, arch, key, origin))
+    fs::write(folder.join(format!("{stem}.cu")), source_file_text(request))?;
+    fs::write(folder.join(format!("{stem}.log")), log_file_text(request, arch, key, origin))
 }
 
 /// Returns the text of the `.cu` file: the source, then the headers, so that line numbers match compiler messages.
-fn dump_text(request: &Request) -> String {
+fn source_file_text(request: &CompileRequest) -> String {
     let headers = request.headers.iter().map(|(name, text)| format!("\n#if 0 // header {name}\n{text}\n#endif\n"));
     std::iter::once(request.source.to_owned()).chain(headers).collect()
 }
@@ -66,7 +66,7 @@ fn file_stem(name: &str, key: &CacheKey) -> String {
     format!("{kept}-{key}")
 }
 
-fn dump_log(request: &Request, arch: u32, key: &CacheKey, origin: &Origin) -> String {
+fn log_file_text(request: &CompileRequest, arch: u32, key: &CacheKey, origin: &CodeOrigin) -> String {
     let mut lines = vec![
         format!("name: {}", request.name),
         format!("key: {key}"),
@@ -76,13 +76,13 @@ fn dump_log(request: &Request, arch: u32, key: &CacheKey, origin: &Origin) -> St
     lines.extend(request.headers.iter().map(|(name, text)| format!("header: {name}, {} bytes", text.len())));
     lines.extend(request.name_expressions.iter().map(|e| format!("kernel: {e}")));
     match origin {
-        Origin::Cache => lines.push("code: from the disk cache".into()),
-        Origin::Compiled(made, time) => {
+        CodeOrigin::Cache => lines.push("code: from the disk cache".into()),
+        CodeOrigin::Compiled(made, time) => {
             let kind = if made.is_ptx { "PTX" } else { "cubin" };
             lines.push(format!("code: {kind} of {} bytes, compiled in {time:.1?}", made.code.len()));
             lines.push(if made.log.is_empty() { "log: nothing".into() } else { format!("log:\n{}", made.log) });
         }
-        Origin::Failed(error) => lines.push(format!("failed: {error}")),
+        CodeOrigin::Failed(error) => lines.push(format!("failed: {error}")),
     }
     lines.push(String::new());
     lines.join("\n")
@@ -98,10 +98,10 @@ mod tests {
         let nested = folder.path().join("made").join("here");
         let headers = [("own.h", "#define N 3\n")];
         let request =
-            Request { name: "a<b>/c.cu", source: "text", options: &["-x", "-y"], headers: &headers, name_expressions: &["k<int>"] };
-        let key = CacheKey::new(&[b"all that shapes it"]);
+            CompileRequest { name: "a<b>/c.cu", source: "text", options: &["-x", "-y"], headers: &headers, name_expressions: &["k<int>"] };
+        let key = CacheKey::from_parts(&[b"all that shapes it"]);
         let made = CompiledCode { code: vec![0; 10], is_ptx: false, lowered_names: vec![], log: "k.cu(1): warning".into() };
-        write_dump_files(&nested, &request, 90, &key, &Origin::Compiled(&made, Duration::from_millis(1500))).unwrap();
+        write_dump_files(&nested, &request, 90, &key, &CodeOrigin::Compiled(&made, Duration::from_millis(1500))).unwrap();
         let mut files: Vec<String> = fs::read_dir(&nested).unwrap().map(|f| f.unwrap().file_name().into_string().unwrap()).collect();
         files.sort();
         let stem = format!("a_b__c-{}", &key.to_string()[..MAX_KEY_CHARS]);
@@ -113,10 +113,10 @@ mod tests {
         );
         assert_eq!(fs::read_to_string(nested.join(&files[1])).unwrap(), expected);
 
-        write_dump_files(&nested, &request, 90, &key, &Origin::Cache).unwrap();
+        write_dump_files(&nested, &request, 90, &key, &CodeOrigin::Cache).unwrap();
         assert!(fs::read_to_string(nested.join(&files[1])).unwrap().ends_with("code: from the disk cache\n"));
         let error = CudaError::Compile { name: "k.cu".into(), log: "k.cu(2): error: what".into(), source_line: Some("2 | b".into()) };
-        write_dump_files(&nested, &request, 90, &key, &Origin::Failed(&error)).unwrap();
+        write_dump_files(&nested, &request, 90, &key, &CodeOrigin::Failed(&error)).unwrap();
         let failed = fs::read_to_string(nested.join(&files[1])).unwrap();
         assert!(failed.contains("failed: compiling k.cu failed at: 2 | b\nk.cu(2): error: what"), "{failed}");
     }
@@ -124,7 +124,7 @@ mod tests {
     #[test]
     fn a_folder_that_cannot_be_is_an_error() {
         let file = tempfile::NamedTempFile::new().unwrap();
-        let key = CacheKey::new(&[]);
-        assert!(write_dump_files(&file.path().join("below"), &Request::default(), 90, &key, &Origin::Cache).is_err());
+        let key = CacheKey::from_parts(&[]);
+        assert!(write_dump_files(&file.path().join("below"), &CompileRequest::default(), 90, &key, &CodeOrigin::Cache).is_err());
     }
 }

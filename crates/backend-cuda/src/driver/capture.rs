@@ -29,7 +29,7 @@ const CAPTURE_STATE_FAILED: u8 = 2;
 
 /// Objects that a captured graph uses but does not own, and keeps alive.
 #[derive(Default)]
-struct KeptObjects {
+struct ObjectsKeptAlive {
     /// Buffers that the graph does not own, each with a flag that tells whether the graph writes the buffer.
     arrays: Vec<(Arc<dyn Buffer>, bool)>,
     /// Objects other than buffers that the graph uses, such as kernel modules.
@@ -37,12 +37,12 @@ struct KeptObjects {
 }
 
 /// A capture that is active or has ended, and the memory of its graph.
-struct Capture {
+struct GraphCapture {
     context: &'static Context,
     stream: StreamHandle,
     state: AtomicU8,
     memory: Mutex<GraphMemory>,
-    kept: Mutex<KeptObjects>,
+    kept: Mutex<ObjectsKeptAlive>,
     /// The error word in which all kernels of the graph report faults.
     fault: Arc<LaunchErrorWord>,
 }
@@ -55,9 +55,9 @@ struct GraphMemory {
     free_blocks: Vec<Arc<DeviceBuffer>>,
 }
 
-impl std::fmt::Debug for Capture {
+impl std::fmt::Debug for GraphCapture {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Capture({:?}, state {})", self.context, self.state.load(Ordering::Relaxed))
+        write!(f, "GraphCapture({:?}, state {})", self.context, self.state.load(Ordering::Relaxed))
     }
 }
 
@@ -67,19 +67,19 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// Returns the index of the smallest size in `free` that is at least `bytes` and at most about twice `bytes`. Small blocks are exempt from
 /// the upper bound. Returns `None` if no size fits.
-fn best_fit(free: impl Iterator<Item = usize>, bytes: usize) -> Option<usize> {
+fn find_best_fit(free: impl Iterator<Item = usize>, bytes: usize) -> Option<usize> {
     let fitting = free.enumerate().filter(|&(_, size)| size >= bytes && size / 2 <= bytes.max(512));
     fitting.min_by_key(|&(_, size)| size).map(|(at, _)| at)
 }
 
-impl Capture {
+impl GraphCapture {
     /// Returns a block of the graph's memory with at least `bytes` bytes: a free block, or a newly allocated one.
     fn allocate_block(&self, bytes: usize) -> Result<Arc<DeviceBuffer>> {
         let mut memory = lock(&self.memory);
-        if let Some(at) = best_fit(memory.free_blocks.iter().map(|b| b.len()), bytes) {
+        if let Some(at) = find_best_fit(memory.free_blocks.iter().map(|b| b.len()), bytes) {
             return Ok(memory.free_blocks.swap_remove(at));
         }
-        let block = Arc::new(self.context.alloc_on(0, bytes)?);
+        let block = Arc::new(self.context.alloc_buffer_on_stream(0, bytes)?);
         memory.all_blocks.push(block.clone());
         Ok(block)
     }
@@ -93,7 +93,7 @@ impl Capture {
     }
 }
 
-impl OwningGraph for Capture {
+impl OwningGraph for GraphCapture {
     fn is_captured_on(&self, stream: u32) -> bool {
         stream >= FIRST_CAPTURE_ID
             && self.state.load(Ordering::Acquire) == CAPTURE_STATE_OPEN
@@ -130,7 +130,7 @@ impl Context {
         for name in ["cuGraphDestroy", "cuGraphExecDestroy"] {
             require_function(name)?;
         }
-        self.bind()?;
+        self.make_current()?;
         let fault = self.new_error_word(true)?;
         let stream = self.retry_in_current_context(|| self.streams.take_capture_stream())?;
         let mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
@@ -141,14 +141,14 @@ impl Context {
             return Err(error);
         }
         let (memory, kept) = (Mutex::default(), Mutex::default());
-        let capture = Capture { context: self, stream, state: AtomicU8::new(CAPTURE_STATE_OPEN), memory, kept, fault };
+        let capture = GraphCapture { context: self, stream, state: AtomicU8::new(CAPTURE_STATE_OPEN), memory, kept, fault };
         Ok(self.streams.add_capture(stream, Arc::new(capture)))
     }
 
     /// Ends capture `number` and returns a graph of the work that this thread queued during the capture.
     pub fn end_capture(&'static self, number: u32) -> Result<Graph> {
         let capture = self.remove_capture(number).ok_or_else(|| CudaError::Invalid("no such capture".into()))?;
-        let ended = self.end_and_instantiate(&capture);
+        let ended = self.end_capture_and_instantiate(&capture);
         capture.state.store(if ended.is_ok() { CAPTURE_STATE_ENDED } else { CAPTURE_STATE_FAILED }, Ordering::Release);
         let (exec, nodes) = ended.inspect_err(|_| capture.release_objects())?;
         lock(&capture.memory).free_blocks.clear();
@@ -159,7 +159,7 @@ impl Context {
     pub fn abandon_capture(&'static self, number: u32) {
         if let Some(capture) = self.remove_capture(number) {
             capture.state.store(CAPTURE_STATE_FAILED, Ordering::Release);
-            let ended = self.end_and_instantiate(&capture);
+            let ended = self.end_capture_and_instantiate(&capture);
             tracing::debug!(instantiated = ended.is_ok(), "a capture was given up");
             if let Ok((exec, _)) = ended {
                 // SAFETY: `exec` was just instantiated and never launched, and is destroyed only here.
@@ -170,8 +170,8 @@ impl Context {
     }
 
     /// Ends the capture of the stream, even after an error, and instantiates the graph. Also returns the number of nodes of the graph.
-    fn end_and_instantiate(&'static self, capture: &Capture) -> Result<(GraphExec, usize)> {
-        self.bind()?;
+    fn end_capture_and_instantiate(&'static self, capture: &GraphCapture) -> Result<(GraphExec, usize)> {
+        self.make_current()?;
         let mut graph = ptr::null_mut();
         // SAFETY: the stream is capturing, since only this function ends a capture. The out-pointer `graph` is a local.
         let ended = check_result("cuStreamEndCapture", unsafe { sys::cuStreamEndCapture(capture.stream.0, &mut graph) });
@@ -194,11 +194,11 @@ impl Context {
     }
 
     /// Returns the active capture with this stream number, or `None` if the number belongs to no active capture.
-    fn active_capture(&self, number: u32) -> Option<Arc<Capture>> {
+    fn active_capture(&self, number: u32) -> Option<Arc<GraphCapture>> {
         self.streams.active_capture(number)?.downcast().ok()
     }
 
-    fn remove_capture(&self, number: u32) -> Option<Arc<Capture>> {
+    fn remove_capture(&self, number: u32) -> Option<Arc<GraphCapture>> {
         self.streams.remove_capture(number)?.downcast().ok()
     }
 
@@ -208,19 +208,19 @@ impl Context {
     /// # Errors
     /// [`CudaError::OutOfMemory`] if the memory limit would be exceeded, or if the device has no memory even after the pool returned its
     /// free blocks.
-    pub fn alloc(&'static self, bytes: usize) -> Result<DeviceBuffer> {
-        self.alloc_on_stream_or_graph(self.stream_number(), bytes)
+    pub fn alloc_on_current_stream(&'static self, bytes: usize) -> Result<DeviceBuffer> {
+        self.alloc_on_stream_or_graph(self.current_stream_number(), bytes)
     }
 
     /// Allocates `bytes` bytes of device memory on stream `number`. Memory allocated on the stream of a capture belongs to the captured
     /// graph.
     pub(super) fn alloc_on_stream_or_graph(&'static self, number: u32, bytes: usize) -> Result<DeviceBuffer> {
         if number < FIRST_CAPTURE_ID || bytes == 0 {
-            return self.alloc_on(number, bytes);
+            return self.alloc_buffer_on_stream(number, bytes);
         }
         let capture = self.active_capture(number).ok_or_else(|| CudaError::Invalid("the capture has ended".into()))?;
         let block = capture.allocate_block(bytes)?;
-        Ok(DeviceBuffer::of_graph(number, bytes, block, capture))
+        Ok(DeviceBuffer::from_graph_block(number, bytes, block, capture))
     }
 
     /// Returns the error word of the kernels that are captured on stream `number`.
@@ -235,7 +235,7 @@ impl Context {
     /// # Safety
     /// The requirements of `cuGraphLaunch`: `graph` is of this context, no other thread launches `graph` at the same time, and the memory
     /// and modules that `graph` uses exist.
-    unsafe fn launch_exec(&self, stream: u32, graph: sys::CUgraphExec) -> Result<()> {
+    unsafe fn launch_graph_exec(&self, stream: u32, graph: sys::CUgraphExec) -> Result<()> {
         self.retry_out_of_memory(|| {
             let _turn = self.streams.lock_stream(stream);
             // SAFETY: the caller guarantees that `graph` may be launched, and the stream is of this context.
@@ -245,7 +245,7 @@ impl Context {
 
     /// Keeps `buffer` alive as long as the graph that this thread is capturing. `writes` tells whether the graph writes `buffer`.
     pub(crate) fn keep_array_alive(&self, buffer: &Arc<dyn Buffer>, writes: bool) {
-        let Some(capture) = self.active_capture(self.stream_number()) else { return };
+        let Some(capture) = self.active_capture(self.current_stream_number()) else { return };
         let mut kept = lock(&capture.kept);
         match kept.arrays.iter_mut().find(|(b, _)| Arc::ptr_eq(b, buffer)) {
             Some((_, written)) => *written |= writes,
@@ -277,7 +277,7 @@ unsafe impl Sync for GraphExec {}
 pub struct Graph {
     exec: GraphExec,
     nodes: usize,
-    capture: Arc<Capture>,
+    capture: Arc<GraphCapture>,
     /// An event that was recorded after the last launch of the graph. The lock is held while the graph is launched.
     last: Mutex<Option<Arc<StreamMark>>>,
 }
@@ -295,7 +295,7 @@ impl Graph {
     }
 
     /// Returns whether the graph keeps `buffer` alive: the graph reads or writes the buffer but does not own its memory.
-    pub fn holds(&self, buffer: &dyn Buffer) -> bool {
+    pub fn keeps_alive(&self, buffer: &dyn Buffer) -> bool {
         let address = ptr::from_ref(buffer).cast::<()>();
         lock(&self.capture.kept).arrays.iter().any(|(b, _)| Arc::as_ptr(b).cast::<()>() == address)
     }
@@ -303,7 +303,7 @@ impl Graph {
     /// Launches the graph on stream `number`. `memory_of` returns the device memory of a buffer of the core crate.
     pub(crate) fn launch(&self, number: u32, memory_of: fn(&dyn Buffer) -> Option<&DeviceBuffer>) -> Result<()> {
         let context = self.capture.context;
-        context.bind()?;
+        context.make_current()?;
         let mut last = lock(&self.last);
         let (memory, kept) = (lock(&self.capture.memory), lock(&self.capture.kept));
         let arrays = kept.arrays.iter().filter_map(|(buffer, _)| memory_of(buffer.as_ref()));
@@ -311,15 +311,15 @@ impl Graph {
         for (buffer, writes) in &kept.arrays {
             match memory_of(buffer.as_ref()) {
                 Some(buffer) if *writes => written.push(buffer),
-                Some(buffer) => buffer.prepare_read_on(number)?,
+                Some(buffer) => buffer.prepare_read_on_stream(number)?,
                 None => {}
             }
         }
-        written.iter().try_for_each(|buffer| buffer.prepare_write_on(number))?;
+        written.iter().try_for_each(|buffer| buffer.prepare_write_on_stream(number))?;
         context.record_graph_launch(number, &self.capture.fault, arrays)?;
         // SAFETY: the graph and stream `number` are of this context, and `last` is locked. The graph keeps its memory and
         // modules, and the stream waits for all other users of that memory.
-        unsafe { context.launch_exec(number, self.exec.0) }?;
+        unsafe { context.launch_graph_exec(number, self.exec.0) }?;
         // If no event can be recorded, the host waits for the launch, because the graph must outlive the launch.
         let mark = context.record_stream_mark(number).or_else(|error| context.wait_for_stream(number).and(Err(error)))?;
         if context.has_several_streams() {
@@ -335,7 +335,7 @@ impl Drop for Graph {
         let last = lock(&self.last).take();
         // Waits for the last launch of the graph, because the memory and modules that the launch uses are dropped afterwards.
         let ended = last.is_none_or(|mark| mark.wait_on_host().is_ok());
-        if ended && self.capture.context.bind().is_ok() {
+        if ended && self.capture.context.make_current().is_ok() {
             // SAFETY: the handle is destroyed only in this `drop`, and the wait for its last launch ensures that the graph is not running.
             unsafe { sys::cuGraphExecDestroy(self.exec.0) };
         }
@@ -344,11 +344,11 @@ impl Drop for Graph {
 
 #[cfg(test)]
 mod tests {
-    use super::best_fit;
+    use super::find_best_fit;
 
     #[test]
     fn blocks_are_used_again_where_they_fit() {
-        let fit = |sizes: &[usize], bytes| best_fit(sizes.iter().copied(), bytes);
+        let fit = |sizes: &[usize], bytes| find_best_fit(sizes.iter().copied(), bytes);
         assert_eq!(fit(&[], 1), None);
         assert_eq!(fit(&[1000, 4000, 1500], 1200), Some(2), "the smallest that is large enough");
         assert_eq!(fit(&[4000], 1200), None, "more than half would be unused");

@@ -4,7 +4,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use cuprum_core::{Device, DeviceKind};
 
-use super::memory::MemoryState;
+use super::memory::ContextAllocator;
 use super::primary_context::PrimaryContext;
 use super::probe::{DeviceInfo, probe};
 use super::stream_table::StreamTable;
@@ -29,7 +29,7 @@ pub struct Context {
     device: Device,
     primary: &'static PrimaryContext,
     pub(super) streams: StreamTable,
-    pub(super) memory: MemoryState,
+    pub(super) memory: ContextAllocator,
 }
 
 impl std::fmt::Debug for Context {
@@ -72,7 +72,7 @@ impl Context {
     fn create_context(info: &'static DeviceInfo, driver_version: (u32, u32)) -> Result<Context> {
         let kind = DeviceKind::intern("cuda").map_err(|e| CudaError::Invalid(e.to_string()))?;
         let primary = PrimaryContext::retain(info.ordinal, info.handle)?;
-        let memory = MemoryState::new(info)?;
+        let memory = ContextAllocator::new(info)?;
         let streams = StreamTable::new(primary.first_stream());
         let device = Device::new(kind, info.ordinal as u16);
         Ok(Context { info, driver_version, device, primary: primary.register(), streams, memory })
@@ -105,23 +105,23 @@ impl Context {
 
     /// Makes this context current on the calling thread. If the context is current already, this costs one comparison.
     ///
-    /// Every method that requires a current context calls `bind`. Call [`Context::rebind`] instead if other code may have changed
-    /// the thread's context, such as another CUDA library in the process.
+    /// Every method that requires a current context calls `make_current`. Call [`Context::set_current`] instead if other code may have
+    /// changed the thread's context, such as another CUDA library in the process.
     ///
-    /// Dropping a buffer, event or module of another device makes the context of that device current. So call `bind` after all such drops,
-    /// immediately before a call of the driver or a library.
+    /// Dropping a buffer, event or module of another device makes the context of that device current. So call `make_current` after all such
+    /// drops, immediately before a call of the driver or a library.
     ///
     /// # Errors
     /// [`CudaError::DeviceLost`] once the context is unusable.
     #[inline]
-    pub fn bind(&self) -> Result<()> {
-        self.primary.bind()
+    pub fn make_current(&self) -> Result<()> {
+        self.primary.make_current()
     }
 
     /// Makes this context current on the calling thread, even if this crate made it current before.
     #[cold]
-    pub fn rebind(&self) -> Result<()> {
-        self.primary.rebind()
+    pub fn set_current(&self) -> Result<()> {
+        self.primary.set_current()
     }
 
     /// Returns an error if the context is unusable. Call this function after an error of a library, because the error code of a library may

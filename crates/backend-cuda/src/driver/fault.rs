@@ -23,7 +23,7 @@ mod tests;
 
 pub(in crate::driver) use buffer_error_words::BufferErrorWords;
 pub(in crate::driver) use error_word::LaunchErrorWord;
-pub use operation_faults::with_own_error_word;
+pub use operation_faults::run_with_own_error_word;
 
 /// Fault code for an index out of bounds.
 pub const INDEX_OUT_OF_BOUNDS: u64 = 1;

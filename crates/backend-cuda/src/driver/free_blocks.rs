@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use cuprum_core::buffer::pool_block_size;
+use cuprum_core::host_buffer::pool_block_size;
 use smallvec::SmallVec;
 
 use super::stream_order::{StreamSet, stream_bit};
@@ -26,7 +26,7 @@ const SIZE_CLASS_COUNT: usize = 8 * 16 + 1;
 
 /// Returns the size of the block for a request of `bytes` bytes. The block is larger than the request by at most an eighth of `bytes` or
 /// [`MIN_BLOCK_BYTES`], whichever is more.
-fn size_of_block(bytes: u64) -> u64 {
+fn block_size_for_request(bytes: u64) -> u64 {
     match bytes {
         0..=MAX_SIZE_CLASS_BYTES => pool_block_size(bytes as usize, MIN_BLOCK_BYTES as usize) as u64,
         _ => bytes.checked_next_multiple_of(LARGE_SIZE_STEP_BYTES).unwrap_or(u64::MAX),
@@ -34,7 +34,7 @@ fn size_of_block(bytes: u64) -> u64 {
 }
 
 /// Returns the index of the size class of a block of `size` bytes. `size` is at most [`MAX_SIZE_CLASS_BYTES`].
-fn size_class(size: u64) -> usize {
+fn size_class_index(size: u64) -> usize {
     let octave = (size - 1).checked_ilog2().map_or(0, |n| n.saturating_sub(8)); // 0 up to 512 bytes, 1 up to 1024 bytes, ...
     if octave == 0 {
         return 0;
@@ -100,7 +100,7 @@ impl StreamFreeBlocks {
 
     fn find_block(&mut self, size: u64) -> Option<Block> {
         if size <= MAX_SIZE_CLASS_BYTES {
-            return self.classes.get_mut(size_class(size))?.pop().map(|pointer| Block { pointer, size });
+            return self.classes.get_mut(size_class_index(size))?.pop().map(|pointer| Block { pointer, size });
         }
         // Takes the smallest block that is large enough, if it is at most an eighth larger than the request.
         let (&size, list) = self.large.range_mut(size..=size.saturating_add(size / 8)).next()?;
@@ -112,7 +112,7 @@ impl StreamFreeBlocks {
     }
 
     fn push_block(&mut self, block: Block) {
-        match self.classes.get_mut(size_class(block.size)).filter(|_| block.size <= MAX_SIZE_CLASS_BYTES) {
+        match self.classes.get_mut(size_class_index(block.size)).filter(|_| block.size <= MAX_SIZE_CLASS_BYTES) {
             Some(list) => list.push(block.pointer),
             None => self.large.entry(block.size).or_default().push(block.pointer),
         }
@@ -145,8 +145,8 @@ pub(super) struct Block {
 pub(super) enum PoolResponse {
     /// A free block serves the request.
     Reused(Block),
-    /// The driver must allocate this many bytes. Then call [`FreeBlockPool::record_peak`], or [`FreeBlockPool::undo_request`] if the driver
-    /// fails.
+    /// The driver must allocate this many bytes. Then call [`FreeBlockPool::record_peak`], or [`FreeBlockPool::remove_failed_request`] if
+    /// the driver fails.
     MustAllocate(u64),
     /// The request exceeds the memory limit or the address space, and is not part of the statistics.
     Refused,
@@ -172,7 +172,7 @@ impl<F: Fence> FreeBlockPool<F> {
     }
 
     /// Returns whether the pool keeps freed blocks.
-    pub fn keeps_blocks(&self) -> bool {
+    pub fn keeps_freed_blocks(&self) -> bool {
         self.max_free_bytes > 0
     }
 
@@ -182,10 +182,10 @@ impl<F: Fence> FreeBlockPool<F> {
         let Some(used) = self.used.checked_add(bytes).filter(|&used| used <= self.limit && bytes <= isize::MAX as u64) else {
             return PoolResponse::Refused;
         };
-        let size = if self.max_free_bytes == 0 { bytes } else { size_of_block(bytes) };
+        let size = if self.max_free_bytes == 0 { bytes } else { block_size_for_request(bytes) };
         let mut found = self.find_block(stream, size);
         if found.is_none() && !self.waiting.is_empty() {
-            self.free_passed_blocks();
+            self.reclaim_passed_blocks();
             found = self.find_block(stream, size);
         }
         match found {
@@ -209,7 +209,7 @@ impl<F: Fence> FreeBlockPool<F> {
         self.free_blocks.get_mut(stream as usize)?.find_block(size)
     }
 
-    fn free_blocks_of(&mut self, stream: u32) -> &mut StreamFreeBlocks {
+    fn free_blocks_of_stream(&mut self, stream: u32) -> &mut StreamFreeBlocks {
         let at = stream as usize;
         if at >= self.free_blocks.len() {
             self.free_blocks.resize_with(at + 1, StreamFreeBlocks::new);
@@ -223,7 +223,7 @@ impl<F: Fence> FreeBlockPool<F> {
     }
 
     /// Removes a [`PoolResponse::MustAllocate`] request of `bytes` from the statistics, because the driver failed to allocate `size` bytes.
-    pub fn undo_request(&mut self, bytes: u64, size: u64) {
+    pub fn remove_failed_request(&mut self, bytes: u64, size: u64) {
         self.used -= bytes;
         self.total_bytes -= size;
     }
@@ -239,7 +239,7 @@ impl<F: Fence> FreeBlockPool<F> {
             return false;
         }
         self.free_bytes += block.size;
-        self.free_blocks_of(home).push_block(block);
+        self.free_blocks_of_stream(home).push_block(block);
         true
     }
 
@@ -252,7 +252,7 @@ impl<F: Fence> FreeBlockPool<F> {
     }
 
     /// Checks the events of each waiting block. Moves the block to the free blocks if the device has passed all of them.
-    pub fn free_passed_blocks(&mut self) {
+    pub fn reclaim_passed_blocks(&mut self) {
         // A stream passes its events in order. So after a query finds that a stream has not passed an event, later events of the stream are
         // not queried.
         let mut behind: StreamSet = 0;
@@ -265,7 +265,7 @@ impl<F: Fence> FreeBlockPool<F> {
                 !is_passed
             });
             match one.fences.is_empty() {
-                true => self.free_blocks_of(one.home).push_block(one.block),
+                true => self.free_blocks_of_stream(one.home).push_block(one.block),
                 false => self.waiting.push(one),
             }
         }
@@ -308,20 +308,20 @@ mod tests {
         sizes.sort_unstable();
         let mut last = (0, 0);
         for bytes in sizes {
-            let size = size_of_block(bytes);
+            let size = block_size_for_request(bytes);
             assert!(
                 size >= bytes && size.is_multiple_of(MIN_BLOCK_BYTES) && size <= bytes + (bytes / 8).max(MIN_BLOCK_BYTES),
                 "{bytes}: {size}"
             );
-            assert_eq!(size_of_block(size), size);
+            assert_eq!(block_size_for_request(size), size);
             if size <= MAX_SIZE_CLASS_BYTES {
-                let index = size_class(size);
+                let index = size_class_index(size);
                 assert!(index < SIZE_CLASS_COUNT);
                 assert_eq!(index == last.1, size == last.0 || last.0 == 0, "{size} and {} share a list or not", last.0);
                 last = (size, index);
             }
         }
-        assert_eq!(size_of_block(u64::MAX), u64::MAX);
+        assert_eq!(block_size_for_request(u64::MAX), u64::MAX);
     }
 
     fn block(taken: PoolResponse, pointer: u64) -> Block {
@@ -374,7 +374,7 @@ mod tests {
         assert!(!pool.put_block(0, b, 4000), "the second is too much to keep");
         assert_eq!((pool.used, pool.total_bytes, pool.free_bytes), (0, 4096, 4096));
         let PoolResponse::MustAllocate(size) = pool.take_block(0, 9000) else { panic!("nothing of this size is kept") };
-        pool.undo_request(9000, size);
+        pool.remove_failed_request(9000, size);
         assert_eq!((pool.used, pool.total_bytes, pool.peak), (0, 4096, 8000), "a failed request is not part of the peak");
         pool.limit = u64::MAX;
         assert_eq!([1 << 63, u64::MAX].map(|bytes| pool.take_block(0, bytes)), [PoolResponse::Refused, PoolResponse::Refused]);
@@ -407,7 +407,7 @@ mod tests {
         assert_eq!(pool.take_block(0, 4096), PoolResponse::Reused(one));
         assert_eq!((pool.free_bytes, pool.total_bytes, pool.hits), (0, 8192, 1));
         pool.put_fenced_block(0, one, 4096, [Flag(&flag)].into_iter().collect());
-        pool.free_passed_blocks();
+        pool.reclaim_passed_blocks();
         assert_eq!(pool.drain_blocks(), [(0, 1)]);
         assert_eq!((pool.free_bytes, pool.total_bytes), (0, 4096));
     }

@@ -6,12 +6,12 @@
 
 mod block;
 mod buffer;
+mod context_allocator;
 mod fill_and_copy;
 mod foreign_memory;
-mod memory_state;
 mod reclaim;
 
 pub use buffer::DeviceBuffer;
 pub(super) use buffer::OwningGraph;
+pub(super) use context_allocator::ContextAllocator;
 pub(crate) use foreign_memory::ForeignAccess;
-pub(super) use memory_state::MemoryState;

@@ -4,8 +4,8 @@ use std::ffi::c_void;
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
 
-use cuprum_core::buffer::HostBuffer;
 use cuprum_core::device::Buffer;
+use cuprum_core::host_buffer::HostBuffer;
 
 use super::memory::DeviceBuffer;
 use super::primary_context::check_result;
@@ -26,7 +26,7 @@ unsafe impl Sync for PinnedBlock {}
 
 impl Drop for PinnedBlock {
     fn drop(&mut self) {
-        if self.context.bind().is_ok() {
+        if self.context.make_current().is_ok() {
             // SAFETY: `memory` came from `cuMemHostAlloc` and is freed only here. A copy that reads the block keeps the owning buffer
             // alive.
             unsafe { sys::cuMemFreeHost(self.memory.as_ptr().cast()) };
@@ -37,8 +37,8 @@ impl Drop for PinnedBlock {
 /// Allocates `nbytes` bytes of zeroed pinned memory for a host array.
 pub(crate) fn allocate_pinned(context: &'static Context, nbytes: usize) -> Result<HostBuffer> {
     require_function("cuMemFreeHost")?;
-    context.in_flight().drop_completed(); // frees the sources of completed copies
-    context.rebind()?;
+    context.in_flight_owners().drop_unused_owners(); // frees the sources of completed copies
+    context.set_current()?;
     let mut memory: *mut c_void = ptr::null_mut();
     // SAFETY: the context is current, and the out-pointer `memory` is a local.
     check_result("cuMemHostAlloc", unsafe { sys::cuMemHostAlloc(&mut memory, nbytes.max(1), sys::CU_MEMHOSTALLOC_PORTABLE) })?;
@@ -67,13 +67,13 @@ impl Context {
     pub(crate) fn copy_from_pinned(&'static self, dst: &DeviceBuffer, source: &Arc<dyn Buffer>) -> Result<()> {
         let bytes = pinned_bytes(source.as_ref()).ok_or_else(|| CudaError::Invalid("not pinned memory".into()))?;
         let to = dst.checked_address(0, bytes.len())?;
-        self.check_owns(dst)?;
+        self.check_buffer_context(dst)?;
         if bytes.is_empty() {
             return Ok(());
         }
         self.check_not_capturing("a copy from the host to an array that is there")?;
         let stream = dst.prepare_write()?;
-        self.bind()?;
+        self.make_current()?;
         // SAFETY: `to` points to at least `bytes.len()` bytes. `source` stays alive until the copy has ended, and is shared until then,
         // so that nothing writes to it.
         let code = unsafe { sys::cuMemcpyHtoDAsync_v2(to, bytes.as_ptr().cast(), bytes.len(), self.raw_stream(stream)) };
@@ -81,7 +81,7 @@ impl Context {
         match self.record_stream_mark(stream) {
             Ok(mark) => {
                 dst.record_write_mark(&mark);
-                self.in_flight().keep_until_marks_passed([mark].into_iter().collect(), source.clone());
+                self.in_flight_owners().keep_alive_until_marks_passed([mark].into_iter().collect(), source.clone());
                 Ok(())
             }
             // If no event can be recorded, waits for the whole stream, so that `source` may be dropped.

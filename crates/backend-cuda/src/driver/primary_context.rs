@@ -10,7 +10,7 @@ use super::sys::{self, CUresult};
 use crate::error::{CudaError, Result};
 
 /// Marker in [`PrimaryContext::usable_address`] for a context that an unrecoverable error has made unusable. No context has this address.
-const LOST_CONTEXT: usize = usize::MAX;
+const LOST_CONTEXT_MARKER: usize = usize::MAX;
 
 thread_local! {
     /// Address of the driver context that this crate last made current on this thread.
@@ -26,8 +26,8 @@ pub(super) struct PrimaryContext {
     ordinal: usize,
     raw: sys::CUcontext,
     first_stream: sys::CUstream,
-    /// The address of the driver context `raw`, or [`LOST_CONTEXT`] once the context is lost. If this thread's [`CURRENT_CONTEXT`] has the
-    /// same address, the context is current on this thread.
+    /// The address of the driver context `raw`, or [`LOST_CONTEXT_MARKER`] once the context is lost. If this thread's [`CURRENT_CONTEXT`]
+    /// has the same address, the context is current on this thread.
     usable_address: AtomicUsize,
     /// The error that made the context unusable, if any.
     lost: OnceLock<CudaError>,
@@ -67,15 +67,15 @@ impl PrimaryContext {
         self.first_stream
     }
 
-    /// Makes the context current on this thread. See [`super::Context::bind`].
+    /// Makes the context current on this thread. See [`super::Context::make_current`].
     #[inline]
-    pub fn bind(&self) -> Result<()> {
-        if CURRENT_CONTEXT.get() == self.usable_address.load(Ordering::Relaxed) { Ok(()) } else { self.rebind() }
+    pub fn make_current(&self) -> Result<()> {
+        if CURRENT_CONTEXT.get() == self.usable_address.load(Ordering::Relaxed) { Ok(()) } else { self.set_current() }
     }
 
     /// Makes the context current on this thread, even if [`CURRENT_CONTEXT`] tells that it is current already.
     #[cold]
-    pub fn rebind(&self) -> Result<()> {
+    pub fn set_current(&self) -> Result<()> {
         if let Some(lost) = self.lost.get() {
             return Err(lost.clone());
         }
@@ -87,7 +87,7 @@ impl PrimaryContext {
 
     /// Returns an error if the context is unusable. See [`super::Context::check_usable`].
     pub fn check_usable(&self) -> Result<()> {
-        self.bind()?;
+        self.make_current()?;
         // SAFETY: the stream lives as long as the context and is never captured.
         match unsafe { sys::cuStreamQuery(self.first_stream) } {
             CUresult::CUDA_ERROR_NOT_READY => Ok(()),
@@ -103,9 +103,9 @@ impl PrimaryContext {
         if !is_own {
             return error;
         }
-        let cause = || format!("{error}; {}", recent_work::describe_recent());
+        let cause = || format!("{error}; {}", recent_work::describe_recent_work());
         let lost = self.lost.get_or_init(|| CudaError::DeviceLost { device: self.ordinal, cause: cause() });
-        self.usable_address.store(LOST_CONTEXT, Ordering::Relaxed);
+        self.usable_address.store(LOST_CONTEXT_MARKER, Ordering::Relaxed);
         lost.clone()
     }
 }

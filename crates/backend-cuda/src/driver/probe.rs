@@ -38,7 +38,7 @@ pub struct DeviceInfo {
     pub l2_bytes: u32,
     /// Maximum shared memory per block by default, in bytes.
     pub shared_per_block: u32,
-    /// Maximum shared memory per block after [`crate::compile::module::Function::allow_dynamic_shared`], in bytes.
+    /// Maximum shared memory per block after [`crate::compile::module::Function::allow_dynamic_shared_memory`], in bytes.
     pub shared_per_block_optin: u32,
     /// Shared memory per multiprocessor, in bytes.
     pub shared_per_sm: u32,
@@ -70,17 +70,17 @@ impl DeviceInfo {
 
 /// Returns the driver's version and devices, or the reason why CUDA cannot be used. The detection runs once per process.
 pub fn probe() -> std::result::Result<&'static DriverInfo, String> {
-    static PROBED: OnceLock<std::result::Result<DriverInfo, String>> = OnceLock::new();
-    let run = || catch_unwind(probe_now).unwrap_or_else(|_| Err("the CUDA driver could not be probed".into()));
-    PROBED.get_or_init(run).as_ref().map_err(String::clone)
+    static PROBED_DRIVER: OnceLock<std::result::Result<DriverInfo, String>> = OnceLock::new();
+    let run = || catch_unwind(probe_driver).unwrap_or_else(|_| Err("the CUDA driver could not be probed".into()));
+    PROBED_DRIVER.get_or_init(run).as_ref().map_err(String::clone)
 }
 
-fn probe_now() -> std::result::Result<DriverInfo, String> {
-    if let Some(refusal) = libraries::reason_against_bare_name(&["libcuda.so", "libcuda64", "libnvcuda"], &libraries::process_env) {
+fn probe_driver() -> std::result::Result<DriverInfo, String> {
+    if let Some(refusal) = libraries::why_bare_name_is_unsafe(&["libcuda.so", "libcuda64", "libnvcuda"], &libraries::read_process_env) {
         return Err(refusal);
     }
-    if sys::library().is_none() {
-        let name = libraries::Platform::CURRENT.driver_name();
+    if sys::driver_library().is_none() {
+        let name = libraries::Platform::CURRENT.driver_file_name();
         return Err(format!("no NVIDIA driver: {name} was not found; install the driver of the GPU"));
     }
     let lacking: Vec<_> = sys::REQUIRED.iter().copied().filter(|name| !has_symbol(name)).collect();
@@ -121,7 +121,7 @@ pub fn require_function(name: &'static str) -> Result<()> {
 
 fn has_symbol(name: &str) -> bool {
     // SAFETY: the symbol is looked up and never called through this type.
-    sys::library().is_some_and(|library| unsafe { library.get::<unsafe extern "C" fn()>(name) }.is_ok())
+    sys::driver_library().is_some_and(|library| unsafe { library.get::<unsafe extern "C" fn()>(name) }.is_ok())
 }
 
 fn device_info(ordinal: c_int) -> Result<DeviceInfo> {

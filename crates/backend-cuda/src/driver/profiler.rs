@@ -6,12 +6,12 @@ use std::sync::OnceLock;
 
 use super::primary_context::check_result;
 use super::{Context, sys};
-use crate::compile::libraries::{self, LibrarySpec, Loaded};
+use crate::compile::libraries::{self, LibrarySpec, LoadedLibrary};
 use crate::error::Result;
 
 /// The functions of an NVTX library (`nvToolsExt.h`), which stays loaded.
 struct Nvtx {
-    _library: Loaded,
+    _library: LoadedLibrary,
     push: unsafe extern "C" fn(*const c_char) -> c_int,
     pop: unsafe extern "C" fn() -> c_int,
 }
@@ -36,7 +36,7 @@ pub struct NvtxRange {
 
 impl NvtxRange {
     /// Begins a range called `name`. Returns `None` if there is no NVTX library.
-    pub fn begin(name: &str) -> Option<NvtxRange> {
+    pub fn begin_range(name: &str) -> Option<NvtxRange> {
         let (nvtx, name) = (nvtx()?, CString::new(name.replace('\0', " ")).ok()?);
         // SAFETY: `name` is a NUL-terminated string, which NVTX copies.
         unsafe { (nvtx.push)(name.as_ptr()) };
@@ -53,7 +53,7 @@ impl Drop for NvtxRange {
 
 /// Starts (`on`) or stops recording in a profiler that observes this process, such as Nsight Systems.
 pub fn set_recording(context: &Context, on: bool) -> Result<()> {
-    context.rebind()?;
+    context.set_current()?;
     // SAFETY: `context` is current on this thread, and the functions take no arguments.
     let (name, code) = unsafe {
         match on {

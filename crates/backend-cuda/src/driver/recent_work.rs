@@ -13,19 +13,19 @@ enum QueuedWork {
 }
 
 /// A ring buffer of the operations and kernels that a thread queued last.
-struct RecentOps {
+struct RecentWork {
     entries: [Option<QueuedWork>; 4],
     /// Index in `entries` of the operation that was queued last.
     at: usize,
 }
 
 thread_local! {
-    static RECENT_OPS: RefCell<RecentOps> = const { RefCell::new(RecentOps { entries: [const { None }; 4], at: 0 }) };
+    static RECENT_WORK: RefCell<RecentWork> = const { RefCell::new(RecentWork { entries: [const { None }; 4], at: 0 }) };
 }
 
 fn record_work(latest: QueuedWork) {
     // An error of `try_with` is ignored, because a thread that is ending has no ring buffer any more.
-    let _ = RECENT_OPS.try_with(|last| {
+    let _ = RECENT_WORK.try_with(|last| {
         if let Ok(mut last) = last.try_borrow_mut() {
             last.at = (last.at + 1) % last.entries.len();
             let at = last.at;
@@ -40,18 +40,18 @@ pub(crate) fn record_operation(op: Op) {
 }
 
 /// Records that this thread queued the user-defined kernel `name`.
-pub(crate) fn record_kernel(name: &Arc<str>) {
+pub(crate) fn record_user_kernel(name: &Arc<str>) {
     record_work(QueuedWork::Kernel(name.clone()));
 }
 
 /// Returns a clause for an error message: the names of the operations that this thread queued last, latest first.
-pub(crate) fn describe_recent() -> String {
+pub(crate) fn describe_recent_work() -> String {
     let name = |queued: &QueuedWork| match queued {
         QueuedWork::Operation(op) => op.name().to_owned(),
         QueuedWork::Kernel(name) => format!("the kernel `{name}`"),
     };
-    let names = RECENT_OPS.try_with(|last| {
-        let RecentOps { entries, at } = &*last.borrow();
+    let names = RECENT_WORK.try_with(|last| {
+        let RecentWork { entries, at } = &*last.borrow();
         (0..entries.len())
             .filter_map(|before| entries[(at + entries.len() - before) % entries.len()].as_ref())
             .map(name)

@@ -27,8 +27,8 @@ impl Default for ScratchBuffers {
 }
 
 /// Addresses of scratch memory for one kernel. Queue the kernel on the stream that was current when [`Context::scratch`] was called, and
-/// drop the `Scratch` only after the kernel is queued.
-pub struct Scratch {
+/// drop the `ScratchMemory` only after the kernel is queued.
+pub struct ScratchMemory {
     /// Device address of [`COUNTER_COUNT`] 32-bit counters, all 0. The kernel must leave all counters 0.
     pub counters: u64,
     /// Device address of uninitialised memory for partial results.
@@ -39,22 +39,22 @@ pub struct Scratch {
 
 impl Context {
     /// Returns zeroed counters and `bytes` bytes of scratch memory for the kernel that this thread queues next on its stream.
-    pub fn scratch(&'static self, bytes: usize) -> Result<Scratch> {
-        let number = self.stream_number();
+    pub fn scratch(&'static self, bytes: usize) -> Result<ScratchMemory> {
+        let number = self.current_stream_number();
         // A graph gets its own scratch buffer, because the graph may run concurrently with work on any stream.
         if number >= FIRST_CAPTURE_ID {
-            return self.separate_scratch(number, bytes);
+            return self.allocate_separate_scratch(number, bytes);
         }
-        let kept = match self.stream_scratch(number) {
-            Err(CudaError::OutOfMemory { .. }) => return self.separate_scratch(number, bytes),
+        let kept = match self.scratch_of_stream(number) {
+            Err(CudaError::OutOfMemory { .. }) => return self.allocate_separate_scratch(number, bytes),
             kept => kept?,
         };
         let own = if bytes > PARTIAL_RESULT_BYTES { Some(self.alloc_on_stream_or_graph(number, bytes)?) } else { None };
         let partials = own.as_ref().map_or(kept.pointer() + COUNTER_BYTES as u64, DeviceBuffer::pointer);
-        Ok(Scratch { counters: kept.pointer(), partials, _separate_buffer: own })
+        Ok(ScratchMemory { counters: kept.pointer(), partials, _separate_buffer: own })
     }
 
-    fn stream_scratch(&'static self, number: u32) -> Result<&'static DeviceBuffer> {
+    fn scratch_of_stream(&'static self, number: u32) -> Result<&'static DeviceBuffer> {
         let slot = SCRATCH.get(self).0.get(number as usize).ok_or_else(|| CudaError::Invalid(format!("there is no stream {number}")))?;
         if let Some(kept) = slot.get() {
             return Ok(kept);
@@ -64,9 +64,9 @@ impl Context {
         Ok(slot.get_or_init(|| made))
     }
 
-    fn separate_scratch(&'static self, number: u32, bytes: usize) -> Result<Scratch> {
+    fn allocate_separate_scratch(&'static self, number: u32, bytes: usize) -> Result<ScratchMemory> {
         let own = self.allocate_scratch(number, bytes)?;
-        Ok(Scratch { counters: own.pointer(), partials: own.pointer() + COUNTER_BYTES as u64, _separate_buffer: Some(own) })
+        Ok(ScratchMemory { counters: own.pointer(), partials: own.pointer() + COUNTER_BYTES as u64, _separate_buffer: Some(own) })
     }
 
     /// Allocates a buffer of zeroed counters, followed by `bytes` bytes of uninitialised memory.

@@ -30,12 +30,12 @@ const CHUNK_BYTES: usize = 1 << 20;
 /// Maximum number of threads of a large copy, including the caller. More threads are not faster.
 const MAX_COPY_THREADS: usize = 8;
 /// Minimum number of chunks for which a copy uses several threads.
-const PARALLEL_MIN_CHUNKS: usize = 4;
+const MIN_PARALLEL_CHUNKS: usize = 4;
 
-static STAGING: PerDevice<Staging> = PerDevice::new();
+static STAGING: PerDevice<StagingBlocks> = PerDevice::new();
 
 /// The pinned blocks of one context, for copies from and to pageable memory.
-struct Staging {
+struct StagingBlocks {
     /// Blocks of [`CHUNK_BYTES`] bytes that no copy uses.
     chunks: Mutex<Vec<StagingBlock>>,
     /// Blocks of [`SMALL_COPY_BYTES`] bytes that no copy uses.
@@ -44,9 +44,9 @@ struct Staging {
     rings: [Mutex<UploadRing>; MAX_STREAMS],
 }
 
-impl Default for Staging {
+impl Default for StagingBlocks {
     fn default() -> Self {
-        Staging { chunks: Mutex::default(), small: Mutex::default(), rings: std::array::from_fn(|_| Mutex::default()) }
+        StagingBlocks { chunks: Mutex::default(), small: Mutex::default(), rings: std::array::from_fn(|_| Mutex::default()) }
     }
 }
 
@@ -82,7 +82,7 @@ impl StagingBlock {
 
     /// Records the event after the transfer that was queued last on `stream`. If the event cannot be recorded, waits for the stream.
     fn record_transfer(&mut self, context: &Context, stream: u32) -> Result<()> {
-        self.in_flight = self.done.record_on(stream).is_ok();
+        self.in_flight = self.done.record_on_stream(stream).is_ok();
         if self.in_flight { Ok(()) } else { context.wait_for_stream(stream) }
     }
 }
@@ -112,8 +112,8 @@ impl Context {
     /// Copies the host bytes `src` to `dst` at byte `offset`. Returns once `src` has been read, which may be before the transfer ends.
     pub fn copy_to_device(&'static self, dst: &DeviceBuffer, offset: usize, src: &[u8]) -> Result<()> {
         let to = dst.checked_address(offset, src.len())?;
-        self.check_owns(dst)?;
-        self.bind()?;
+        self.check_buffer_context(dst)?;
+        self.make_current()?;
         if src.is_empty() {
             return Ok(());
         }
@@ -123,9 +123,9 @@ impl Context {
             self.upload_small(stream, to, src)?;
         } else {
             let next = AtomicUsize::new(0);
-            self.run_in_parallel(src.len().div_ceil(CHUNK_BYTES), || self.upload_chunks(stream, to, src, &next))?;
+            self.run_on_copy_threads(src.len().div_ceil(CHUNK_BYTES), || self.upload_chunks(stream, to, src, &next))?;
         }
-        DeviceBuffer::record_written([dst]);
+        DeviceBuffer::record_queued_writes([dst]);
         Ok(())
     }
 
@@ -140,16 +140,16 @@ impl Context {
     /// Copies bytes of `src` to uninitialised host memory, as [`Context::copy_to_host`] does. On `Ok`, all of `dst` is initialised.
     pub fn copy_to_host_uninit(&'static self, dst: &mut [MaybeUninit<u8>], src: &DeviceBuffer, offset: usize) -> Result<()> {
         let from = src.checked_address(offset, dst.len())?;
-        self.check_owns(src)?;
+        self.check_buffer_context(src)?;
         self.check_not_capturing("reading an array's values, or the size of a result that is found by computing,")?;
-        self.bind()?;
+        self.make_current()?;
         let stream = src.prepare_read()?;
         match dst.len() {
             0 => self.wait_for_stream(stream)?,
             1..=SMALL_COPY_BYTES => self.download_small(stream, dst, from)?,
             bytes => {
                 let (next, target) = (AtomicUsize::new(0), CopyTarget(dst.as_mut_ptr().cast()));
-                self.run_in_parallel(bytes.div_ceil(CHUNK_BYTES), || self.download_chunks(stream, &target, from, bytes, &next))?;
+                self.run_on_copy_threads(bytes.div_ceil(CHUNK_BYTES), || self.download_chunks(stream, &target, from, bytes, &next))?;
             }
         }
         self.report_faults(|number| number == stream)?;
@@ -260,7 +260,7 @@ impl Context {
             let popped = lock(&STAGING.get(self).chunks).pop();
             popped.map_or_else(|| StagingBlock::new(self, CHUNK_BYTES), Ok)
         };
-        self.bind()?; // because a spawned thread has no current context
+        self.make_current()?; // because a spawned thread has no current context
         let first = take()?;
         let mut blocks = match take() {
             Ok(second) => [first, second],
@@ -276,9 +276,9 @@ impl Context {
     }
 
     /// Runs `work` on the calling thread, and also on spawned threads if the copy has enough `chunks`.
-    fn run_in_parallel(&self, chunks: usize, work: impl Fn() -> Result<()> + Sync) -> Result<()> {
+    fn run_on_copy_threads(&self, chunks: usize, work: impl Fn() -> Result<()> + Sync) -> Result<()> {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let helpers = if chunks < PARALLEL_MIN_CHUNKS { 0 } else { MAX_COPY_THREADS.min(cores).min(chunks / 2).saturating_sub(1) };
+        let helpers = if chunks < MIN_PARALLEL_CHUNKS { 0 } else { MAX_COPY_THREADS.min(cores).min(chunks / 2).saturating_sub(1) };
         if helpers == 0 {
             return work();
         }

@@ -35,7 +35,7 @@ impl Drop for StreamMark {
 impl StreamMark {
     /// Blocks the host until the device reaches the event.
     pub(super) fn wait_on_host(&self) -> Result<()> {
-        self.context.bind()?;
+        self.context.make_current()?;
         // SAFETY: the event handle of a mark is never destroyed.
         check_result("cuEventSynchronize", unsafe { sys::cuEventSynchronize(self.event.0) })
     }
@@ -44,12 +44,12 @@ impl StreamMark {
 impl Context {
     /// Records and returns an event after all work queued so far on `stream`.
     pub(super) fn record_stream_mark(&'static self, stream: u32) -> Result<Arc<StreamMark>> {
-        self.bind()?;
+        self.make_current()?;
         let kept = self.streams.take_event();
         let event = match kept {
             Some(event) => event,
             None => {
-                self.rebind()?;
+                self.set_current()?;
                 let mut raw = ptr::null_mut();
                 let flags = sys::CUevent_flags::CU_EVENT_DISABLE_TIMING as u32;
                 // SAFETY: the context is current, and the out-pointer `raw` is a local.
@@ -94,6 +94,6 @@ impl Fence for StreamMark {
 
     fn is_passed(&self) -> bool {
         // SAFETY: the event handle of a mark is never destroyed. After an error of the device, the result is false.
-        self.context.bind().is_ok() && unsafe { sys::cuEventQuery(self.event.0) } == sys::CUresult::CUDA_SUCCESS
+        self.context.make_current().is_ok() && unsafe { sys::cuEventQuery(self.event.0) } == sys::CUresult::CUDA_SUCCESS
     }
 }

@@ -55,7 +55,7 @@ struct ActiveCaptures {
 }
 
 impl ActiveCaptures {
-    fn find(&self, number: u32) -> Option<&(u32, StreamHandle, CaptureState)> {
+    fn find_capture(&self, number: u32) -> Option<&(u32, StreamHandle, CaptureState)> {
         self.list.iter().find(|(of, ..)| *of == number)
     }
 }
@@ -106,7 +106,7 @@ impl StreamTable {
     /// Returns the stream `number`, which is not 0, or `None` if it does not exist.
     pub fn get_stream(&self, number: u32) -> Option<StreamHandle> {
         if number >= FIRST_CAPTURE_ID {
-            return lock(&self.captures).find(number).map(|(_, stream, _)| *stream);
+            return lock(&self.captures).find_capture(number).map(|(_, stream, _)| *stream);
         }
         self.added.get((number as usize).checked_sub(1)?)?.get().copied()
     }
@@ -182,6 +182,6 @@ impl StreamTable {
 
     /// Returns the state of the active capture `number`, or `None` if there is none.
     pub fn active_capture(&self, number: u32) -> Option<CaptureState> {
-        lock(&self.captures).find(number).map(|(.., state)| state.clone())
+        lock(&self.captures).find_capture(number).map(|(.., state)| state.clone())
     }
 }

@@ -10,7 +10,7 @@ use crate::error::{CudaError, Result};
 impl Context {
     /// Returns the number of this thread's current stream (`cuprum_core::Stream::current`).
     #[inline]
-    pub fn stream_number(&self) -> u32 {
+    pub fn current_stream_number(&self) -> u32 {
         match Stream::current(self.device()).id {
             0 => 0,
             number if self.streams.get_stream(number).is_some() => number,
@@ -21,7 +21,7 @@ impl Context {
     /// Returns the driver's handle of this thread's current stream (a `cudaStream_t` for runtime libraries).
     #[inline]
     pub fn stream(&self) -> sys::CUstream {
-        self.raw_stream(self.stream_number())
+        self.raw_stream(self.current_stream_number())
     }
 
     /// Returns the driver's handle of stream `number`, or of stream number 0 if there is no such stream.
@@ -40,7 +40,7 @@ impl Context {
     /// Returns whether this thread's work is being captured.
     #[inline]
     pub fn is_capturing(&self) -> bool {
-        self.stream_number() >= FIRST_CAPTURE_ID
+        self.current_stream_number() >= FIRST_CAPTURE_ID
     }
 
     /// Returns whether `number` is the number of the stream of a capture.
@@ -51,11 +51,11 @@ impl Context {
 
     /// Returns an error if this thread's work is being captured, and therefore has not run. The error names `what`, the rejected operation.
     pub(crate) fn check_not_capturing(&self, what: &str) -> Result<()> {
-        Self::check_not_captured(self.stream_number(), what)
+        Self::check_not_capture_stream(self.current_stream_number(), what)
     }
 
     /// Returns an error if stream `number` is the stream of a capture. The error names `what`, the rejected operation.
-    pub(super) fn check_not_captured(number: u32, what: &str) -> Result<()> {
+    pub(super) fn check_not_capture_stream(number: u32, what: &str) -> Result<()> {
         if number >= FIRST_CAPTURE_ID {
             return Err(CudaError::Invalid(format!("{what} cannot be captured into a graph: do it before the capture, or after a launch")));
         }
@@ -66,35 +66,35 @@ impl Context {
     /// error.
     pub(super) fn is_stream_idle(&self, number: u32) -> bool {
         // SAFETY: `raw_stream` returns the handle of a stream of this context, and streams are never destroyed.
-        self.bind().is_ok() && unsafe { sys::cuStreamQuery(self.raw_stream(number)) } == sys::CUresult::CUDA_SUCCESS
+        self.make_current().is_ok() && unsafe { sys::cuStreamQuery(self.raw_stream(number)) } == sys::CUresult::CUDA_SUCCESS
     }
 
     /// Blocks until all work queued on stream `number` has ended.
     pub(crate) fn wait_for_stream(&self, number: u32) -> Result<()> {
-        Self::check_not_captured(number, "waiting for the device")?;
-        self.bind()?;
+        Self::check_not_capture_stream(number, "waiting for the device")?;
+        self.make_current()?;
         // SAFETY: `raw_stream` returns the handle of a stream of this context, and streams are never destroyed.
         check_result("cuStreamSynchronize", unsafe { sys::cuStreamSynchronize(self.raw_stream(number)) })
     }
 
     /// Blocks until all work queued on every stream of this context has ended.
-    pub(super) fn wait_for_all(&self) -> Result<()> {
+    pub(super) fn wait_for_all_streams(&self) -> Result<()> {
         self.wait_for_stream(0)?;
         if self.has_several_streams() { self.streams.added_streams().try_for_each(|number| self.wait_for_stream(number)) } else { Ok(()) }
     }
 
     /// Blocks until all work queued on every stream of this context has ended, without reporting faults. Returns whether the wait
     /// succeeded.
-    pub(crate) fn synchronize_quietly(&self) -> bool {
-        self.wait_for_all().is_ok()
+    pub(crate) fn wait_without_reporting_faults(&self) -> bool {
+        self.wait_for_all_streams().is_ok()
     }
 
     /// Makes `stream` wait on the device for `event`, of any context. The caller guarantees that the event exists.
     ///
     /// The driver can lose a wait that is queued while another thread launches a graph on the stream (driver 580.159,
-    /// `docs/notes/streams-and-graphs.md`). A lock per stream, which [`Context::launch_exec`] also takes, prevents this.
+    /// `docs/notes/streams-and-graphs.md`). A lock per stream, which [`Context::launch_graph_exec`] also takes, prevents this.
     pub(super) fn queue_event_wait(&self, stream: u32, event: sys::CUevent) -> Result<()> {
-        self.bind()?;
+        self.make_current()?;
         let _turn = self.streams.lock_stream(stream);
         // SAFETY: the caller guarantees that `event` exists, and a stream may wait for an event of any context.
         check_result("cuStreamWaitEvent", unsafe { sys::cuStreamWaitEvent(self.raw_stream(stream), event, 0) })

@@ -15,8 +15,8 @@ impl Context {
     /// queued by this thread or by threads that have ended.
     pub fn synchronize(&'static self) -> Result<()> {
         self.check_not_capturing("waiting for the device")?;
-        let done = self.wait_and_report();
-        self.in_flight().drop_completed();
+        let done = self.wait_and_report_faults();
+        self.in_flight_owners().drop_unused_owners();
         self.return_excess_free_blocks()?;
         done
     }
@@ -29,10 +29,10 @@ impl Context {
 
     /// Returns whether no work is queued or running on this thread's stream. During a capture, queries stream 0 instead. Returns errors of
     /// completed work.
-    pub fn is_idle(&self) -> Result<bool> {
-        self.bind()?;
+    pub fn is_current_stream_idle(&self) -> Result<bool> {
+        self.make_current()?;
         // During a capture stream 0 is queried, because a query of a capturing stream would invalidate the capture.
-        let number = if self.is_capturing() { 0 } else { self.stream_number() };
+        let number = if self.is_capturing() { 0 } else { self.current_stream_number() };
         // SAFETY: `raw_stream` returns the handle of a stream of this context, and streams are never destroyed.
         match unsafe { sys::cuStreamQuery(self.raw_stream(number)) } {
             sys::CUresult::CUDA_ERROR_NOT_READY => Ok(false),

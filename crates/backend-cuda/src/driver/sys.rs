@@ -9,7 +9,7 @@ use std::ptr;
 use std::sync::OnceLock;
 
 use cudarc::driver::sys as declared;
-use cuprum_core::fault_injection::{self, Point};
+use cuprum_core::fault_injection::{self, FailurePoint};
 pub use declared::{
     CU_MEMHOSTALLOC_DEVICEMAP, CU_MEMHOSTALLOC_PORTABLE, CUcontext, CUdevice, CUdevice_attribute, CUdeviceptr, CUevent, CUevent_flags,
     CUfunction, CUfunction_attribute, CUgraph, CUgraphExec, CUgraphNode, CUjit_option, CUmemAccess_flags, CUmemAccessDesc,
@@ -70,12 +70,12 @@ impl fmt::Display for CUresult {
 ///
 /// On Windows, only the system's folder is searched, because a search by name includes the working directory. On other systems, the dynamic
 /// linker searches by name. If it finds no library, the folders of WSL and Jetson are searched.
-pub fn library() -> Option<&'static Library> {
-    static LIBRARY: OnceLock<Option<&'static Library>> = OnceLock::new();
+pub fn driver_library() -> Option<&'static Library> {
+    static DRIVER_LIBRARY: OnceLock<Option<&'static Library>> = OnceLock::new();
     let by_path = || dynamic_library::open_driver_by_path().map(|library| &*Box::leak(Box::new(library)));
     // SAFETY: opening the library runs the initialisers of the system's driver. `culib` panics only if the library is absent.
     let by_name = || unsafe { (!cfg!(windows) && declared::is_culib_present()).then(|| declared::culib()) };
-    *LIBRARY.get_or_init(|| by_name().or_else(by_path))
+    *DRIVER_LIBRARY.get_or_init(|| by_name().or_else(by_path))
 }
 
 /// Returns the driver function `name`, or `None` if the driver does not export it.
@@ -84,32 +84,32 @@ pub fn library() -> Option<&'static Library> {
 /// `F` must be a function pointer type with the signature of the function `name`.
 unsafe fn find_function<F: Copy>(name: &str) -> Option<F> {
     // SAFETY: the caller guarantees that `F` is the function's signature, and the library is never closed.
-    unsafe { library()?.get::<F>(name) }.ok().map(|symbol| *symbol)
+    unsafe { driver_library()?.get::<F>(name) }.ok().map(|symbol| *symbol)
 }
 
 /// Returns the result code with which a test makes the driver function `name` fail, if any. Functions that free, wait or query are never
 /// made to fail, because their failure means that the device is lost.
 #[inline(always)]
 fn injected_failure(name: &str) -> Option<CUresult> {
-    if !fault_injection::ENABLED {
+    if !fault_injection::FAULT_INJECTION_ENABLED {
         return None;
     }
     let (point, code) = match name {
-        "cuMemAllocFromPoolAsync" | "cuMemAlloc_v2" | "cuMemHostAlloc" => (Point::DeviceMemory, CUresult::CUDA_ERROR_OUT_OF_MEMORY),
-        "cuModuleLoadData" | "cuModuleLoadDataEx" => (Point::ModuleLoad, CUresult::CUDA_ERROR_OUT_OF_MEMORY),
-        "cuModuleGetFunction" | "cuModuleGetGlobal_v2" => (Point::ModuleLoad, CUresult::CUDA_ERROR_NOT_FOUND),
-        "cuLaunchKernel" | "cuLaunchCooperativeKernel" | "cuGraphLaunch" => (Point::Launch, CUresult::CUDA_ERROR_INVALID_VALUE),
-        _ if name.starts_with("cuMemcpy") || name.starts_with("cuMemset") => (Point::DeviceCopy, CUresult::CUDA_ERROR_INVALID_VALUE),
+        "cuMemAllocFromPoolAsync" | "cuMemAlloc_v2" | "cuMemHostAlloc" => (FailurePoint::DeviceMemory, CUresult::CUDA_ERROR_OUT_OF_MEMORY),
+        "cuModuleLoadData" | "cuModuleLoadDataEx" => (FailurePoint::ModuleLoad, CUresult::CUDA_ERROR_OUT_OF_MEMORY),
+        "cuModuleGetFunction" | "cuModuleGetGlobal_v2" => (FailurePoint::ModuleLoad, CUresult::CUDA_ERROR_NOT_FOUND),
+        "cuLaunchKernel" | "cuLaunchCooperativeKernel" | "cuGraphLaunch" => (FailurePoint::Launch, CUresult::CUDA_ERROR_INVALID_VALUE),
+        _ if name.starts_with("cuMemcpy") || name.starts_with("cuMemset") => (FailurePoint::DeviceCopy, CUresult::CUDA_ERROR_INVALID_VALUE),
         "cuStreamCreate"
         | "cuStreamWaitEvent"
         | "cuEventCreate"
         | "cuEventRecord"
         | "cuFuncSetAttribute"
         | "cuFuncGetAttribute"
-        | "cuGraphInstantiateWithFlags" => (Point::Driver, CUresult::CUDA_ERROR_INVALID_VALUE),
+        | "cuGraphInstantiateWithFlags" => (FailurePoint::Driver, CUresult::CUDA_ERROR_INVALID_VALUE),
         _ => return None,
     };
-    fault_injection::fails(point).then_some(code)
+    fault_injection::should_fail(point).then_some(code)
 }
 
 /// Declares driver functions, each bound by its name at its first call, and a constant with the list of their names.
@@ -287,12 +287,14 @@ mod tests {
         // Without the feature no function fails. With it, none fails before a test asks for it.
         assert!(all().all(|name| injected_failure(name).is_none()));
         #[cfg(feature = "fault-injection")]
-        for point in [Point::DeviceMemory, Point::ModuleLoad, Point::Launch, Point::DeviceCopy, Point::Driver] {
+        for point in
+            [FailurePoint::DeviceMemory, FailurePoint::ModuleLoad, FailurePoint::Launch, FailurePoint::DeviceCopy, FailurePoint::Driver]
+        {
             let (_, counted) = fault_injection::count_operations(fault_injection::CountingScope::Thread, point, || {
                 all().filter(|name| injected_failure(name).is_some()).count()
             });
             assert!(counted >= 3, "{point:?}: {counted} functions");
-            let (failed, _) = fault_injection::with_failure_in(fault_injection::CountingScope::Thread, point, 0, || {
+            let (failed, _) = fault_injection::with_failure_in_scope(fault_injection::CountingScope::Thread, point, 0, || {
                 all().filter(|name| injected_failure(name).is_some()).count()
             });
             assert_eq!(failed, 1, "{point:?}");

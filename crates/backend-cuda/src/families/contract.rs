@@ -27,9 +27,9 @@ use cublas::{Blas, BlasType, Transpose};
 static CONTRACT_SOURCE: KernelSource = KernelSource { name: "contract.cu", text: include_str!("../kernels/contract.cu") };
 
 /// Number of rows and columns of an output tile of the kernel `contract_tiled`.
-const OUTPUT_TILE: usize = 64;
-/// Minimum number of results per block of the kernel `contract_windows`.
-const MIN_WINDOW_TILE: usize = 4 * DEFAULT_THREADS as usize;
+const OUTPUT_TILE_SIDE: usize = 64;
+/// Minimum number of results per block of the kernel `contract_sliding_windows`.
+const MIN_RESULTS_PER_WINDOW_BLOCK: usize = 4 * DEFAULT_THREADS as usize;
 /// Intended length of a partial sum of the kernel `contract_dot`, in products. Partial sums are longer if [`MAX_PARTIALS`] limits their
 /// number.
 const PARTIAL_SUM_LENGTH: usize = 2048;
@@ -39,7 +39,7 @@ const MAX_PARTIALS: usize = 4096;
 const MAX_BLAS_CALLS: usize = 32;
 
 /// Returns the C++ type of elements of `dtype`. Signed integers use unsigned types, whose overflow is defined to wrap.
-fn element_type(dtype: DType) -> &'static str {
+fn cpp_element_type(dtype: DType) -> &'static str {
     ctype(match dtype {
         DType::I8 => DType::U8,
         DType::I16 => DType::U16,
@@ -52,7 +52,7 @@ fn element_type(dtype: DType) -> &'static str {
 /// Returns names and sources of the kernels, for compile checks without a device. The list covers every element type, with several numbers
 /// of batch axes.
 pub fn compile_check_sources() -> Vec<(String, String)> {
-    let types = DType::ALL.iter().filter(|d| element_type(**d) == ctype(**d)).enumerate();
+    let types = DType::ALL.iter().filter(|d| cpp_element_type(**d) == ctype(**d)).enumerate();
     types.map(|(i, d)| CONTRACT_SOURCE.named_source(&[("T", ctype(*d)), ("BATCH", ["0", "1", "2"][i % 3])])).collect()
 }
 
@@ -69,17 +69,20 @@ pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
     let out = device::allocate_output(call, 0)?;
     let c = StoredArray::new(dtype, spec.layout.clone(), out.clone() as Arc<dyn Buffer>)?;
     if let Some(product) = plan.as_gemm(a.layout(), b.layout(), c.layout()).filter(reads_overlapping_windows) {
-        launch_windows(context, &product, [&c, a, b])?.with_call_context(call)?;
-        return device::done_with_buffers(call, [out]);
+        launch_window_product(context, &product, [&c, a, b])?.with_call_context(call)?;
+        return device::outcome_from_buffers(call, [out]);
     }
     let is_done = match choose_blas(context, plan, dtype).with_call_context(call)? {
         Some((blas, kind)) => {
-            let Some(arranged) = PackedOperands::new(plan, a, b, &c, |gemm| column_major_and_batch_axis(gemm).is_some()) else {
+            let Some(arranged) =
+                PackedOperands::choose_operands_to_pack(plan, a, b, &c, |gemm| column_major_and_batch_axis(gemm).is_some())
+            else {
                 decline!("the axes do not form a matrix product");
             };
             let precision = matmul_precision()?;
             arranged.run_product(call, |gemm, addresses| {
-                let queued = cublas::none_if_refused(queue_products(blas, kind, precision, gemm, addresses)).with_call_context(call)?;
+                let queued =
+                    cublas::none_if_refused(queue_blas_products(blas, kind, precision, gemm, addresses)).with_call_context(call)?;
                 Ok(queued.is_some())
             })?
         }
@@ -88,10 +91,12 @@ pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
     // If cuBLAS refuses one of several calls, other calls may be queued already. The kernels of this crate overwrite the results of these
     // calls, because they write every element of the output.
     if !is_done {
-        let Some(arranged) = PackedOperands::new(plan, a, b, &c, |_| true) else { decline!("the axes do not form a matrix product") };
-        arranged.run_product(call, |gemm, addresses| launch_kernels(call, context, dtype, gemm, addresses).map(|()| true))?;
+        let Some(arranged) = PackedOperands::choose_operands_to_pack(plan, a, b, &c, |_| true) else {
+            decline!("the axes do not form a matrix product")
+        };
+        arranged.run_product(call, |gemm, addresses| launch_product_kernel(call, context, dtype, gemm, addresses).map(|()| true))?;
     }
-    device::done_with_buffers(call, [out])
+    device::outcome_from_buffers(call, [out])
 }
 
 /// Returns whether `gemm` multiplies all overlapping windows of a contiguous array by one contiguous vector.
@@ -101,16 +106,16 @@ fn reads_overlapping_windows(gemm: &Gemm) -> bool {
 }
 
 /// Launches the kernel for overlapping windows. `arrays` are the arrays c, a and b of the product c = a @ b.
-fn launch_windows(context: &'static Context, gemm: &Gemm, arrays: [&StoredArray; 3]) -> Result<crate::Result<()>> {
-    let dtype = element_type(arrays[0].dtype());
+fn launch_window_product(context: &'static Context, gemm: &Gemm, arrays: [&StoredArray; 3]) -> Result<crate::Result<()>> {
+    let dtype = cpp_element_type(arrays[0].dtype());
     let [c, a, b] = [device::pointer_to_read(arrays[0])?, device::pointer_to_read(arrays[1])?, device::pointer_to_read(arrays[2])?];
     let launch = || {
-        let function = CONTRACT_SOURCE.kernel(context, "contract_windows", &[("T", dtype), ("BATCH", "0")])?;
+        let function = CONTRACT_SOURCE.kernel(context, "contract_sliding_windows", &[("T", dtype), ("BATCH", "0")])?;
         let mut args = Args::new();
         args.push(&c).push(&a).push(&b).push(&gemm.m).push(&gemm.k);
-        let grid = kernel::grid_for_items(gemm.m.div_ceil(MIN_WINDOW_TILE) as u64, 1);
-        // SAFETY: the arguments match contract_windows. The layouts were checked against their buffers: `a` has m + k - 1 elements from
-        // its offset on, `b` has k and `c` has m.
+        let grid = kernel::grid_for_items(gemm.m.div_ceil(MIN_RESULTS_PER_WINDOW_BLOCK) as u64, 1);
+        // SAFETY: the arguments match contract_sliding_windows. The layouts were checked against their buffers: `a` has m + k - 1 elements
+        // from its offset on, `b` has k and `c` has m.
         unsafe { function.launch(grid, [DEFAULT_THREADS, 1, 1], 0, args.pointers()) }
     };
     Ok(launch())
@@ -154,7 +159,7 @@ struct PackedOperands<'a> {
 impl<'a> PackedOperands<'a> {
     /// Chooses the operands to pack, so that `fits` accepts the matrix product and the fewest elements are copied. Returns `None` if `fits`
     /// accepts no choice.
-    fn new(
+    fn choose_operands_to_pack(
         plan: &ContractPlan,
         a: &'a StoredArray,
         b: &'a StoredArray,
@@ -197,7 +202,7 @@ type Packing = ([Layout; 3], [bool; 3], Gemm);
 /// Chooses which of the operands a, b and c to pack. Returns their layouts, whether each operand is packed, and the product. Returns `None`
 /// if `fits` accepts the product for no choice. Tries all choices, in ascending order of the number of packed elements.
 fn choose_packing(plan: &ContractPlan, given: [&Layout; 3], fits: impl Fn(&Gemm) -> bool) -> Option<Packing> {
-    let orders = [plan.packed_operand_order(false), plan.packed_operand_order(true), plan.packed_output_order()];
+    let orders = [plan.packed_operand_axis_order(false), plan.packed_operand_axis_order(true), plan.packed_output_axis_order()];
     let mut choices: [[bool; 3]; 8] = std::array::from_fn(|i| [i & 1 != 0, i & 2 != 0, i & 4 != 0]);
     let cost = |choice: &[bool; 3]| -> usize { (0..3).filter(|&n| choice[n]).map(|n| given[n].size()).sum() };
     choices.sort_by_key(cost);
@@ -213,7 +218,7 @@ fn choose_packing(plan: &ContractPlan, given: [&Layout; 3], fits: impl Fn(&Gemm)
 
 /// A matrix product in cuBLAS's column-major convention.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct ColumnMajor {
+struct ColumnMajorProduct {
     /// Whether cuBLAS computes the transposed product b^T a^T, with b as its first operand.
     swapped: bool,
     transpose: (Transpose, Transpose),
@@ -234,17 +239,17 @@ fn leading_dimension(rows: usize, columns: usize, [down, along]: [isize; 2]) -> 
 
 /// Returns the transpose flag and leading dimension of a matrix. `down` is the stride between consecutive elements of a column, `along` the
 /// stride between consecutive elements of a row. Returns `None` if cuBLAS does not accept the matrix.
-fn blas_operand(rows: usize, columns: usize, [down, along]: [isize; 2]) -> Option<(Transpose, i64)> {
+fn blas_operand_layout(rows: usize, columns: usize, [down, along]: [isize; 2]) -> Option<(Transpose, i64)> {
     let plain = leading_dimension(rows, columns, [down, along]).map(|lead| (Transpose::No, lead));
     plain.or_else(|| leading_dimension(columns, rows, [along, down]).map(|lead| (Transpose::Yes, lead)))
 }
 
-fn to_column_major(gemm: &Gemm) -> Option<ColumnMajor> {
+fn to_column_major(gemm: &Gemm) -> Option<ColumnMajorProduct> {
     let &Gemm { m, n, k, a, b, c, .. } = gemm;
     let transposed = |[x, y]: [isize; 2]| [y, x];
     let product = |swapped: bool, m: usize, n: usize, a: [isize; 2], b: [isize; 2], c: [isize; 2]| {
-        let ((ta, lda), (tb, ldb)) = (blas_operand(m, k, a)?, blas_operand(k, n, b)?);
-        Some(ColumnMajor { swapped, transpose: (ta, tb), m, n, lda, ldb, ldc: leading_dimension(m, n, c)? })
+        let ((ta, lda), (tb, ldb)) = (blas_operand_layout(m, k, a)?, blas_operand_layout(k, n, b)?);
+        Some(ColumnMajorProduct { swapped, transpose: (ta, tb), m, n, lda, ldb, ldc: leading_dimension(m, n, c)? })
     };
     // Tries b^T a^T first, because its column-major result is the row-major result of a b.
     product(true, n, m, transposed(b), transposed(a), transposed(c)).or_else(|| product(false, m, n, a, b, c))
@@ -253,7 +258,7 @@ fn to_column_major(gemm: &Gemm) -> Option<ColumnMajor> {
 /// Returns the column-major form of `gemm`, and the batch axis that a single cuBLAS call covers, if any. The other batch axes need one call
 /// for each combination of their indices. Returns `None` if cuBLAS does not accept the strides, or if there are more than
 /// [`MAX_BLAS_CALLS`] calls.
-fn column_major_and_batch_axis(gemm: &Gemm) -> Option<(ColumnMajor, Option<usize>)> {
+fn column_major_and_batch_axis(gemm: &Gemm) -> Option<(ColumnMajorProduct, Option<usize>)> {
     let form = to_column_major(gemm)?;
     let [a, b, c] = &gemm.batch_strides;
     let steps = |axis: &usize| a[*axis] >= 0 && b[*axis] >= 0 && c[*axis] > 0;
@@ -262,7 +267,8 @@ fn column_major_and_batch_axis(gemm: &Gemm) -> Option<(ColumnMajor, Option<usize
     (count <= MAX_BLAS_CALLS).then_some((form, axis))
 }
 
-/// Returns the cuBLAS calls that compute `gemm` on operands at the addresses `a`, `b` and `c`, or `None` if [`column_major_and_batch_axis`] returns `None`.
+/// Returns the cuBLAS calls that compute `gemm` on operands at the addresses `a`, `b` and `c`, or `None` if [`column_major_and_batch_axis`]
+/// returns `None`.
 fn blas_calls(dtype: BlasType, precision: MatmulPrecision, gemm: &Gemm, [a, b, c]: [u64; 3]) -> Option<SmallVec<[cublas::Gemm; 1]>> {
     let (form, axis) = column_major_and_batch_axis(gemm)?;
     let item = match dtype {
@@ -308,7 +314,7 @@ fn blas_calls(dtype: BlasType, precision: MatmulPrecision, gemm: &Gemm, [a, b, c
     Some((0..count).map(product).collect())
 }
 
-fn queue_products(blas: &Blas, dtype: BlasType, precision: MatmulPrecision, gemm: &Gemm, addresses: [u64; 3]) -> crate::Result<()> {
+fn queue_blas_products(blas: &Blas, dtype: BlasType, precision: MatmulPrecision, gemm: &Gemm, addresses: [u64; 3]) -> crate::Result<()> {
     let products = blas_calls(dtype, precision, gemm, addresses);
     for product in products.ok_or_else(|| CudaError::Invalid(format!("not a cuBLAS product: {gemm:?}")))? {
         // SAFETY: extents and strides come from layouts that were checked against the operands' buffers. The buffers live until
@@ -319,7 +325,7 @@ fn queue_products(blas: &Blas, dtype: BlasType, precision: MatmulPrecision, gemm
 }
 
 /// Returns the extents and strides of `gemm` in the layout of the C++ struct `ProductLayout` in contract.cu.
-fn gemm_sizes(gemm: &Gemm) -> [i64; 9] {
+fn product_layout_fields(gemm: &Gemm) -> [i64; 9] {
     let extents = [gemm.m, gemm.n, gemm.k].map(|n| n as i64);
     let strides = [gemm.a, gemm.b, gemm.c].map(|s| s.map(|s| s as i64));
     let mut out = [0; 9];
@@ -332,7 +338,7 @@ fn gemm_sizes(gemm: &Gemm) -> [i64; 9] {
 /// warp per result is faster for few results, and for products of a matrix with few vectors if both operands are contiguous along k.
 fn prefers_warp_per_result(gemm: &Gemm) -> bool {
     let along_k = gemm.a[1] == 1 && gemm.b[0] == 1;
-    gemm.m.saturating_mul(gemm.n) <= OUTPUT_TILE || (gemm.m.min(gemm.n) <= 4 && along_k)
+    gemm.m.saturating_mul(gemm.n) <= OUTPUT_TILE_SIDE || (gemm.m.min(gemm.n) <= 4 && along_k)
 }
 
 /// Returns the number of parts into which each of `results` sums of `k` products is split, so that enough warps run at once.
@@ -340,15 +346,15 @@ fn partial_sum_count(k: usize, results: usize) -> usize {
     if results > MAX_PARTIALS { 1 } else { k.div_ceil(PARTIAL_SUM_LENGTH).min(MAX_PARTIALS) }
 }
 
-fn launch_kernels(call: &Call, context: &'static Context, dtype: DType, gemm: &Gemm, [a, b, c]: [u64; 3]) -> Result<()> {
+fn launch_product_kernel(call: &Call, context: &'static Context, dtype: DType, gemm: &Gemm, [a, b, c]: [u64; 3]) -> Result<()> {
     let rank = gemm.batch.len().to_string();
-    let defines = [("T", element_type(dtype)), ("BATCH", rank.as_str())];
+    let defines = [("T", cpp_element_type(dtype)), ("BATCH", rank.as_str())];
     let strides: [&Strides; 3] = gemm.batch_strides.each_ref();
-    let (sizes, batch) = (gemm_sizes(gemm), pack_axes(&gemm.batch, strides.map(|s| &s[..]), true));
+    let (sizes, batch) = (product_layout_fields(gemm), pack_axes(&gemm.batch, strides.map(|s| &s[..]), true));
     let batches: usize = gemm.batch.iter().product();
     let mut args = Args::new();
     if !prefers_warp_per_result(gemm) {
-        let tiles = (batches * gemm.m.div_ceil(OUTPUT_TILE) * gemm.n.div_ceil(OUTPUT_TILE)) as u64;
+        let tiles = (batches * gemm.m.div_ceil(OUTPUT_TILE_SIDE) * gemm.n.div_ceil(OUTPUT_TILE_SIDE)) as u64;
         let function = CONTRACT_SOURCE.kernel(context, "contract_tiled", &defines).with_call_context(call)?;
         args.push(&c).push(&a).push(&b).push(&sizes).push(&batches).push_bytes(&batch);
         // SAFETY: the arguments match contract_tiled. Extents and strides come from layouts that were checked against their buffers.
@@ -366,10 +372,10 @@ fn launch_kernels(call: &Call, context: &'static Context, dtype: DType, gemm: &G
     // SAFETY: the arguments match contract_dot. If splits > 1, `partial` holds results * splits accumulators.
     unsafe { function.launch(grid, [DEFAULT_THREADS, 1, 1], 0, args.pointers()) }.with_call_context(call)?;
     if splits > 1 {
-        let function = CONTRACT_SOURCE.kernel(context, "contract_finish", &defines).with_call_context(call)?;
+        let function = CONTRACT_SOURCE.kernel(context, "contract_add_partial_sums", &defines).with_call_context(call)?;
         let mut args = Args::new();
         args.push(&c).push(&partial).push(&sizes).push(&results).push(&splits).push_bytes(&batch);
-        // SAFETY: the arguments match contract_finish. `partial` holds the partial sums, which the previous kernel writes.
+        // SAFETY: the arguments match contract_add_partial_sums. `partial` holds the partial sums, which the previous kernel writes.
         unsafe {
             function.launch(kernel::grid_for_items(32 * results as u64, DEFAULT_THREADS), [DEFAULT_THREADS, 1, 1], 0, args.pointers())
         }

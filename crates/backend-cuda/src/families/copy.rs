@@ -25,7 +25,7 @@ const TILE_SIDE: usize = 32;
 const CHUNK_BYTES: usize = 16;
 /// Minimum size of a row that is written in chunks if its ends are not aligned, in bytes. Shorter rows consist of incomplete chunks for the
 /// most part.
-const MIN_ROW_BYTES: usize = 8 * CHUNK_BYTES;
+const MIN_CHUNKED_ROW_BYTES: usize = 8 * CHUNK_BYTES;
 
 /// Returns the C++ type of items of `bytes` bytes: 1, 2, 4, 8 or 16.
 pub(crate) const fn item_type(bytes: usize) -> &'static str {
@@ -57,7 +57,7 @@ pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
         let target = StoredArray::new(spec.dtype, region.clone(), out.clone() as Arc<dyn Buffer>)?;
         queue_copy(call, input, &target)?;
     }
-    device::done_with_buffers(call, [out])
+    device::outcome_from_buffers(call, [out])
 }
 
 /// Queues a copy of the elements of `from` to `to`. The two arrays must have equal shapes and dtypes, and must not overlap.
@@ -125,16 +125,16 @@ impl StridedCopy {
         StridedCopy { item, dims, from, to, source, target }
     }
 
-    fn copy_method(&self) -> CopyMethod {
+    fn select_copy_method(&self) -> CopyMethod {
         let Some(last) = self.dims.len().checked_sub(1) else { return CopyMethod::Contiguous(self.item) };
         if last == 0 && (self.from[0], self.to[0]) == (1, 1) {
             return CopyMethod::Contiguous(self.dims[0] * self.item);
         }
         let long = |axis: usize| self.dims[axis] >= TILE_SIDE / 2;
         let row_bytes = self.dims[last].saturating_mul(self.item);
-        match elementwise::transposed_axis(&self.from) {
+        match elementwise::find_transposed_axis(&self.from) {
             Some(row) if self.to[last].unsigned_abs() == 1 && long(row) && long(last) => CopyMethod::Tiled(row),
-            _ if self.to[last] == 1 && self.item < CHUNK_BYTES && (self.has_aligned_rows() || row_bytes >= MIN_ROW_BYTES) => {
+            _ if self.to[last] == 1 && self.item < CHUNK_BYTES && (self.has_aligned_rows() || row_bytes >= MIN_CHUNKED_ROW_BYTES) => {
                 CopyMethod::Rows
             }
             _ => CopyMethod::Strided,
@@ -148,15 +148,15 @@ impl StridedCopy {
     }
 
     fn queue_copy(&self, context: &'static Context) -> crate::Result<()> {
-        match self.copy_method() {
+        match self.select_copy_method() {
             CopyMethod::Contiguous(bytes) => {
-                context.bind()?;
+                context.make_current()?;
                 // SAFETY: both layouts were checked against their buffers, and `bytes` is the size of all their elements.
                 check_result("cuMemcpyDtoDAsync", unsafe { sys::cuMemcpyDtoDAsync_v2(self.target, self.source, bytes, context.stream()) })
             }
-            CopyMethod::Tiled(row) => self.queue_tiled(context, row),
-            CopyMethod::Rows => self.queue_rows(context),
-            CopyMethod::Strided => self.queue_strided(context),
+            CopyMethod::Tiled(row) => self.queue_tiled_copy(context, row),
+            CopyMethod::Rows => self.queue_row_copy(context),
+            CopyMethod::Strided => self.queue_strided_copy(context),
         }
     }
 
@@ -165,7 +165,7 @@ impl StridedCopy {
         !fits_narrow_index(self.dims.iter().product(), &self.dims, [&self.from[..], &self.to[..]])
     }
 
-    fn queue_strided(&self, context: &'static Context) -> crate::Result<()> {
+    fn queue_strided_copy(&self, context: &'static Context) -> crate::Result<()> {
         let wide = self.needs_wide_index();
         let rank = self.dims.len().to_string();
         let defines = [("ITEM", item_type(self.item)), ("INDEX", index_type(wide)), ("RANK", rank.as_str())];
@@ -179,7 +179,7 @@ impl StridedCopy {
         unsafe { function.launch(kernel::grid_for_items(count as u64, DEFAULT_THREADS), [DEFAULT_THREADS, 1, 1], 0, args.pointers()) }
     }
 
-    fn queue_rows(&self, context: &'static Context) -> crate::Result<()> {
+    fn queue_row_copy(&self, context: &'static Context) -> crate::Result<()> {
         let last = self.dims.len() - 1;
         let (outer, inner) = (&self.dims[..last], self.dims[last]);
         let wide = self.needs_wide_index();
@@ -198,7 +198,7 @@ impl StridedCopy {
         unsafe { function.launch(kernel::grid_for_items(count as u64, DEFAULT_THREADS), [DEFAULT_THREADS, 1, 1], 0, args.pointers()) }
     }
 
-    fn queue_tiled(&self, context: &'static Context, row: usize) -> crate::Result<()> {
+    fn queue_tiled_copy(&self, context: &'static Context, row: usize) -> crate::Result<()> {
         let last = self.dims.len() - 1;
         let outer: Dims = (0..last).filter(|&axis| axis != row).collect();
         let dims: Dims = outer.iter().map(|&axis| self.dims[axis]).collect();
@@ -249,18 +249,18 @@ mod tests {
     #[test]
     fn copy_methods_follow_from_strides() {
         let c = |shape: &[usize]| Layout::contiguous(shape).unwrap();
-        assert_eq!(strided(&c(&[3, 5]), &c(&[3, 5]), 4, 4).copy_method(), CopyMethod::Contiguous(60));
-        assert_eq!(strided(&c(&[]), &c(&[]), 8, 0).copy_method(), CopyMethod::Contiguous(8));
+        assert_eq!(strided(&c(&[3, 5]), &c(&[3, 5]), 4, 4).select_copy_method(), CopyMethod::Contiguous(60));
+        assert_eq!(strided(&c(&[]), &c(&[]), 8, 0).select_copy_method(), CopyMethod::Contiguous(8));
         let turned = strided(&c(&[7, 100, 64]).permute(&[0, 2, 1]).unwrap(), &c(&[7, 64, 100]), 4, 0);
-        assert_eq!((turned.copy_method(), &turned.dims[..]), (CopyMethod::Tiled(1), &[7, 64, 100][..]));
+        assert_eq!((turned.select_copy_method(), &turned.dims[..]), (CopyMethod::Tiled(1), &[7, 64, 100][..]));
         let small = strided(&c(&[100, 4]).transpose(), &c(&[4, 100]), 4, 0);
-        assert_eq!(small.copy_method(), CopyMethod::Rows);
+        assert_eq!(small.select_copy_method(), CopyMethod::Rows);
         let flipped = strided(&c(&[100]).flip(&[0]), &c(&[100]), 4, 396);
-        assert_eq!((flipped.copy_method(), flipped.from[0]), (CopyMethod::Rows, -1));
+        assert_eq!((flipped.select_copy_method(), flipped.from[0]), (CopyMethod::Rows, -1));
         let repeated = strided(&c(&[100]).broadcast_to(&[50, 100]).unwrap().transpose(), &c(&[100, 50]), 4, 0);
-        assert_eq!(repeated.copy_method(), CopyMethod::Rows);
+        assert_eq!(repeated.select_copy_method(), CopyMethod::Rows);
         let each_twice = |item: usize| strided(&Layout::strided(&[100, 2], &[1, 0], 0).unwrap(), &c(&[100, 2]), item, 0);
-        assert_eq!((each_twice(8).copy_method(), each_twice(4).copy_method()), (CopyMethod::Rows, CopyMethod::Strided));
+        assert_eq!((each_twice(8).select_copy_method(), each_twice(4).select_copy_method()), (CopyMethod::Rows, CopyMethod::Strided));
     }
 
     #[test]
@@ -276,7 +276,7 @@ mod tests {
             4,
             0,
         );
-        assert_eq!((turned.item, &turned.dims[..], turned.copy_method()), (16, &[40, 70][..], CopyMethod::Tiled(0)));
+        assert_eq!((turned.item, &turned.dims[..], turned.select_copy_method()), (16, &[40, 70][..], CopyMethod::Tiled(0)));
         assert_eq!(strided(&part, &whole, 4, 8).item, 8);
         assert_eq!(strided(&part, &whole, 4, 4).item, 4);
         let odd = Layout::strided(&[6, 8], &[-22, 1], 110).unwrap();

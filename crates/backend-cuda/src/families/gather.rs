@@ -39,7 +39,7 @@ pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
     let gather = plan_gather(values, axis, indices.layout().size(), [device::pointer_to_read(values)?, out.pointer()])?;
     let op = device::fault_operation_id(call.op, axis);
     queue_gather(context, &gather, device::pointer_to_read(indices)?, indices.dtype(), op).with_call_context(call)?;
-    device::done_with_buffers(call, [out])
+    device::outcome_from_buffers(call, [out])
 }
 
 /// Plans the loop of a gather over the items of its output. Operand 0 is the input, with stride 0 along the indexed axis. Operand 1 is the
@@ -81,7 +81,7 @@ fn queue_gather(context: &'static Context, gather: &IndexedLoop<2>, indices: u64
 mod tests {
     use std::sync::Arc;
 
-    use cuprum_core::buffer::HostBuffer;
+    use cuprum_core::host_buffer::HostBuffer;
 
     use super::*;
 

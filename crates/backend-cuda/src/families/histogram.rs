@@ -5,7 +5,7 @@ use cuprum_core::call;
 use cuprum_core::call::Binning;
 use cuprum_core::{Array, Call, DType, Outcome, Program as Expression, Result, Work, decline};
 
-use crate::codegen::{self, InputAccess, KernelKey, check_programs, device_sources};
+use crate::codegen::{self, InputAccess, KernelKey, device_sources, test_programs};
 use crate::compile::module::Args;
 use crate::device::{self, WithCallContext};
 use crate::driver::Context;
@@ -34,7 +34,7 @@ enum CounterMemory {
 impl CounterMemory {
     /// Selects the memory for the counters of `bins` bins. `edge` is the size of a bin edge in bytes, or 0 if the kernel does not copy the
     /// edges to shared memory. `most` is the maximum shared memory of a block, in bytes.
-    fn select(bins: usize, edge: usize, most: usize) -> CounterMemory {
+    fn select_counter_memory(bins: usize, edge: usize, most: usize) -> CounterMemory {
         let bytes = |copies: usize| {
             let counts = bins.saturating_mul(4 * copies).saturating_add(15) & !15;
             counts.saturating_add(bins.saturating_add(1).saturating_mul(edge))
@@ -46,7 +46,7 @@ impl CounterMemory {
 
 fn cuda_source(program: &Expression, access: InputAccess, binning: Binning, shared: bool) -> std::result::Result<String, &'static str> {
     let element = codegen::element_source(program, access)?;
-    let rule = device_sources::binning_rule(binning);
+    let rule = device_sources::bin_rule_enumerator(binning);
     let defines = format!("#define RULE {rule}\n#define SHARED {}\n#define ITEMS {ITEMS_PER_THREAD}\n", shared as u8);
     Ok([codegen::PRELUDE, &element, device_sources::HISTOGRAM_BINS_SOURCE, &defines, HISTOGRAM_SOURCE].concat())
 }
@@ -61,7 +61,7 @@ pub fn compile_check_sources() -> Vec<(String, String)> {
         let text = cuda_source(&Expression::identity(dtype), InputAccess::default(), binning, shared).ok()?;
         Some((format!("histogram<{dtype}, {binning:?}, {shared}>"), text))
     });
-    let taking = cuda_source(&check_programs::take_program(DType::I64, DType::I32), InputAccess::default(), number, true);
+    let taking = cuda_source(&test_programs::take_program(DType::I64, DType::I32), InputAccess::default(), number, true);
     listed.chain(taking.ok().map(|text| ("histogram<of take>".to_owned(), text))).collect()
 }
 
@@ -87,7 +87,7 @@ pub fn run_call(call: &Call) -> Result<Outcome> {
     if edges.is_some_and(|e| e.layout().size() != bins + 1 || !e.layout().is_c_contiguous()) {
         decline!("edges that do not fit the output");
     }
-    if let Some(op) = program.ops().find(|op| !codegen::has_expression(*op)) {
+    if let Some(op) = program.ops().find(|op| !codegen::has_cpp_expression(*op)) {
         decline!("no CUDA expression for {}", op.name());
     }
     let Some(count) = values.first().map(|a| a.layout().size()) else { decline!("no values") };
@@ -95,10 +95,10 @@ pub fn run_call(call: &Call) -> Result<Outcome> {
     let inputs = device::pointers_to_read(values)?;
     let edges = edges.map(device::pointer_to_read).transpose()?.unwrap_or(0);
     let out = device::allocate_output(call, 0)?;
-    let histogram = HistogramLaunch { context, program, access: InputAccess::of_flat_inputs(values), binning, bins, count };
+    let histogram = HistogramLaunch { context, program, access: InputAccess::access_of_flat_inputs(values), binning, bins, count };
     context.fill(out.memory(), 0, [0u8; 4], 2 * bins).with_call_context(call)?;
     histogram.queue_histogram(&inputs, edges, out.pointer()).with_call_context(call)?;
-    device::done_with_buffers(call, [out])
+    device::outcome_from_buffers(call, [out])
 }
 
 /// The arguments of one launch of a histogram kernel.
@@ -115,12 +115,18 @@ impl HistogramLaunch<'_> {
     fn queue_histogram(&self, inputs: &[u64], edges: u64, out: u64) -> crate::Result<()> {
         let edge = if self.binning == (Binning::Edges { even: false }) { self.program.output_dtype(0).itemsize() } else { 0 };
         let info = self.context.info();
-        let counts = CounterMemory::select(self.bins, edge, (info.shared_per_block_optin as usize).saturating_sub(EVEN_BINS_SHARED_BYTES));
+        let counts = CounterMemory::select_counter_memory(
+            self.bins,
+            edge,
+            (info.shared_per_block_optin as usize).saturating_sub(EVEN_BINS_SHARED_BYTES),
+        );
         let is_shared = counts != CounterMemory::Global;
         let name = if is_shared { "histogram_shared" } else { "histogram_global" };
-        let key = KernelKey::new(name, self.program).with(self.access.repeated).with_name(device_sources::binning_rule(self.binning));
+        let key = KernelKey::new(name, self.program)
+            .with_number(self.access.repeated)
+            .with_name(device_sources::bin_rule_enumerator(self.binning));
         let make = || Ok((name.to_owned(), cuda_source(self.program, self.access, self.binning, is_shared)?));
-        let function = kernel::generated_kernel(self.context, key, make)?;
+        let function = kernel::get_or_generate_kernel(self.context, key, make)?;
         let params = codegen::pack_params(self.program, inputs, device::error_word_address(self.context, self.program)?);
         let mut args = Args::new();
         args.push_bytes(&params).push(&edges).push(&out).push(&self.bins).push(&self.count);
@@ -133,17 +139,17 @@ impl HistogramLaunch<'_> {
         };
         let (copies, bytes) = (copies as i32, bytes as u32);
         args.push(&copies);
-        function.allow_dynamic_shared(bytes)?;
+        function.allow_dynamic_shared_memory(bytes)?;
         let resident = function.blocks_per_sm(THREADS_PER_BLOCK, bytes)?.max(1) * info.sm_count;
         let tiles = self.count.div_ceil(THREADS_PER_BLOCK as usize * ITEMS_PER_THREAD);
-        let blocks = u32::try_from(tiles).unwrap_or(u32::MAX).min(resident.max(min_blocks(self.count)));
+        let blocks = u32::try_from(tiles).unwrap_or(u32::MAX).min(resident.max(min_blocks_without_overflow(self.count)));
         // SAFETY: the arguments match histogram_shared in histogram.cu. The dynamic shared memory holds the copies and the edges.
         unsafe { function.launch([blocks, 1, 1], [THREADS_PER_BLOCK, 1, 1], bytes, args.pointers()) }
     }
 }
 
 /// Returns the minimum number of blocks with which no 32-bit counter of a block overflows, even if all `count` values are in one bin.
-pub fn min_blocks(count: usize) -> u32 {
+pub fn min_blocks_without_overflow(count: usize) -> u32 {
     u32::try_from(count.div_ceil(1 << 31)).unwrap_or(u32::MAX)
 }
 
@@ -153,7 +159,7 @@ mod tests {
 
     #[test]
     fn memory_of_counts_follows_their_size() {
-        let of = |bins, edge| CounterMemory::select(bins, edge, 227 << 10);
+        let of = |bins, edge| CounterMemory::select_counter_memory(bins, edge, 227 << 10);
         assert_eq!(of(10, 4), CounterMemory::Shared { copies: 32, bytes: 10 * 128 + 44 });
         assert_eq!(of(1024, 8), CounterMemory::Shared { copies: 4, bytes: 1024 * 16 + 1025 * 8 });
         assert_eq!(of(50_000, 0), CounterMemory::Shared { copies: 1, bytes: 200_000 });
@@ -164,7 +170,7 @@ mod tests {
     #[test]
     fn counters_of_a_block_cannot_overflow() {
         for count in [0, 1, 1 << 31, (1 << 31) + 1, 600_000_000_000] {
-            assert!(count / (min_blocks(count) as usize).max(1) <= 1 << 31);
+            assert!(count / (min_blocks_without_overflow(count) as usize).max(1) <= 1 << 31);
         }
     }
 

@@ -55,16 +55,16 @@ impl KernelSource {
         }
         let mut hasher = FxHasher::default();
         hasher.write(&key);
-        context.kernels().get_or_make(hasher.finish(), &key, || {
+        context.kernel_cache().get_or_make(hasher.finish(), &key, || {
             let source = self.source_with_defines(defines);
-            CudaProgram { name: self.name, source: &source, ..CudaProgram::default() }.build(context)?.function_named(name)
+            CudaProgram { name: self.name, source: &source, ..CudaProgram::default() }.compile_and_load(context)?.function_named(name)
         })
     }
 }
 
 /// Returns the kernel for `key`, whose source is generated for an expression. Only the first call for a key and device generates and
 /// compiles the source. `make` returns the name and source of the kernel, or the name of an operation that has no C++ expression.
-pub(crate) fn generated_kernel(
+pub(crate) fn get_or_generate_kernel(
     context: &'static Context,
     key: KernelKey,
     make: impl FnOnce() -> std::result::Result<(String, String), &'static str>,
@@ -72,14 +72,14 @@ pub(crate) fn generated_kernel(
     thread_local! {
         static FUNCTION_CACHE: LaunchCache<Arc<Function>> = const { LaunchCache::new() };
     }
-    let key = key.with(context.info().ordinal as u64);
+    let key = key.with_number(context.info().ordinal as u64);
     if let Some(function) = LaunchCache::find(&FUNCTION_CACHE, &key, Arc::clone) {
         return Ok(function);
     }
     let written = key.serialize();
-    let function = context.kernels().get_or_make(written.hash(), written.bytes(), || {
+    let function = context.kernel_cache().get_or_make(written.hash(), written.bytes(), || {
         let (name, source) = make().map_err(|op| CudaError::Invalid(format!("no CUDA expression for {op}")))?;
-        CudaProgram { name: &name, source: &source, ..CudaProgram::default() }.build(context)?.function_named(&name)
+        CudaProgram { name: &name, source: &source, ..CudaProgram::default() }.compile_and_load(context)?.function_named(&name)
     })?;
     LaunchCache::insert(&FUNCTION_CACHE, &key, function.clone());
     Ok(function)

@@ -1,13 +1,13 @@
-//! CUDA kernels of the family `Linalg`: matrix decompositions and solutions of linear systems. The kernels in `team_kernels` use one thread
-//! or one thread block per matrix, and serve small matrices. `library` calls cuSOLVER and cuBLAS for large matrices, and for eigenvalues of
-//! general matrices.
+//! CUDA kernels of the family `Linalg`: matrix decompositions and solutions of linear systems. The kernels in `small_matrix_kernels` use
+//! one thread or one thread block per matrix, and serve small matrices. `library_decomposition` calls cuSOLVER and cuBLAS for large
+//! matrices, and for eigenvalues of general matrices.
 
 #[allow(unsafe_code)] // cuSOLVER's C interface
 pub mod cusolver;
-mod library;
-mod path;
-mod problem;
-mod team_kernels;
+mod decomposition_path;
+mod library_decomposition;
+mod linalg_problem;
+mod small_matrix_kernels;
 
 use cuprum_core::call::QrMode;
 use cuprum_core::{Array, Call, DType, Linalg, Outcome, Result, Work, decline};
@@ -15,13 +15,13 @@ use cuprum_core::{Array, Call, DType, Linalg, Outcome, Result, Work, decline};
 use crate::device::{self, WithCallContext};
 use crate::driver::Context;
 use crate::error::CudaError;
-use problem::Problem;
+use linalg_problem::LinalgProblem;
 
-pub use self::path::{DecompositionPath, with_path};
+pub use self::decomposition_path::{DecompositionPath, with_decomposition_path};
 
 /// Returns names and sources of the kernels, for compile checks without a device.
 pub fn compile_check_sources() -> Vec<(String, String)> {
-    [team_kernels::compile_check_sources(), library::compile_check_sources()].concat()
+    [small_matrix_kernels::compile_check_sources(), library_decomposition::compile_check_sources()].concat()
 }
 
 /// Executes `call`, an operation of the kernel family `Linalg`, on the device.
@@ -37,29 +37,29 @@ pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
     if matches!(task, Linalg::Schur | Linalg::Function(_) | Linalg::Qr { mode: QrMode::Raw }) {
         decline!("the host computes Schur forms, functions of matrices and QR decompositions in LAPACK's form");
     }
-    let Some(problem) = Problem::new(call, task) else { decline!("matrices with too many elements") };
-    let path = path::choose_path(&problem);
+    let Some(problem) = LinalgProblem::new(call, task) else { decline!("matrices with too many elements") };
+    let path = decomposition_path::choose_decomposition_path(&problem);
     if path != DecompositionPath::Team {
         let context = device::context(call.device)?;
         let is_only_way = matches!(task, Linalg::Eig { .. });
-        match find_library(context, task) {
-            Ok(()) => return library::run(call, context, &problem, path == DecompositionPath::LibraryBatch),
+        match load_library_for_task(context, task) {
+            Ok(()) => return library_decomposition::run(call, context, &problem, path == DecompositionPath::LibraryBatch),
             Err(CudaError::Missing(why)) if is_only_way => decline!("{why}"),
             Err(CudaError::Missing(_)) => {}
             Err(failure) => return Err(failure).with_call_context(call),
         }
     }
-    team_kernels::run(call, &problem)
+    small_matrix_kernels::run(call, &problem)
 }
 
 /// Loads the library that computes `task`. Returns [`CudaError::Missing`] if no library can compute it on this thread's stream.
-fn find_library(context: &'static Context, task: Linalg) -> crate::Result<()> {
+fn load_library_for_task(context: &'static Context, task: Linalg) -> crate::Result<()> {
     if context.is_capturing() {
         return Err(CudaError::Missing("a routine of cuSOLVER cannot be captured into a graph".into()));
     }
     match task {
         Linalg::SolveTriangular { .. } => context.blas().map(|_| ()),
-        Linalg::Eig { .. } => cusolver::check_general_eigenvalues(context),
+        Linalg::Eig { .. } => cusolver::check_supports_general_eigen(context),
         _ => cusolver::load(context),
     }
 }

@@ -13,7 +13,7 @@ use cuprum_core::plan::elementwise::{self, LoopPlan};
 use cuprum_core::{Call, DType, Outcome, Program as Expression, Result, Work, decline};
 use smallvec::SmallVec;
 
-use crate::codegen::{self, Bytes, InputAccess, KernelKey, check_programs};
+use crate::codegen::{self, Bytes, InputAccess, KernelKey, test_programs};
 use crate::compile::module::{Args, Function};
 use crate::device::{self, WithCallContext};
 use crate::driver::Context;
@@ -26,24 +26,24 @@ pub(crate) const MAX_PARAMETER_BYTES: usize = 4000;
 /// Side length of a shared-memory tile, in elements. 32 elements of 4 bytes fill a cache line.
 const TILE_SIDE: usize = 32;
 /// Minimum extent of an axis that repeats an input (stride 0) from which on reads of the input are assumed to hit a cache.
-const MIN_REPEATS: usize = 16;
+const MIN_REPEATS_FOR_CACHE_HITS: usize = 16;
 /// Maximum shared memory for the tiles of a block, in bytes. With this limit, several blocks can be resident on a multiprocessor.
 const MAX_TILE_BYTES: usize = 40 << 10;
 
 /// Executes `call`, an operation of the kernel family `Map`, on the device.
 pub fn run_call(call: &Call) -> Result<Outcome> {
     let Work::Map(call::Map { program, plan }) = call.work else { decline!("not a map") };
-    if let Some(op) = program.ops().find(|op| !codegen::has_expression(*op)) {
+    if let Some(op) = program.ops().find(|op| !codegen::has_cpp_expression(*op)) {
         decline!("no CUDA expression for {}", op.name());
     }
     if !outputs_are_contiguous(plan, call.inputs.len()) {
         decline!("an output that is not contiguous in loop order");
     }
     let inputs = device::pointers_to_read(call.inputs)?;
-    let kernel = MapKernel::new(program, plan, &inputs);
+    let kernel = MapKernel::select_for_plan(program, plan, &inputs);
     let context = device::context(call.device)?;
     let params = codegen::pack_params(program, &inputs, device::error_word_address(context, program).with_call_context(call)?);
-    let (axes, span, items) = kernel.loop_params(plan, inputs.len());
+    let (axes, span, items) = kernel.loop_arguments(plan, inputs.len());
     if params.len() + axes.len() + span.len() + 8 * (call.outputs.len() + 1) > MAX_PARAMETER_BYTES {
         decline!("{} axes of {} inputs exceed the size of kernel parameters", plan.dims.len(), inputs.len());
     }
@@ -60,18 +60,18 @@ pub fn run_call(call: &Call) -> Result<Outcome> {
     }
     args.push_bytes(&to).push(&items);
     let grid = match kernel.class {
-        MapClass::Tiled(_) => [u32::try_from(items).unwrap_or(u32::MAX).min(1 << 20), 1, 1],
+        MapKernelClass::Tiled(_) => [u32::try_from(items).unwrap_or(u32::MAX).min(1 << 20), 1, 1],
         _ => kernel::grid_for_items(items.div_ceil(kernel.elements_per_thread() as u64), DEFAULT_THREADS),
     };
     let function = kernel.kernel_function(context).with_call_context(call)?;
-    if let (MapClass::Flat(access), false) = (kernel.class, kernel.wide) {
+    if let (MapKernelClass::Flat(access), false) = (kernel.class, kernel.wide) {
         fast_path::cache_kernel(program, call.device, access, kernel.elements_per_thread(), &function);
     }
     // SAFETY: the arguments match the kernels: map_flat.cuh takes no axes, map_packed.cuh and map_strided.cuh the loop axes, and
     // map_tiled.cuh also the tile axes. The plan's strides keep every access inside the input buffers, and each output has `plan.size`
     // elements.
     unsafe { function.launch(grid, [DEFAULT_THREADS, 1, 1], 0, args.pointers()) }.with_call_context(call)?;
-    device::done_with_buffers(call, outputs)
+    device::outcome_from_buffers(call, outputs)
 }
 
 /// Returns whether element i of every output is written in iteration i of the loop `plan`.
@@ -88,7 +88,7 @@ fn outputs_are_contiguous(plan: &LoopPlan, inputs: usize) -> bool {
 
 /// The kernel of a map, which depends on the layouts of its operands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum MapClass {
+enum MapKernelClass {
     /// The loop has one axis, along which each input has stride 1 or 0 (map_flat.cuh).
     Flat(InputAccess),
     /// Some inputs are transposed, and read through shared-memory tiles (map_tiled.cuh).
@@ -119,7 +119,7 @@ impl MapTiling {
         let (last, rank) = (plan.dims.len().checked_sub(1)?, plan.dims.len());
         let (mut crossed, mut across, mut bytes) = (0, None, 0);
         for k in 0..inputs.min(64) {
-            let Some(axis) = elementwise::transposed_axis(&plan.strides[k]) else { continue };
+            let Some(axis) = elementwise::find_transposed_axis(&plan.strides[k]) else { continue };
             if *across.get_or_insert(axis) != axis {
                 return None;
             }
@@ -135,21 +135,22 @@ impl MapTiling {
 /// Everything that determines the source of a map kernel.
 struct MapKernel<'a> {
     program: &'a Expression,
-    class: MapClass,
+    class: MapKernelClass,
     /// Whether indices have 64 bits.
     wide: bool,
 }
 
 impl<'a> MapKernel<'a> {
-    fn new(program: &'a Expression, plan: &LoopPlan, inputs: &[u64]) -> MapKernel<'a> {
+    fn select_for_plan(program: &'a Expression, plan: &LoopPlan, inputs: &[u64]) -> MapKernel<'a> {
         let strides = &plan.strides[..inputs.len()];
         let wide = !codegen::fits_narrow_index(plan.size, &plan.dims, strides.iter().map(|s| s.as_slice()));
         if !plan.is_flat() || inputs.len() > 64 {
             let (rank, itemsize) = (plan.dims.len(), |k| program.input_dtype(k).map_or(16, DType::itemsize));
-            let tiled = || MapTiling::of(plan, inputs.len(), itemsize).map(MapClass::Tiled);
-            let packed =
-                || packed_access(program, plan, inputs).map(|(access, is_multiple)| MapClass::Packed { access, rank, is_multiple });
-            return MapKernel { program, class: tiled().or_else(packed).unwrap_or(MapClass::Strided { rank }), wide };
+            let tiled = || MapTiling::of(plan, inputs.len(), itemsize).map(MapKernelClass::Tiled);
+            let packed = || {
+                packed_input_access(program, plan, inputs).map(|(access, is_multiple)| MapKernelClass::Packed { access, rank, is_multiple })
+            };
+            return MapKernel { program, class: tiled().or_else(packed).unwrap_or(MapKernelClass::Strided { rank }), wide };
         }
         let repeated = strides.iter().enumerate().filter(|(_, s)| s.first() == Some(&0)).fold(0, |bits, (k, _)| bits | 1 << k);
         let width = elements_per_thread(program, repeated);
@@ -158,29 +159,29 @@ impl<'a> MapKernel<'a> {
             repeated >> k & 1 == 1 || address.is_multiple_of(bytes.min(16) as u64)
         };
         let aligned = inputs.iter().enumerate().all(is_aligned);
-        MapKernel { program, class: MapClass::Flat(InputAccess { repeated, aligned }), wide }
+        MapKernel { program, class: MapKernelClass::Flat(InputAccess { repeated, aligned }), wide }
     }
 
     /// Returns the number of elements per thread and iteration.
     fn elements_per_thread(&self) -> usize {
         match self.class {
-            MapClass::Flat(access) | MapClass::Packed { access, .. } => elements_per_thread(self.program, access.repeated),
+            MapKernelClass::Flat(access) | MapKernelClass::Packed { access, .. } => elements_per_thread(self.program, access.repeated),
             // If a user-defined operation has loops, elements may differ in cost, so each thread computes only one element at a time.
-            MapClass::Strided { .. } if has_loops(self.program) => 1,
-            MapClass::Tiled(_) | MapClass::Strided { .. } => 4,
+            MapKernelClass::Strided { .. } if has_loops(self.program) => 1,
+            MapKernelClass::Tiled(_) | MapKernelClass::Strided { .. } => 4,
         }
     }
 
     /// Returns three kernel arguments: the loop axes as bytes, the tile axes as bytes, and the number of elements or tiles. Axes are empty
     /// if the kernel has no such parameter.
-    fn loop_params(&self, plan: &LoopPlan, inputs: usize) -> (Bytes, Bytes, u64) {
+    fn loop_arguments(&self, plan: &LoopPlan, inputs: usize) -> (Bytes, Bytes, u64) {
         let all = plan.strides[..inputs].iter().map(|s| s.as_slice());
         match self.class {
-            MapClass::Flat(_) => (Bytes::new(), Bytes::new(), plan.size as u64),
-            MapClass::Packed { .. } | MapClass::Strided { .. } => {
+            MapKernelClass::Flat(_) => (Bytes::new(), Bytes::new(), plan.size as u64),
+            MapKernelClass::Packed { .. } | MapKernelClass::Strided { .. } => {
                 (codegen::pack_axes(&plan.dims, all, self.wide), Bytes::new(), plan.size as u64)
             }
-            MapClass::Tiled(MapTiling { across, rank, .. }) => {
+            MapKernelClass::Tiled(MapTiling { across, rank, .. }) => {
                 let along = rank - 1;
                 let outer: Dims = (0..along).filter(|&a| a != across).collect();
                 let dims: Dims = outer.iter().map(|&a| plan.dims[a]).collect();
@@ -200,44 +201,55 @@ impl<'a> MapKernel<'a> {
 
     fn kernel_name(&self) -> String {
         let class = match self.class {
-            MapClass::Flat(_) => "map_flat",
-            MapClass::Tiled(_) => "map_tiled",
-            MapClass::Packed { .. } => "map_packed",
-            MapClass::Strided { .. } => "map_strided",
+            MapKernelClass::Flat(_) => "map_flat",
+            MapKernelClass::Tiled(_) => "map_tiled",
+            MapKernelClass::Packed { .. } => "map_packed",
+            MapKernelClass::Strided { .. } => "map_strided",
         };
         codegen::kernel_name(class, self.program)
     }
 
     fn kernel_key(&self) -> KernelKey<'a> {
         match self.class {
-            MapClass::Flat(InputAccess { repeated, aligned }) => {
-                KernelKey::new("map_flat", self.program).with(self.wide.into()).with(repeated).with(aligned.into())
+            MapKernelClass::Flat(InputAccess { repeated, aligned }) => {
+                KernelKey::new("map_flat", self.program).with_number(self.wide.into()).with_number(repeated).with_number(aligned.into())
             }
-            MapClass::Tiled(MapTiling { crossed, rank, .. }) => {
-                KernelKey::new("map_tiled", self.program).with(self.wide.into()).with(crossed).with(rank as u64)
+            MapKernelClass::Tiled(MapTiling { crossed, rank, .. }) => {
+                KernelKey::new("map_tiled", self.program).with_number(self.wide.into()).with_number(crossed).with_number(rank as u64)
             }
-            MapClass::Packed { access: InputAccess { repeated, aligned }, rank, is_multiple } => {
-                let key = KernelKey::new("map_packed", self.program).with(self.wide.into()).with(repeated).with(aligned.into());
-                key.with(rank as u64).with(is_multiple.into())
+            MapKernelClass::Packed { access: InputAccess { repeated, aligned }, rank, is_multiple } => {
+                let key = KernelKey::new("map_packed", self.program)
+                    .with_number(self.wide.into())
+                    .with_number(repeated)
+                    .with_number(aligned.into());
+                key.with_number(rank as u64).with_number(is_multiple.into())
             }
-            MapClass::Strided { rank } => KernelKey::new("map_strided", self.program).with(self.wide.into()).with(rank as u64),
+            MapKernelClass::Strided { rank } => {
+                KernelKey::new("map_strided", self.program).with_number(self.wide.into()).with_number(rank as u64)
+            }
         }
     }
 
     /// Returns the kernel's source, or the name of an operation that has no C++ expression.
     fn cuda_source(&self) -> std::result::Result<String, &'static str> {
         let (access, rank, kernel) = match self.class {
-            MapClass::Flat(access) => (access, String::new(), include_str!("../kernels/map_flat.cuh")),
-            MapClass::Tiled(MapTiling { rank, .. }) => {
+            MapKernelClass::Flat(access) => (access, String::new(), include_str!("../kernels/map_flat.cuh")),
+            MapKernelClass::Tiled(MapTiling { rank, .. }) => {
                 (InputAccess::default(), format!(", RANK = {}, SIDE = {TILE_SIDE}", rank - 2), include_str!("../kernels/map_tiled.cuh"))
             }
-            MapClass::Packed { access, rank, is_multiple } => {
+            MapKernelClass::Packed { access, rank, is_multiple } => {
                 let constants = format!(", RANK = {rank};\nconstexpr bool IS_MULTIPLE = {is_multiple}");
                 (access, constants, include_str!("../kernels/map_packed.cuh"))
             }
-            MapClass::Strided { rank } => (InputAccess::default(), format!(", RANK = {rank}"), include_str!("../kernels/map_strided.cuh")),
+            MapKernelClass::Strided { rank } => {
+                (InputAccess::default(), format!(", RANK = {rank}"), include_str!("../kernels/map_strided.cuh"))
+            }
         };
-        let staging = if let MapClass::Tiled(t) = self.class { codegen::staging_source(self.program, t.crossed) } else { String::new() };
+        let staging = if let MapKernelClass::Tiled(t) = self.class {
+            codegen::shared_memory_staging_source(self.program, t.crossed)
+        } else {
+            String::new()
+        };
         let constants = format!(
             "\nnamespace cuprum {{\n\nusing Index = {};\nconstexpr int WIDTH = {}{rank};\n{staging}{}\n}}  // namespace cuprum\n\n",
             codegen::index_type(self.wide),
@@ -249,7 +261,7 @@ impl<'a> MapKernel<'a> {
     }
 
     fn kernel_function(&self, context: &'static Context) -> crate::Result<Arc<Function>> {
-        kernel::generated_kernel(context, self.kernel_key(), || Ok((self.kernel_name(), self.cuda_source()?)))
+        kernel::get_or_generate_kernel(context, self.kernel_key(), || Ok((self.kernel_name(), self.cuda_source()?)))
     }
 }
 
@@ -258,12 +270,12 @@ fn has_loops(program: &Expression) -> bool {
     program.ops().any(|op| op.0.body.is_some_and(|body| body.loops))
 }
 
-/// Returns how the kernel [`MapClass::Packed`] reads the inputs along the last axis of the loop, and whether the extent of that axis is a
-/// multiple of the elements per thread. Returns `None` if the kernel does not support the loop or is slower than another one.
+/// Returns how the kernel [`MapKernelClass::Packed`] reads the inputs along the last axis of the loop, and whether the extent of that axis
+/// is a multiple of the elements per thread. Returns `None` if the kernel does not support the loop or is slower than another one.
 ///
 /// Each input has stride 0 or 1 along that axis. If rows are not aligned for vector loads, each input must be repeated along another axis:
 /// its elements are then read from a cache, one by one.
-fn packed_access(program: &Expression, plan: &LoopPlan, inputs: &[u64]) -> Option<(InputAccess, bool)> {
+fn packed_input_access(program: &Expression, plan: &LoopPlan, inputs: &[u64]) -> Option<(InputAccess, bool)> {
     if inputs.len() > 64 || has_loops(program) {
         return None;
     }
@@ -285,7 +297,8 @@ fn packed_access(program: &Expression, plan: &LoopPlan, inputs: &[u64]) -> Optio
     };
     let is_multiple = plan.dims.last()?.is_multiple_of(width);
     let aligned = is_multiple && inputs.iter().enumerate().all(is_aligned);
-    let is_broadcast = |strides: &Strides| strides.iter().zip(&plan.dims).any(|(&stride, &extent)| stride == 0 && extent >= MIN_REPEATS);
+    let is_broadcast =
+        |strides: &Strides| strides.iter().zip(&plan.dims).any(|(&stride, &extent)| stride == 0 && extent >= MIN_REPEATS_FOR_CACHE_HITS);
     let fits = width > 1 && (aligned || *plan.dims.last()? >= width && plan.strides[..inputs.len()].iter().all(is_broadcast));
     fits.then_some((InputAccess { repeated, aligned }, is_multiple))
 }
@@ -336,7 +349,7 @@ __device__ inline void store_pack(const Outputs& out, Index i, const Results (&r
     )
 }
 
-/// The variants of [`MapClass::Packed`] in compile checks. Each entry has the bit set of repeated inputs, the number of axes, whether
+/// The variants of [`MapKernelClass::Packed`] in compile checks. Each entry has the bit set of repeated inputs, the number of axes, whether
 /// inputs are aligned, and whether the last extent is a multiple of the elements per thread.
 const PACKED_CHECK_VARIANTS: [(u64, usize, bool, bool); 5] =
     [(0, 2, true, true), (1, 2, true, true), (2, 3, false, false), (0, 5, true, true), (0, 2, false, true)];
@@ -344,25 +357,26 @@ const PACKED_CHECK_VARIANTS: [(u64, usize, bool, bool); 5] =
 /// Returns names and sources of the kernels, for compile checks without a device. The list covers every operation and dtype, many results
 /// per kernel, unaligned and repeated inputs, several ranks, and both index widths.
 pub fn compile_check_sources() -> Vec<(String, String)> {
-    let flat = |repeated, aligned| MapClass::Flat(InputAccess { repeated, aligned });
-    let programs = check_programs::example_programs();
+    let flat = |repeated, aligned| MapKernelClass::Flat(InputAccess { repeated, aligned });
+    let programs = test_programs::example_programs();
     let all = programs.iter().enumerate().map(|(n, program)| MapKernel { program, class: flat(0, true), wide: n % 2 == 1 });
     let mixed = [
-        check_programs::fused_input_program(DType::F32, DType::F32, DType::F32),
-        check_programs::fused_input_program(DType::I8, DType::F16, DType::F64),
-        check_programs::fused_input_program(DType::U8, DType::C64, DType::C128),
+        test_programs::multiply_add_program(DType::F32, DType::F32, DType::F32),
+        test_programs::multiply_add_program(DType::I8, DType::F16, DType::F64),
+        test_programs::multiply_add_program(DType::U8, DType::C64, DType::C128),
     ];
-    let tiled = |(crossed, rank)| MapClass::Tiled(MapTiling { crossed, across: 0, rank });
-    let classes = [flat(0, false), flat(1, true), flat(2, false)].into_iter().chain((1..=6).map(|rank| MapClass::Strided { rank }));
-    let packed = |(repeated, rank, aligned, is_multiple)| MapClass::Packed { access: InputAccess { repeated, aligned }, rank, is_multiple };
+    let tiled = |(crossed, rank)| MapKernelClass::Tiled(MapTiling { crossed, across: 0, rank });
+    let classes = [flat(0, false), flat(1, true), flat(2, false)].into_iter().chain((1..=6).map(|rank| MapKernelClass::Strided { rank }));
+    let packed =
+        |(repeated, rank, aligned, is_multiple)| MapKernelClass::Packed { access: InputAccess { repeated, aligned }, rank, is_multiple };
     let classes = classes.chain([(1, 2), (2, 3), (3, 4)].map(tiled)).chain(PACKED_CHECK_VARIANTS.map(packed));
     let others = classes.enumerate().map(|(n, class)| MapKernel { program: &mixed[n % 3], class, wide: n % 2 == 1 });
     let taking = [(DType::F32, DType::I32), (DType::C128, DType::I64), (DType::F16, DType::I64), (DType::Bool, DType::I32)];
-    let taking = taking.map(|(table, indices)| check_programs::take_program(table, indices));
+    let taking = taking.map(|(table, indices)| test_programs::take_program(table, indices));
     let ways = [
         flat(0b10, true),
-        MapClass::Tiled(MapTiling { crossed: 0b101, across: 0, rank: 2 }),
-        MapClass::Strided { rank: 3 },
+        MapKernelClass::Tiled(MapTiling { crossed: 0b101, across: 0, rank: 2 }),
+        MapKernelClass::Strided { rank: 3 },
         flat(0b10, false),
     ];
     let takes = taking.iter().zip(ways).enumerate().map(|(n, (program, class))| MapKernel { program, class, wide: n % 2 == 1 });
@@ -385,7 +399,7 @@ mod tests {
         let operands: Vec<&Layout> = inputs.iter().copied().chain([out]).collect();
         let plan = LoopPlan::new(&operands);
         assert!(outputs_are_contiguous(&plan, inputs.len()));
-        MapKernel::new(program, &plan, addresses)
+        MapKernel::select_for_plan(program, &plan, addresses)
     }
 
     #[test]
@@ -393,32 +407,32 @@ mod tests {
         let c = Layout::contiguous(&[100, 40]).unwrap();
         let scalar = Layout::contiguous(&[]).unwrap().broadcast_to(&[100, 40]).unwrap();
         let row = Layout::contiguous(&[40]).unwrap().broadcast_to(&[100, 40]).unwrap();
-        let program = check_programs::fused_input_program(DType::F32, DType::I8, DType::F32);
+        let program = test_programs::multiply_add_program(DType::F32, DType::I8, DType::F32);
         let class = |inputs: [&Layout; 2], addresses| kernel_of(&program, &inputs, &c, addresses).class;
-        assert_eq!(class([&c, &c], &[256, 512]), MapClass::Flat(InputAccess { repeated: 0, aligned: true }));
-        assert_eq!(class([&c, &c], &[256, 516]), MapClass::Flat(InputAccess { repeated: 0, aligned: true }), "4 int8 are 4 bytes");
-        assert_eq!(class([&c, &c], &[260, 512]), MapClass::Flat(InputAccess { repeated: 0, aligned: false }));
-        assert_eq!(class([&c, &c], &[256, 514]), MapClass::Flat(InputAccess { repeated: 0, aligned: false }));
-        assert_eq!(class([&c, &scalar], &[256, 513]), MapClass::Flat(InputAccess { repeated: 2, aligned: true }));
+        assert_eq!(class([&c, &c], &[256, 512]), MapKernelClass::Flat(InputAccess { repeated: 0, aligned: true }));
+        assert_eq!(class([&c, &c], &[256, 516]), MapKernelClass::Flat(InputAccess { repeated: 0, aligned: true }), "4 int8 are 4 bytes");
+        assert_eq!(class([&c, &c], &[260, 512]), MapKernelClass::Flat(InputAccess { repeated: 0, aligned: false }));
+        assert_eq!(class([&c, &c], &[256, 514]), MapKernelClass::Flat(InputAccess { repeated: 0, aligned: false }));
+        assert_eq!(class([&c, &scalar], &[256, 513]), MapKernelClass::Flat(InputAccess { repeated: 2, aligned: true }));
         assert_eq!(
             class([&c, &row], &[256, 512]),
-            MapClass::Packed { access: InputAccess { repeated: 0, aligned: true }, rank: 2, is_multiple: true }
+            MapKernelClass::Packed { access: InputAccess { repeated: 0, aligned: true }, rank: 2, is_multiple: true }
         );
-        assert_eq!(class([&c, &row], &[256, 513]), MapClass::Strided { rank: 2 }, "the row is not aligned");
+        assert_eq!(class([&c, &row], &[256, 513]), MapKernelClass::Strided { rank: 2 }, "the row is not aligned");
         let column = Layout::contiguous(&[100, 1]).unwrap().broadcast_to(&[100, 40]).unwrap();
         assert_eq!(
             class([&column, &row], &[257, 512]),
-            MapClass::Packed { access: InputAccess { repeated: 1, aligned: true }, rank: 2, is_multiple: true }
+            MapKernelClass::Packed { access: InputAccess { repeated: 1, aligned: true }, rank: 2, is_multiple: true }
         );
-        let unaligned = MapClass::Packed { access: InputAccess { repeated: 1, aligned: false }, rank: 2, is_multiple: true };
+        let unaligned = MapKernelClass::Packed { access: InputAccess { repeated: 1, aligned: false }, rank: 2, is_multiple: true };
         assert_eq!(class([&column, &row], &[257, 513]), unaligned, "both inputs are broadcast");
         let short = Layout::contiguous(&[100, 42]).unwrap();
         let of_short = Layout::contiguous(&[42]).unwrap().broadcast_to(&[100, 42]).unwrap();
         let kernel = kernel_of(&program, &[&short, &of_short], &short, &[256, 512]);
-        assert_eq!(kernel.class, MapClass::Strided { rank: 2 }, "42 elements are no multiple of 4");
+        assert_eq!(kernel.class, MapKernelClass::Strided { rank: 2 }, "42 elements are no multiple of 4");
         let column = Layout::contiguous(&[100, 1]).unwrap().broadcast_to(&[100, 42]).unwrap();
         let kernel = kernel_of(&program, &[&column, &of_short], &short, &[256, 512]);
-        let crossing = MapClass::Packed { access: InputAccess { repeated: 1, aligned: false }, rank: 2, is_multiple: false };
+        let crossing = MapKernelClass::Packed { access: InputAccess { repeated: 1, aligned: false }, rank: 2, is_multiple: false };
         assert_eq!(kernel.class, crossing, "both inputs are broadcast");
     }
 
@@ -430,7 +444,7 @@ mod tests {
         assert_eq!(elements_per_thread(&p, 0), 2);
         assert_eq!(elements_per_thread(&Expression::identity(DType::C128), 0), 1);
         assert_eq!(
-            elements_per_thread(&check_programs::fused_input_program(DType::F64, DType::I8, DType::F32), 1),
+            elements_per_thread(&test_programs::multiply_add_program(DType::F64, DType::I8, DType::F32), 1),
             4,
             "a repeated input is loaded once"
         );
@@ -439,9 +453,9 @@ mod tests {
     #[test]
     fn scalars_stay_out_of_the_text() {
         let source = |value| {
-            let mut p = check_programs::fused_input_program(DType::F32, DType::F32, DType::F32);
+            let mut p = test_programs::multiply_add_program(DType::F32, DType::F32, DType::F32);
             p.params[0] = Scalar::Float(value);
-            MapKernel { program: &p, class: MapClass::Strided { rank: 2 }, wide: false }.cuda_source().unwrap()
+            MapKernel { program: &p, class: MapKernelClass::Strided { rank: 2 }, wide: false }.cuda_source().unwrap()
         };
         assert_eq!(source(1.0), source(123.456));
     }

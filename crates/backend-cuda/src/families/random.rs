@@ -19,7 +19,7 @@ static SAMPLERS_SOURCE: KernelSource = KernelSource {
 };
 
 /// Returns the name of the struct of `sampler` in `random_samplers.cu`.
-fn sampler_struct(sampler: Sampler) -> &'static str {
+fn sampler_struct_name(sampler: Sampler) -> &'static str {
     match sampler {
         Sampler::StandardGamma => "Gamma",
         Sampler::Poisson => "Poisson",
@@ -34,7 +34,7 @@ fn sampler_struct(sampler: Sampler) -> &'static str {
 
 /// Returns the macro definitions of the kernel that draws numbers of `dtype` with `sampler`.
 fn sampler_defines(sampler: Sampler, dtype: DType) -> [(&'static str, &'static str); 2] {
-    [("T", ctype(dtype)), ("SAMPLER", sampler_struct(sampler))]
+    [("T", ctype(dtype)), ("SAMPLER", sampler_struct_name(sampler))]
 }
 
 /// Returns names and sources of the kernels, for compile checks without a device. The list covers one source per dtype, and one per
@@ -69,16 +69,16 @@ pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
         for (address, input) in addresses.iter_mut().zip(call.inputs) {
             *address = device::pointer_to_read(input)?;
         }
-        queue_samples(context, random, (sampler, dtype), out.pointer(), count, addresses, parameters).with_call_context(call)?;
+        queue_sampler_kernel(context, random, (sampler, dtype), out.pointer(), count, addresses, parameters).with_call_context(call)?;
     } else {
-        queue_random(context, random, dtype, out.pointer(), count).with_call_context(call)?;
+        queue_random_numbers(context, random, dtype, out.pointer(), count).with_call_context(call)?;
     }
-    device::done_with_buffers(call, [out])
+    device::outcome_from_buffers(call, [out])
 }
 
 /// Queues the kernel of `sampler`, which writes `count` numbers at the address `pointer`. Parameter n of the distribution is the array at
 /// `addresses[n]`, or the number `parameters[n]` if that address is 0.
-fn queue_samples(
+fn queue_sampler_kernel(
     context: &'static Context,
     random: &Random,
     (sampler, dtype): (Sampler, DType),
@@ -101,7 +101,7 @@ fn queue_samples(
     unsafe { function.launch(kernel::grid_for_items(count, DEFAULT_THREADS), [DEFAULT_THREADS, 1, 1], 0, args.pointers()) }
 }
 
-fn queue_random(context: &'static Context, random: &Random, dtype: DType, pointer: u64, count: u64) -> crate::Result<()> {
+fn queue_random_numbers(context: &'static Context, random: &Random, dtype: DType, pointer: u64, count: u64) -> crate::Result<()> {
     // Converts `x` to the kernel's type `R`, which is float64 for float64 outputs and else float32, and returns the bytes of the result.
     let real = |x: f64| cuprum_core::Scalar::Float(x).to_bytes(if dtype == DType::F64 { DType::F64 } else { DType::F32 });
     let integer = |x: u64| {
@@ -116,7 +116,7 @@ fn queue_random(context: &'static Context, random: &Random, dtype: DType, pointe
         Distribution::Normal { mean, std } => ("random_normal", vec![real(mean), real(std)]),
         // A cast of `low` to u64 suffices, because the kernel uses only as many low bits as the output's dtype has.
         Distribution::Integers { low, span } => ("random_integers", vec![integer(low as u64), integer(span)]),
-        // Nothing to queue here: `run_call` queues the kernels of samplers with `queue_samples`.
+        // Nothing to queue here: `run_call` queues the kernels of samplers with `queue_sampler_kernel`.
         Distribution::Sampled { .. } => return Ok(()),
     };
     let mut args = Args::new();
@@ -125,7 +125,7 @@ fn queue_random(context: &'static Context, random: &Random, dtype: DType, pointe
         args.push(value);
     });
     let function = RANDOM_SOURCE.kernel(context, name, &[("T", ctype(dtype))])?;
-    let blocks = count.div_ceil(random.distribution.elements_per_block(dtype) as u64);
+    let blocks = count.div_ceil(random.distribution.elements_per_philox_block(dtype) as u64);
     // SAFETY: the arguments match the kernel in random.cu. The output has `count` elements. Each of `values` has 16 bytes, and the kernel's
     // parameter has at most 16.
     unsafe { function.launch(kernel::grid_for_items(blocks, DEFAULT_THREADS), [DEFAULT_THREADS, 1, 1], 0, args.pointers()) }

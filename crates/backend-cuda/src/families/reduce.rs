@@ -7,13 +7,13 @@
 use cuprum_core::call;
 use std::sync::Arc;
 
-use cuprum_core::op::{Accumulator, Combine, ReductionDef, TypeRule};
+use cuprum_core::op::{AccumulatorDType, Combine, ReductionDef, TypeRule};
 use cuprum_core::plan::reduce::{ReducePattern, ReducePlan};
 use cuprum_core::{Array, Call, DType, Device, DeviceKind, Layout, Op, Outcome, Program as Expression, Result, Work, decline, testing};
 use smallvec::SmallVec;
 
-use crate::codegen::reductions::{self, ReductionCode};
-use crate::codegen::{self, Combination, InputAccess, KernelKey, check_programs, ctype};
+use crate::codegen::reduction_code::{self, ReductionCode};
+use crate::codegen::{self, AccumulatorCode, InputAccess, KernelKey, ctype, test_programs};
 use crate::compile::module::{Args, Function};
 use crate::device::{self, WithCallContext};
 use crate::driver::{COUNTER_COUNT, Context};
@@ -59,7 +59,7 @@ impl ThreadLayout {
 
 /// The parameters that determine the source of a reduction kernel, besides program, operation and dtypes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct ReduceShape {
+pub(crate) struct ReduceKernelConfig {
     threads: ThreadLayout,
     kept_rank: usize,
     reduced_rank: usize,
@@ -77,17 +77,17 @@ fn cuda_source(
     op: Op,
     code: ReductionCode,
     out: DType,
-    shape: ReduceShape,
+    shape: ReduceKernelConfig,
 ) -> std::result::Result<String, &'static str> {
     let element = codegen::element_source_with_body(program, shape.access, op.0.body)?;
-    Ok([codegen::PRELUDE, &element, &kernel_source(code, out, shape)].concat())
+    Ok([codegen::PRELUDE, &element, &reduction_kernel_source(code, out, shape)].concat())
 }
 
 /// Returns the part of the CUDA source that follows the generated code of an element: definitions and the kernel.
-fn kernel_source(code: ReductionCode, out: DType, shape: ReduceShape) -> String {
+fn reduction_kernel_source(code: ReductionCode, out: DType, shape: ReduceKernelConfig) -> String {
     let ReductionCode { combination, idempotent, replaces, declarations } = code;
-    let Combination { acc, size: acc_size, identity, value, combine, finish } = combination;
-    let ReduceShape { kept_rank, reduced_rank, width, wide, .. } = shape;
+    let AccumulatorCode { acc, size: acc_size, identity, value, combine, finish } = combination;
+    let ReduceKernelConfig { kept_rank, reduced_rank, width, wide, .. } = shape;
     let (threads, count, kernel) = match shape.threads {
         ThreadLayout::Team(n) => ("TEAM", n, include_str!("../kernels/reduce_rows.cu")),
         ThreadLayout::Lanes(n) => ("LANES", n, include_str!("../kernels/reduce_columns.cu")),
@@ -127,10 +127,10 @@ static_assert(sizeof(cuprum::Reduction::Acc) <= {acc_size}, "a partial result fi
 pub fn compile_check_sources() -> Vec<(String, String)> {
     let mut list = Vec::new();
     for (n, dtype) in DType::ALL.into_iter().enumerate() {
-        for (m, (op, reduction)) in reductions::axis_reductions().enumerate().filter(|(m, _)| (n + m) % 3 == 0) {
+        for (m, (op, reduction)) in reduction_code::axis_reductions().enumerate().filter(|(m, _)| (n + m) % 3 == 0) {
             let is_moments = reduction.combine == Combine::Moments;
             let is_logical = reduction.elementwise_combination().and_then(|by| by.0.rule) == Some(TypeRule::Logical);
-            let takes_bool = is_logical || matches!(reduction.accumulator, Accumulator::Fixed(_));
+            let takes_bool = is_logical || matches!(reduction.accumulator, AccumulatorDType::Fixed(_));
             if is_moments && (!dtype.is_inexact() || dtype.itemsize() == 2)
                 || takes_bool && dtype != DType::Bool
                 || !takes_bool && !reduction.selects && dtype == DType::Bool
@@ -141,23 +141,24 @@ pub fn compile_check_sources() -> Vec<(String, String)> {
             let out = match reduction.accumulator {
                 _ if reduction.returns_index => DType::I64,
                 _ if is_moments => dtype.real(),
-                Accumulator::Fixed(fixed) => fixed,
+                AccumulatorDType::Fixed(fixed) => fixed,
                 _ => dtype,
             };
             let width = [0, 1, 16 / dtype.itemsize()][(n + m / 3) % 3];
             let access = InputAccess { repeated: 0, aligned: width > 1 };
             let threads = [ThreadLayout::Team(8), ThreadLayout::Lanes(32), ThreadLayout::Team(256), ThreadLayout::Lanes([2, 256][n % 2])]
                 [(n + m) / 3 % 4];
-            let most = max_columns_per_thread(reductions::accumulator_size(reduction, acc));
+            let most = max_columns_per_thread(reduction_code::accumulator_size(reduction, acc));
             let width = if let ThreadLayout::Lanes(_) = threads { width.clamp(1, most) } else { width };
-            let shape = ReduceShape { threads, kept_rank: n % 3, reduced_rank: m % 3, width, wide: n % 2 == 0, access };
+            let shape = ReduceKernelConfig { threads, kept_rank: n % 3, reduced_rank: m % 3, width, wide: n % 2 == 0, access };
             list.extend(named_source(op, reduction, &Expression::identity(dtype), &dtype.to_string(), (acc, out), shape));
         }
     }
-    let taking = check_programs::take_program(DType::F32, DType::I32);
-    for ((op, reduction), (threads, width)) in reductions::axis_reductions().zip([(ThreadLayout::Team(8), 4), (ThreadLayout::Lanes(32), 1)])
+    let taking = test_programs::take_program(DType::F32, DType::I32);
+    for ((op, reduction), (threads, width)) in
+        reduction_code::axis_reductions().zip([(ThreadLayout::Team(8), 4), (ThreadLayout::Lanes(32), 1)])
     {
-        let shape = ReduceShape {
+        let shape = ReduceKernelConfig {
             threads,
             kept_rank: 1,
             reduced_rank: 1,
@@ -181,7 +182,7 @@ fn named_source(
     program: &Expression,
     what: &str,
     (acc, out): (DType, DType),
-    shape: ReduceShape,
+    shape: ReduceKernelConfig,
 ) -> Option<(String, String)> {
     let text = cuda_source(program, op, ReductionCode::of(op, reduction, acc)?, out, shape).ok()?;
     Some((format!("reduce<{}, {what}, {shape:?}>", op.name()), text))
@@ -191,23 +192,23 @@ fn named_source(
 pub fn run_call(call: &Call) -> Result<Outcome> {
     let (Work::Reduce(reduce), [spec]) = (&call.work, call.outputs) else { decline!("not a reduction of one output") };
     let call::Reduce { program, reduction, plan, acc, .. } = *reduce;
-    if !reductions::has_reduction_code(call.op, reduction) {
+    if !reduction_code::has_reduction_code(call.op, reduction) {
         decline!("no CUDA reduction for {}", call.op.name());
     }
-    if let Some(op) = program.ops().find(|op| !codegen::has_expression(*op)) {
+    if let Some(op) = program.ops().find(|op| !codegen::has_cpp_expression(*op)) {
         decline!("no CUDA expression for {}", op.name());
     }
     if let Some(done) = rows::try_run_variance(call, reduce) {
         return done;
     }
     let column_blocks = if reduction.selects { ROW_SPLIT_BLOCKS } else { COLUMN_SPLIT_BLOCKS };
-    launch_reduction(call, program, plan, (reductions::accumulator_size(reduction, acc), column_blocks), |context, shape| {
+    launch_reduction(call, program, plan, (reduction_code::accumulator_size(reduction, acc), column_blocks), |context, shape| {
         let key = kernel_key(program, shape).with_dtype(acc).with_dtype(spec.dtype).with_op(call.op);
         let make = || {
             let code = ReductionCode::of(call.op, reduction, acc).ok_or(call.op.name())?;
             Ok((shape.threads.kernel_name().to_owned(), cuda_source(program, call.op, code, spec.dtype, shape)?))
         };
-        kernel::generated_kernel(context, key, make).with_call_context(call)
+        kernel::get_or_generate_kernel(context, key, make).with_call_context(call)
     })
 }
 
@@ -215,37 +216,40 @@ pub fn run_call(call: &Call) -> Result<Outcome> {
 pub fn run_user_reduction(call: &Call) -> Result<Outcome> {
     let Some(reduction) = UserCppReduction::of(call) else { decline!("not a reduction from strings") };
     launch_reduction(call, reduction.program(), reduction.plan(), (reduction.combination().size, COLUMN_SPLIT_BLOCKS), |context, shape| {
-        let key = reduction.extend_key(kernel_key(reduction.program(), shape)).serialize();
-        context.kernels().get_or_make(key.hash(), key.bytes(), || {
-            reduction.source(user_reduction_code(reduction, shape)).compile_on(call.device)?.function(shape.threads.kernel_name())
+        let key = reduction.extend_kernel_key(kernel_key(reduction.program(), shape)).serialize();
+        context.kernel_cache().get_or_make(key.hash(), key.bytes(), || {
+            reduction
+                .raw_source(user_reduction_source(reduction, shape))
+                .compile_on(call.device)?
+                .find_function(shape.threads.kernel_name())
         })
     })
 }
 
 /// Returns the source of the user-defined `reduction` for `shape`.
-pub(crate) fn user_reduction_code(reduction: &UserCppReduction, shape: ReduceShape) -> String {
-    let kernel = kernel_source(reduction.combination().into(), reduction.output_dtype(), shape);
+pub(crate) fn user_reduction_source(reduction: &UserCppReduction, shape: ReduceKernelConfig) -> String {
+    let kernel = reduction_kernel_source(reduction.combination().into(), reduction.output_dtype(), shape);
     [codegen::PRELUDE, &reduction.element_source(shape.access), &kernel].concat()
 }
 
 /// Returns a kernel key for `program` and `shape`. The caller adds the operation and its dtypes, on which the source also depends.
-fn kernel_key(program: &Expression, shape: ReduceShape) -> KernelKey<'_> {
-    let ReduceShape { threads, kept_rank, reduced_rank, width, wide, access } = shape;
+fn kernel_key(program: &Expression, shape: ReduceKernelConfig) -> KernelKey<'_> {
+    let ReduceKernelConfig { threads, kept_rank, reduced_rank, width, wide, access } = shape;
     let (ThreadLayout::Team(count) | ThreadLayout::Lanes(count)) = threads;
     // Each number takes eight bits of `packed`, except the thread count, which takes the remaining bits.
     let numbers = [wide as usize, access.aligned as usize, kept_rank, reduced_rank, width, count];
     let packed = numbers.iter().rev().fold(0, |bits, &n| bits << 8 | n as u64);
-    KernelKey::new(threads.kernel_name(), program).with(packed).with(access.repeated)
+    KernelKey::new(threads.kernel_name(), program).with_number(packed).with_number(access.repeated)
 }
 
-/// Runs the reduction `call` with the kernel that the closure `function` returns for a [`ReduceShape`]. `acc_size` is the size of an
+/// Runs the reduction `call` with the kernel that the closure `function` returns for a [`ReduceKernelConfig`]. `acc_size` is the size of an
 /// accumulator in bytes. `column_blocks` is the number of blocks among which columns are split.
 fn launch_reduction(
     call: &Call,
     program: &Expression,
     plan: &ReducePlan,
     (acc_size, column_blocks): (usize, usize),
-    function: impl FnOnce(&'static Context, ReduceShape) -> Result<Arc<Function>>,
+    function: impl FnOnce(&'static Context, ReduceKernelConfig) -> Result<Arc<Function>>,
 ) -> Result<Outcome> {
     if plan.kept.len() > MAX_RANK || plan.reduced.len() > MAX_RANK {
         decline!("{} kept and {} reduced axes after merging, more than {MAX_RANK}", plan.kept.len(), plan.reduced.len());
@@ -259,7 +263,7 @@ fn launch_reduction(
     let out = device::allocate_output(call, 0)?;
     let reduction = ReduceLaunch { context, program, plan, shape, blocks, slot: acc_size.next_multiple_of(4) };
     reduction.queue_reduction(&function, &inputs, out.pointer()).with_call_context(call)?;
-    device::done_with_buffers(call, [out])
+    device::outcome_from_buffers(call, [out])
 }
 
 /// Returns the maximum number of adjacent columns per thread with which a block's accumulators fit in shared memory.
@@ -279,7 +283,7 @@ struct BlockSplit {
 }
 
 /// Returns the kernel shape of the user-defined reduction `asked`, assuming that all its inputs start at `address`.
-pub(crate) fn user_reduction_shape(asked: &ReductionCall, address: u64) -> ReduceShape {
+pub(crate) fn user_reduction_config(asked: &ReductionCall, address: u64) -> ReduceKernelConfig {
     let itemsizes: Vec<usize> = asked.inputs.iter().map(|a| a.dtype().itemsize()).collect();
     let (addresses, most) = (vec![address; itemsizes.len()], max_columns_per_thread(asked.reduction.combination().size));
     select_kernel(asked.reduction.plan(), &addresses, &itemsizes, (most, COLUMN_SPLIT_BLOCKS)).0
@@ -289,14 +293,14 @@ pub(crate) fn user_reduction_shape(asked: &ReductionCall, address: u64) -> Reduc
 fn user_reduction_check_source(dtype: DType, shape: [usize; 2], axes: &[isize], address: u64) -> Option<(String, String)> {
     let device = Device::new(DeviceKind::intern("cuda").ok()?, 0);
     let matrix = testing::calls::array(device, dtype, Layout::contiguous(&shape).ok()?).ok()?;
-    let asked = user_kernels::example_call_for_checks(&matrix.into(), axes).ok()?;
-    let shape = user_reduction_shape(&asked, address);
-    Some((format!("reduce<strings, {dtype}, {shape:?}>"), asked.reduction.inline_headers(user_reduction_code(&asked.reduction, shape))))
+    let asked = user_kernels::example_reduction_call(&matrix.into(), axes).ok()?;
+    let shape = user_reduction_config(&asked, address);
+    Some((format!("reduce<strings, {dtype}, {shape:?}>"), asked.reduction.inline_headers(user_reduction_source(&asked.reduction, shape))))
 }
 
 /// Selects the kernel for `plan` and its number of blocks. The load width also depends on the alignment of the addresses `inputs`.
 /// `columns` has the maximum number of columns per thread, and the number of blocks among which columns are split.
-fn select_kernel(plan: &ReducePlan, inputs: &[u64], itemsizes: &[usize], columns: (usize, usize)) -> (ReduceShape, BlockSplit) {
+fn select_kernel(plan: &ReducePlan, inputs: &[u64], itemsizes: &[usize], columns: (usize, usize)) -> (ReduceKernelConfig, BlockSplit) {
     let (max_columns_per_thread, column_blocks) = columns;
     let itemsize = itemsizes.iter().copied().max().unwrap_or(1);
     let pack = (16 / itemsize).clamp(1, 8);
@@ -345,7 +349,7 @@ fn select_kernel(plan: &ReducePlan, inputs: &[u64], itemsizes: &[usize], columns
         (ThreadLayout::Team(team), width, width > 1 && is_aligned(width), blocks)
     };
     let repeated = (0..inputs.len()).filter(|&k| repeated(k)).fold(0, |bits, k| bits | 1 << k);
-    let shape = ReduceShape {
+    let shape = ReduceKernelConfig {
         threads,
         kept_rank: plan.kept.len(),
         reduced_rank: plan.reduced.len(),
@@ -361,7 +365,7 @@ struct ReduceLaunch<'a> {
     context: &'static Context,
     program: &'a Expression,
     plan: &'a ReducePlan,
-    shape: ReduceShape,
+    shape: ReduceKernelConfig,
     blocks: BlockSplit,
     /// Size of a partial result in scratch memory, in bytes (`Slot` in warp.cuh).
     slot: usize,
@@ -397,7 +401,7 @@ impl ReduceLaunch<'_> {
 mod tests {
     use super::*;
 
-    fn pick(shape_of: &[usize], axes: &[usize], address: u64) -> (ReduceShape, BlockSplit) {
+    fn pick(shape_of: &[usize], axes: &[usize], address: u64) -> (ReduceKernelConfig, BlockSplit) {
         let layout = Layout::contiguous(shape_of).unwrap();
         let plan = ReducePlan::new(shape_of, &[&layout], axes, false);
         select_kernel(&plan, &[address], &[4], (8, COLUMN_SPLIT_BLOCKS))
@@ -436,7 +440,8 @@ mod tests {
         let axes: [&[usize]; 4] = [&[0], &[1], &[0, 2], &[0, 1]];
         let asked = extents.iter().flat_map(|&shape| axes.iter().map(move |&axes| (shape, axes)));
         let asked = asked.filter(|(shape, axes)| axes.iter().all(|&axis| axis < shape.len()));
-        let shapes: Vec<ReduceShape> = asked.flat_map(|(shape, axes)| [256, 4].map(|address| pick(shape, axes, address).0)).collect();
+        let shapes: Vec<ReduceKernelConfig> =
+            asked.flat_map(|(shape, axes)| [256, 4].map(|address| pick(shape, axes, address).0)).collect();
         let program = Expression::identity(DType::F32);
         for (a, b) in shapes.iter().flat_map(|a| shapes.iter().map(move |b| (*a, *b))) {
             assert_eq!(kernel_key(&program, a).serialize() == kernel_key(&program, b).serialize(), a == b, "{a:?}, {b:?}");

@@ -9,12 +9,12 @@ use std::sync::Arc;
 
 use cuprum_core::layout::Strides;
 use cuprum_core::op::Combine;
-use cuprum_core::plan::rows::{MAX_FUSED_ROW_LENGTH, RowsPlan};
-use cuprum_core::{Call, DType, Op, Outcome, Program as Expression, Reason, Result, Work, decline};
+use cuprum_core::plan::row_loop::{MAX_FUSED_ROW_LENGTH, RowLoopPlan};
+use cuprum_core::{Call, DType, DeclineReason, Op, Outcome, Program as Expression, Result, Work, decline};
 use smallvec::SmallVec;
 
-use crate::codegen::rows::{self as code, OperandLayout, Stages};
-use crate::codegen::{self, KernelKey, reductions};
+use crate::codegen::row_code::{self as code, OperandLayout, RowStages};
+use crate::codegen::{self, KernelKey, reduction_code};
 use crate::compile::module::{Args, Function};
 use crate::device::{self, WithCallContext};
 use crate::driver::Context;
@@ -27,21 +27,21 @@ mod sample_programs;
 const THREADS_PER_BLOCK_OF_SMALL_TEAMS: usize = 128;
 /// Maximum number of 32-bit registers in which a thread holds its elements of a row. The first value is for teams (threads that share a
 /// row) of up to 32 threads, the second for larger teams.
-const MAX_TEAM_REGISTERS: [usize; 2] = [32, 24];
+const MAX_ROW_REGISTERS_PER_THREAD: [usize; 2] = [32, 24];
 /// Maximum number of 32-bit registers in which a thread holds its elements of a row, if a block has 1024 threads. Such a block has 64
 /// registers per thread.
-const MAX_LARGE_BLOCK_REGISTERS: usize = 40;
+const MAX_ROW_REGISTERS_IN_LARGE_BLOCK: usize = 40;
 /// Number of threads that fills any GPU sold today. If all rows together need fewer threads, more threads share each row.
 const FULL_DEVICE_THREADS: usize = 1 << 17;
 /// Possible numbers of vector loads per thread. The list is short, so that rows of similar length share a kernel.
-const PACK_COUNTS: [usize; 23] = [1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 18, 20, 22, 24, 28, 32, 36, 40, 44, 46, 48];
+const VECTOR_LOADS_PER_THREAD: [usize; 23] = [1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 18, 20, 22, 24, 28, 32, 36, 40, 44, 46, 48];
 
 /// The parameters that determine the source of a row kernel, besides the program.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct RowKernelConfig {
     /// Number of threads that compute a row.
     team: usize,
-    /// Index in [`PACK_COUNTS`] of the number of vector loads per thread.
+    /// Index in [`VECTOR_LOADS_PER_THREAD`] of the number of vector loads per thread.
     packs: usize,
     /// Number of elements per vector load.
     width: usize,
@@ -55,7 +55,12 @@ struct RowKernelConfig {
 impl RowKernelConfig {
     /// Selects the shape of the kernel for inputs at the addresses `inputs`. If a row does not fit in registers, returns the reason why
     /// this kernel family does not execute the call.
-    fn select(stages: &Stages, program: &Expression, plan: &RowsPlan, inputs: &[u64]) -> std::result::Result<RowKernelConfig, Reason> {
+    fn select_row_kernel(
+        stages: &RowStages,
+        program: &Expression,
+        plan: &RowLoopPlan,
+        inputs: &[u64],
+    ) -> std::result::Result<RowKernelConfig, DeclineReason> {
         let itemsize = |k: usize| program.input_dtype(k).map_or(16, DType::itemsize);
         let along = |k: &usize| plan.row_strides[*k] != 0;
         let smallest = (0..inputs.len()).filter(along).map(itemsize).min().unwrap_or(16);
@@ -68,18 +73,18 @@ impl RowKernelConfig {
         // Number of vector loads per thread with which each thread has at least 16 bytes of the narrowest input in flight.
         let few = (16 / (smallest * width)).max(1);
         let mut team = units.div_ceil(few).next_power_of_two().min(32);
-        while team < 1024 && packs_of(team) * words > MAX_TEAM_REGISTERS[(team > 32) as usize] {
+        while team < 1024 && packs_of(team) * words > MAX_ROW_REGISTERS_PER_THREAD[(team > 32) as usize] {
             team *= 2;
         }
         while team < 256 && packs_of(team) > few && plan.rows * team < FULL_DEVICE_THREADS {
             team *= 2;
         }
-        let packs = PACK_COUNTS
+        let packs = VECTOR_LOADS_PER_THREAD
             .iter()
             .position(|&p| p >= packs_of(team))
-            .filter(|&p| PACK_COUNTS[p] * words <= MAX_LARGE_BLOCK_REGISTERS || team <= 32);
+            .filter(|&p| VECTOR_LOADS_PER_THREAD[p] * words <= MAX_ROW_REGISTERS_IN_LARGE_BLOCK || team <= 32);
         let Some(packs) = packs else {
-            return Err(Reason::with_text(|| {
+            return Err(DeclineReason::with_text(|| {
                 format!("{} elements of {} words do not fit in registers", plan.length, stages.registers_per_element())
             }));
         };
@@ -109,20 +114,20 @@ impl RowKernelConfig {
 
     /// Returns the intended number of resident threads per multiprocessor, which limits the registers of a thread. More resident threads
     /// have more loads in flight.
-    fn resident_threads(self, stages: &Stages) -> usize {
-        let words = PACK_COUNTS[self.packs] * self.width * stages.registers_per_element();
+    fn target_resident_threads(self, stages: &RowStages) -> usize {
+        let words = VECTOR_LOADS_PER_THREAD[self.packs] * self.width * stages.registers_per_element();
         if stages.is_short_and_cheap() && words <= 24 { 1536 } else { 1024 }
     }
 
     fn kernel_key(self, program: &Expression) -> KernelKey<'_> {
         let RowKernelConfig { team, packs, width, rank, wide, layout } = self;
         let numbers = [team, packs, width, rank, wide as usize, layout.aligned as usize].map(|n| n as u64);
-        numbers.into_iter().chain([layout.repeated, layout.results]).fold(KernelKey::new("rows", program), KernelKey::with)
+        numbers.into_iter().chain([layout.repeated, layout.results]).fold(KernelKey::new("rows", program), KernelKey::with_number)
     }
 
     /// Returns the kernel's source, or the name of an operation that has no C++ expression.
-    fn cuda_source(self, program: &Expression, stages: &Stages) -> std::result::Result<String, &'static str> {
-        let row = code::row_function(stages, self.layout)?;
+    fn cuda_source(self, program: &Expression, stages: &RowStages) -> std::result::Result<String, &'static str> {
+        let row = code::row_function_source(stages, self.layout)?;
         let constants = format!(
             "\nnamespace cuprum {{\n\nusing Index = {};\nconstexpr int RANK = {}, OPERANDS = {}, TEAM = {}, BLOCK = {}, WIDTH = {}, PACKS = {}, FULL = {}, FOLDS = {}, RESIDENT = {};\n\n}}  // namespace cuprum\n",
             codegen::index_type(self.wide),
@@ -131,10 +136,10 @@ impl RowKernelConfig {
             self.team,
             self.threads_per_block(),
             self.width,
-            PACK_COUNTS[self.packs],
-            self.packs.checked_sub(1).map_or(0, |fewer| PACK_COUNTS[fewer]),
-            program.folds().count().max(1),
-            self.resident_threads(stages) / self.threads_per_block(),
+            VECTOR_LOADS_PER_THREAD[self.packs],
+            self.packs.checked_sub(1).map_or(0, |fewer| VECTOR_LOADS_PER_THREAD[fewer]),
+            program.row_reductions().count().max(1),
+            self.target_resident_threads(stages) / self.threads_per_block(),
         );
         let kernel = include_str!("../kernels/rows.cu").replace("KERNEL", &kernel_name(program));
         Ok([
@@ -149,8 +154,8 @@ impl RowKernelConfig {
         .concat())
     }
 
-    fn kernel_function(self, context: &'static Context, program: &Expression, stages: &Stages) -> crate::Result<Arc<Function>> {
-        kernel::generated_kernel(context, self.kernel_key(program), || Ok((kernel_name(program), self.cuda_source(program, stages)?)))
+    fn kernel_function(self, context: &'static Context, program: &Expression, stages: &RowStages) -> crate::Result<Arc<Function>> {
+        kernel::get_or_generate_kernel(context, self.kernel_key(program), || Ok((kernel_name(program), self.cuda_source(program, stages)?)))
     }
 }
 
@@ -161,8 +166,8 @@ fn kernel_name(program: &Expression) -> String {
 
 /// Executes `call`, an operation of the kernel family `Rows`, on the device.
 pub fn run_call(call: &Call) -> Result<Outcome> {
-    let Work::Rows(call::Rows { program, plan }) = call.work else { decline!("not work on rows") };
-    launch_rows(call, program, plan)
+    let Work::Rows(call::RowProgram { program, plan }) = call.work else { decline!("not work on rows") };
+    launch_row_kernel(call, program, plan)
 }
 
 /// Runs `call` with a row kernel if its work `reduce` is a variance along rows for which row kernels are faster than the family `Reduce`.
@@ -176,31 +181,33 @@ pub(crate) fn try_run_variance(call: &Call, reduce: &call::Reduce) -> Option<Res
         return None;
     }
     let mut steps = program.clone();
-    let squares = steps.push_squared_distances(program.outputs[0], plan.reduced_size);
+    let squares = steps.push_squared_distance_sum(program.outputs[0], plan.reduced_size);
     steps.outputs[0] = squares;
     let mut step = 1;
     let mut results = Strides::from_elem(0, plan.kept.len());
     for (stride, &n) in results.iter_mut().zip(&plan.kept).rev() {
         (*stride, step) = (step, step * n as isize);
     }
-    let rows = RowsPlan {
+    let rows = RowLoopPlan {
         length: plan.reduced_size,
         rows: plan.kept_size,
         outer: plan.kept.clone(),
         outer_strides: plan.kept_strides.iter().cloned().chain([results]).collect(),
         row_strides: plan.reduced_strides.iter().map(|s| s[0]).chain([0]).collect(),
     };
-    match launch_rows(call, &steps, &rows) {
+    match launch_row_kernel(call, &steps, &rows) {
         Ok(Outcome::Declined(_)) => None,
         done => Some(done),
     }
 }
 
-fn launch_rows(call: &Call, program: &Expression, plan: &RowsPlan) -> Result<Outcome> {
-    if let Some(op) = program.ops().find(|op| !codegen::has_expression(*op)) {
+fn launch_row_kernel(call: &Call, program: &Expression, plan: &RowLoopPlan) -> Result<Outcome> {
+    if let Some(op) = program.ops().find(|op| !codegen::has_cpp_expression(*op)) {
         decline!("no CUDA expression for {}", op.name());
     }
-    if let Some(op) = program.folds().find(|op| op.reduction().is_none_or(|reduction| !reductions::has_reduction_code(*op, reduction))) {
+    if let Some(op) =
+        program.row_reductions().find(|op| op.reduction().is_none_or(|reduction| !reduction_code::has_reduction_code(*op, reduction)))
+    {
         decline!("no CUDA reduction for {}", op.name());
     }
     if let Some(stride) = plan.row_strides.iter().find(|s| !matches!(s, 0 | 1)) {
@@ -211,11 +218,11 @@ fn launch_rows(call: &Call, program: &Expression, plan: &RowsPlan) -> Result<Out
     }
     let inputs = device::pointers_to_read(call.inputs)?;
     let repeated = (0..inputs.len()).filter(|&k| plan.row_strides[k] == 0).fold(0, |bits, k| bits | 1 << k);
-    let stages = Stages::assign(program, repeated);
+    let stages = RowStages::assign_steps(program, repeated);
     if (0..call.outputs.len()).any(|n| plan.row_strides[inputs.len() + n] == 0 && stages.varies_along_row(program.outputs[n])) {
         decline!("an output with one element per row, of a value that varies along the row");
     }
-    let shape = match RowKernelConfig::select(&stages, program, plan, &inputs) {
+    let shape = match RowKernelConfig::select_row_kernel(&stages, program, plan, &inputs) {
         Ok(shape) => shape,
         Err(reason) => return Ok(Outcome::Declined(reason)),
     };
@@ -235,7 +242,7 @@ fn launch_rows(call: &Call, program: &Expression, plan: &RowsPlan) -> Result<Out
     // SAFETY: the arguments match rows.cu. The plan's strides keep every access to each row's `length` elements inside the buffers. Vector
     // loads do not pass the end of a row, because `length` is a multiple of their width.
     unsafe { function.launch(grid, [block, 1, 1], 0, args.pointers()) }.with_call_context(call)?;
-    device::done_with_buffers(call, outputs)
+    device::outcome_from_buffers(call, outputs)
 }
 
 /// Returns names and sources of the kernels, for compile checks without a device. The list covers typical expressions in several dtypes
@@ -248,7 +255,7 @@ pub fn compile_check_sources() -> Vec<(String, String)> {
         ("softmax", sample_programs::softmax, 0),
         ("log_softmax", sample_programs::log_softmax, 0),
         ("layer_norm", sample_programs::layer_norm, 0),
-        ("min_max", sample_programs::min_max, 0),
+        ("min_max", sample_programs::min_max_scaling, 0),
         ("logsumexp", sample_programs::logsumexp, 1),
         ("variance", sample_programs::variance, 1),
     ];
@@ -278,14 +285,14 @@ mod tests {
 
     fn shape_of(program: &Expression, rows: usize, length: usize, address: u64) -> Option<RowKernelConfig> {
         let layout = Layout::contiguous(&[rows, length]).unwrap();
-        let plan = RowsPlan::new(&[rows, length], 1, &[&layout, &layout]).unwrap();
-        RowKernelConfig::select(&Stages::assign(program, 0), program, &plan, &[address]).ok()
+        let plan = RowLoopPlan::new(&[rows, length], 1, &[&layout, &layout]).unwrap();
+        RowKernelConfig::select_row_kernel(&RowStages::assign_steps(program, 0), program, &plan, &[address]).ok()
     }
 
     #[test]
     fn teams_follow_the_length() {
         let program = sample_programs::softmax(DType::F32);
-        let team = |rows, length| shape_of(&program, rows, length, 256).map(|s| (s.team, PACK_COUNTS[s.packs] * s.width));
+        let team = |rows, length| shape_of(&program, rows, length, 256).map(|s| (s.team, VECTOR_LOADS_PER_THREAD[s.packs] * s.width));
         assert_eq!(team(100_000, 32), Some((8, 4)));
         assert_eq!(team(100_000, 31), Some((8, 4)));
         assert_eq!(team(100_000, 1000), Some((32, 32)));
@@ -306,7 +313,7 @@ mod tests {
             RowKernelConfig { layout: OperandLayout::default(), ..odd }
         );
         // The factor of the final product takes no register before the product, because it is loaded only then.
-        assert_eq!(Stages::assign(&program, 0).registers_per_element(), 1);
-        assert_eq!(Stages::assign(&sample_programs::variance(DType::C64), 0).registers_per_element(), 2);
+        assert_eq!(RowStages::assign_steps(&program, 0).registers_per_element(), 1);
+        assert_eq!(RowStages::assign_steps(&sample_programs::variance(DType::C64), 0).registers_per_element(), 2);
     }
 }

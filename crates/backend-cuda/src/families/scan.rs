@@ -13,7 +13,7 @@ use cuprum_core::plan::scan::ScanPlan;
 use cuprum_core::{Call, DType, Outcome, Program as Expression, Result, Work, decline};
 use smallvec::SmallVec;
 
-use crate::codegen::{self, InputAccess, KernelKey, check_programs, device_sources};
+use crate::codegen::{self, InputAccess, KernelKey, device_sources, test_programs};
 use crate::compile::module::{Args, Function};
 use crate::device::{self, CudaBuffer, WithCallContext};
 use crate::driver::Context;
@@ -55,7 +55,7 @@ fn accumulator_size(dtype: DType) -> usize {
 }
 
 /// Returns the number of elements per tile of a scan with decoupled look-back, as in `scan_look_back.cu`.
-fn tile_length(dtype: DType) -> usize {
+fn look_back_tile_length(dtype: DType) -> usize {
     DEFAULT_THREADS as usize * (128 / accumulator_size(dtype).max(4))
 }
 
@@ -89,7 +89,7 @@ pub fn compile_check_sources() -> Vec<(String, String)> {
         }
     }
     for look_back in [false, true] {
-        if let Ok(text) = cuda_source(&check_programs::take_program(DType::F64, DType::I32), ADD, 1, false, look_back) {
+        if let Ok(text) = cuda_source(&test_programs::take_program(DType::F64, DType::I32), ADD, 1, false, look_back) {
             list.push((format!("scan<add of take, sweep: {look_back}>"), text));
         }
     }
@@ -106,7 +106,7 @@ pub fn run_call(call: &Call) -> Result<Outcome> {
     if rank > MAX_RANK {
         decline!("{rank} axes around the scanned one, after merging");
     }
-    if let Some(op) = program.ops().find(|op| !codegen::has_expression(*op)) {
+    if let Some(op) = program.ops().find(|op| !codegen::has_cpp_expression(*op)) {
         decline!("no CUDA expression for {}", op.name());
     }
     let context = device::context(call.device)?;
@@ -114,12 +114,12 @@ pub fn run_call(call: &Call) -> Result<Outcome> {
     let out = device::allocate_output(call, 0)?;
     let strategy = select_strategy(plan);
     // The buffer starts with the ticket counter, from which blocks take tile numbers. The look-back states of the tiles follow.
-    let tiles = plan.len.div_ceil(tile_length(spec.dtype));
+    let tiles = plan.len.div_ceil(look_back_tile_length(spec.dtype));
     let state_words = 1 + plan.line_count * device_sources::look_back_state_count(tiles) * accumulator_size(spec.dtype).div_ceil(4);
     let states = if strategy == ScanStrategy::LookBack { Some(device::allocate(call, 8 * state_words)?) } else { None };
     let scan = ScanLaunch { context, program, plan, combine, inputs: &inputs, out: out.pointer() };
     scan.queue_scan(strategy, tiles, states.as_deref()).with_call_context(call)?;
-    device::done_with_buffers(call, [out])
+    device::outcome_from_buffers(call, [out])
 }
 
 /// The arguments of one launch of a scan kernel.
@@ -134,13 +134,13 @@ struct ScanLaunch<'a> {
 
 impl ScanLaunch<'_> {
     /// Returns the strides along the scanned axis, in elements: the strides of the inputs, then the stride of the output.
-    fn line_strides(&self) -> SmallVec<[isize; 5]> {
+    fn scan_axis_strides(&self) -> SmallVec<[isize; 5]> {
         self.plan.axis_strides.iter().copied().chain([self.plan.out_axis_stride]).collect()
     }
 
     /// Returns whether indices and offsets need 64 bits.
     fn needs_wide_index(&self) -> bool {
-        let (plan, steps) = (self.plan, self.line_strides());
+        let (plan, steps) = (self.plan, self.scan_axis_strides());
         // The extents of all axes. The scanned axis is the last one.
         let dims: SmallVec<[usize; 8]> = plan.lines.iter().copied().chain([plan.len]).collect();
         let lines = plan.line_strides.iter().chain([&plan.out_line_strides]);
@@ -151,8 +151,8 @@ impl ScanLaunch<'_> {
 
     fn kernel_function(&self, name: &'static str, wide: bool, look_back: bool) -> crate::Result<Arc<Function>> {
         let rank = self.plan.lines.len();
-        let key = KernelKey::new(name, self.program).with(rank as u64).with(wide as u64).with_op(self.combine);
-        kernel::generated_kernel(self.context, key, || {
+        let key = KernelKey::new(name, self.program).with_number(rank as u64).with_number(wide as u64).with_op(self.combine);
+        kernel::get_or_generate_kernel(self.context, key, || {
             Ok((name.to_owned(), cuda_source(self.program, self.combine, rank, wide, look_back)?))
         })
     }
@@ -161,7 +161,7 @@ impl ScanLaunch<'_> {
         let (plan, wide) = (self.plan, self.needs_wide_index());
         let params = codegen::pack_params(self.program, self.inputs, device::error_word_address(self.context, self.program)?);
         let lines = codegen::pack_axes(&plan.lines, plan.line_strides.iter().chain([&plan.out_line_strides]).map(|s| &s[..]), wide);
-        let step = codegen::pack_offsets(&self.line_strides(), wide);
+        let step = codegen::pack_offsets(&self.scan_axis_strides(), wide);
         let (line_count, length, tiles) = (plan.line_count as u64, plan.len as u64, tiles as u64);
         let all_tiles = line_count * tiles;
         let block = [DEFAULT_THREADS, 1, 1];
@@ -210,7 +210,7 @@ mod tests {
 
     #[test]
     fn tiles_are_32_kib() {
-        assert_eq!([DType::I8, DType::F16, DType::F32, DType::I64, DType::C128].map(tile_length), [8192, 8192, 8192, 4096, 2048]);
+        assert_eq!([DType::I8, DType::F16, DType::F32, DType::I64, DType::C128].map(look_back_tile_length), [8192, 8192, 8192, 4096, 2048]);
     }
 
     #[test]

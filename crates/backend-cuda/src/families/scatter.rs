@@ -13,7 +13,7 @@ mod partitioned_store;
 mod sum;
 
 use cuprum_core::call;
-use cuprum_core::call::ScatterRows;
+use cuprum_core::call::RowAssignment;
 use cuprum_core::ops::elementwise::ADD;
 use cuprum_core::{Array, Call, Capability, DType, Outcome, Result, Work, decline};
 
@@ -41,7 +41,7 @@ pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
     if !matches!(indices.dtype(), DType::I32 | DType::I64) || !indices.layout().is_c_contiguous() || values.dtype() != spec.dtype {
         decline!("indices that are not contiguous int32 or int64, or values of another dtype");
     }
-    if spec.target().is_none() {
+    if spec.target_buffer().is_none() {
         decline!("no target");
     }
     let combination = match combine {
@@ -53,7 +53,7 @@ pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
     };
     // `Distinct` rows are written once, and `Grouped` values are combined in order. Only for `Indexed` rows does the order of combination
     // depend on the order of threads.
-    let depends_on_order = combination.is_some() && rows == ScatterRows::Indexed && spec.dtype.is_inexact();
+    let depends_on_order = combination.is_some() && rows == RowAssignment::Indexed && spec.dtype.is_inexact();
     if depends_on_order && combine != Some(ADD) {
         decline!("a combination of floats, whose result depends on the order");
     }
@@ -70,28 +70,28 @@ pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
     let has_several_values = values.layout().strides()[0] != 0 && count > 1;
     match (combination, rows, groups) {
         _ if is_reproducible_sum => sum::queue_sum(call, &launch, values, region, count)?,
-        (None, ScatterRows::Indexed, _) if has_several_values && launch.fits_partitioned_store(count) => {
+        (None, RowAssignment::Indexed, _) if has_several_values && launch.fits_partitioned_store(count) => {
             launch.queue_partitioned_store(call, count)?;
         }
-        (None, ScatterRows::Indexed, _) if has_several_values && launch.fits_packed_store(count) => {
+        (None, RowAssignment::Indexed, _) if has_several_values && launch.fits_packed_store(count) => {
             let words = device::allocate(call, region.shape()[0].saturating_mul(8))?;
             launch.queue_packed_store(words.memory(), count).with_call_context(call)?;
         }
-        (None, ScatterRows::Indexed, _) if has_several_values => {
+        (None, RowAssignment::Indexed, _) if has_several_values => {
             let owners = device::allocate(call, region.shape()[0].saturating_mul(8))?;
             launch.queue_last_index_search(&owners, count).with_call_context(call)?;
             launch.queue_store(owners.pointer()).with_call_context(call)?;
         }
-        (None, ScatterRows::Indexed | ScatterRows::Distinct, _) => launch.queue_store(0).with_call_context(call)?,
-        (Some(combination), ScatterRows::Indexed | ScatterRows::Distinct, _) => {
+        (None, RowAssignment::Indexed | RowAssignment::Distinct, _) => launch.queue_store(0).with_call_context(call)?,
+        (Some(combination), RowAssignment::Indexed | RowAssignment::Distinct, _) => {
             launch.queue_combine(&combination, None).with_call_context(call)?
         }
-        (Some(combination), ScatterRows::Grouped, [order, starts]) => {
+        (Some(combination), RowAssignment::Grouped, [order, starts]) => {
             let value_step = values.layout().strides()[0];
             let groups = [device::pointer_to_read(order)?, device::pointer_to_read(starts)?, value_step as u64];
             launch.queue_combine(&combination, Some(groups)).with_call_context(call)?;
         }
         _ => decline!("groups without an order"),
     }
-    device::done_with_buffers(call, [out])
+    device::outcome_from_buffers(call, [out])
 }

@@ -1,7 +1,7 @@
 //! CUDA kernels of the family `Search`: insertion points of values in a sorted array (`searchsorted`), or whether it has an equal
 //! element (`isin`). Blocks search a sample of the array in shared memory first.
 
-use cuprum_core::call::{self, SearchResult};
+use cuprum_core::call::{self, SearchResultKind};
 use cuprum_core::{Array, Call, DType, Outcome, Result, Work, decline};
 
 use crate::codegen::ctype;
@@ -36,12 +36,12 @@ const MAX_FILTERED_ELEMENTS: usize = 1 << 16;
 const MIN_VALUES_PER_FILTERED_ELEMENT: usize = 64;
 
 /// Returns the macro definitions of the kernel. `several` tells whether a thread searches four values at a time instead of one.
-fn kernel_defines(dtype: DType, result: SearchResult, several: bool) -> [(&'static str, &'static str); 3] {
+fn kernel_defines(dtype: DType, result: SearchResultKind, several: bool) -> [(&'static str, &'static str); 3] {
     let result = match result {
-        SearchResult::BeforeEqual => "0",
-        SearchResult::AfterEqual => "1",
-        SearchResult::IsFound => "2",
-        SearchResult::IsMissing => "3",
+        SearchResultKind::BeforeEqual => "0",
+        SearchResultKind::AfterEqual => "1",
+        SearchResultKind::IsFound => "2",
+        SearchResultKind::IsMissing => "3",
     };
     [("ELEMENT", ctype(dtype)), ("RESULT", result), ("ITEMS", if several { "4" } else { "1" })]
 }
@@ -49,8 +49,8 @@ fn kernel_defines(dtype: DType, result: SearchResult, several: bool) -> [(&'stat
 /// Returns names and sources of the kernels, for compile checks without a device. The list covers every dtype, with insertion points and
 /// with the search for equal elements.
 pub fn compile_check_sources() -> Vec<(String, String)> {
-    let pairs = [[SearchResult::BeforeEqual, SearchResult::IsFound], [SearchResult::AfterEqual, SearchResult::IsMissing]];
-    let named = |(n, result): (usize, SearchResult), dtype| SEARCH_SOURCE.named_source(&kernel_defines(dtype, result, n % 3 == 0));
+    let pairs = [[SearchResultKind::BeforeEqual, SearchResultKind::IsFound], [SearchResultKind::AfterEqual, SearchResultKind::IsMissing]];
+    let named = |(n, result): (usize, SearchResultKind), dtype| SEARCH_SOURCE.named_source(&kernel_defines(dtype, result, n % 3 == 0));
     DType::ALL.iter().enumerate().flat_map(|(n, &dtype)| pairs[n % 2].map(|result| named((n, result), dtype))).collect()
 }
 
@@ -75,17 +75,17 @@ pub fn run_call(call: &Call) -> Result<Outcome> {
     let step = size / (max_bytes / values.dtype().itemsize()) + 1;
     let sample_bytes = ((size / step + 1).next_power_of_two() * values.dtype().itemsize()) as u32;
     let several = step <= MAX_SAMPLE_DISTANCE_FOR_FOUR_VALUES;
-    let finds_members = matches!(result, SearchResult::IsFound | SearchResult::IsMissing)
+    let finds_members = matches!(result, SearchResultKind::IsFound | SearchResultKind::IsMissing)
         && size <= MAX_FILTERED_ELEMENTS
         && count / MIN_VALUES_PER_FILTERED_ELEMENT >= size.max(FIND_MEMBERS_TILE_LENGTH)
         && FIND_MEMBERS_SHARED_BYTES <= context.info().shared_per_block_optin;
     if finds_members {
-        queue_members(context, values.dtype(), result, addresses, [size, count]).with_call_context(call)?;
-        return device::done_with_buffers(call, [out]);
+        queue_find_members(context, values.dtype(), result, addresses, [size, count]).with_call_context(call)?;
+        return device::outcome_from_buffers(call, [out]);
     }
     let queue = || {
         let function = SEARCH_SOURCE.kernel(context, "search_sorted", &kernel_defines(values.dtype(), result, several))?;
-        function.allow_dynamic_shared(sample_bytes)?;
+        function.allow_dynamic_shared_memory(sample_bytes)?;
         let mut args = Args::new();
         args.push(&addresses[0]).push(&addresses[1]).push(&size).push(&step).push(&addresses[2]).push(&count);
         // Each block reads all samples, so the grid has no more blocks than can run at the same time.
@@ -97,20 +97,20 @@ pub fn run_call(call: &Call) -> Result<Outcome> {
         unsafe { function.launch(grid, [THREADS_PER_BLOCK, 1, 1], sample_bytes, args.pointers()) }
     };
     queue().with_call_context(call)?;
-    device::done_with_buffers(call, [out])
+    device::outcome_from_buffers(call, [out])
 }
 
-/// Queues the kernel that looks up values in a filter of a sorted array. `addresses` are the addresses of the sorted array, the values and
-/// the output. `sizes` are the numbers of elements of the sorted array and of the values.
-fn queue_members(
+/// Queues the kernel that looks up values in a filter of a sorted array. `addresses` are the addresses of the output, the sorted array and
+/// the values. `sizes` are the numbers of elements of the sorted array and of the values.
+fn queue_find_members(
     context: &'static Context,
     dtype: DType,
-    result: SearchResult,
+    result: SearchResultKind,
     addresses: [u64; 3],
     sizes: [usize; 2],
 ) -> crate::Result<()> {
     let function = SEARCH_SOURCE.kernel(context, "find_members", &kernel_defines(dtype, result, false))?;
-    function.allow_dynamic_shared(FIND_MEMBERS_SHARED_BYTES)?;
+    function.allow_dynamic_shared_memory(FIND_MEMBERS_SHARED_BYTES)?;
     let mut args = Args::new();
     args.push(&addresses[0]).push(&addresses[1]).push(&sizes[0]).push(&addresses[2]).push(&sizes[1]);
     // Each block builds a filter, so the grid has no more blocks than can run at the same time.

@@ -5,17 +5,17 @@ use cuprum_core::call;
 use cuprum_core::ops::reduce::{SEGMENT_MAX, SEGMENT_MIN, SEGMENT_PROD, SEGMENT_SUM};
 use cuprum_core::{Array, Call, DType, Op, Outcome, Program as Expression, Result, Work, decline};
 
-use crate::codegen::{self, FoldTemplate, InputAccess, KernelKey, check_programs, ctype, device_sources};
+use crate::codegen::{self, FoldTemplate, InputAccess, KernelKey, ctype, device_sources, test_programs};
 use crate::compile::module::Args;
 use crate::device::{self, WithCallContext};
 use crate::driver::Context;
 use crate::families::kernel::{self, DEFAULT_THREADS};
 
 /// Name of the kernel function in the C++ source.
-const KERNEL_NAME: &str = "segment_fold";
+const KERNEL_NAME: &str = "fold_segments";
 
 /// Returns the number of threads that share a segment, a power of 2. In a segment of mean length, each thread reduces about 4 values.
-fn team_size(values: usize, segments: usize) -> u32 {
+fn threads_per_segment(values: usize, segments: usize) -> u32 {
     1 << (values / segments.max(1) / 4).clamp(1, 32).ilog2()
 }
 
@@ -28,7 +28,7 @@ fn min_resident_blocks(program: &Expression) -> u32 {
 
 /// The parameters that determine the source of a segment kernel.
 #[derive(Clone, Copy)]
-struct SegmentKernelSpec<'a> {
+struct SegmentKernelConfig<'a> {
     program: &'a Expression,
     access: InputAccess,
     fold: FoldTemplate,
@@ -36,9 +36,9 @@ struct SegmentKernelSpec<'a> {
     team: u32,
 }
 
-impl<'a> SegmentKernelSpec<'a> {
+impl<'a> SegmentKernelConfig<'a> {
     fn kernel_key(self) -> KernelKey<'a> {
-        let key = KernelKey::new(KERNEL_NAME, self.program).with(self.access.repeated).with(u64::from(self.team));
+        let key = KernelKey::new(KERNEL_NAME, self.program).with_number(self.access.repeated).with_number(u64::from(self.team));
         key.with_dtype(self.acc).with_name(self.fold.name)
     }
 
@@ -66,7 +66,7 @@ impl<'a> SegmentKernelSpec<'a> {
 pub fn compile_check_sources() -> Vec<(String, String)> {
     let of = |name: String, op: Op, (program, access, acc, team): (&Expression, InputAccess, DType, u32)| {
         let fold = FoldTemplate::of(op.reduction()?, acc)?;
-        let text = SegmentKernelSpec { program, access, fold, acc, team }.cuda_source().ok()?;
+        let text = SegmentKernelConfig { program, access, fold, acc, team }.cuda_source().ok()?;
         Some((format!("{name}, {}, {team}>", op.name()), text))
     };
     let every = [SEGMENT_SUM, SEGMENT_PROD, SEGMENT_MIN, SEGMENT_MAX].into_iter().flat_map(|op| DType::ALL.map(|d| (op, d)));
@@ -74,20 +74,20 @@ pub fn compile_check_sources() -> Vec<(String, String)> {
         every.filter(|(op, d)| d.sum_dtype() == *d || op.reduction().is_some_and(|r| r.selects)).zip([1, 4, 32].into_iter().cycle());
     let plain = plain.filter_map(|((op, value), team)| {
         let acc = op.reduction()?.accumulator.of(value);
-        of(format!("segment_fold<{value}"), op, (&Expression::identity(value), InputAccess::default(), acc, team))
+        of(format!("fold_segments<{value}"), op, (&Expression::identity(value), InputAccess::default(), acc, team))
     });
     let taking =
         [(DType::F32, DType::I32, SEGMENT_SUM, 8), (DType::F64, DType::I64, SEGMENT_MAX, 1), (DType::C64, DType::I32, SEGMENT_SUM, 32)];
     let taking = taking.into_iter().filter_map(|(table, indices, op, team)| {
-        let (program, access) = (check_programs::take_program(table, indices), InputAccess { repeated: 0b10, aligned: false });
-        of(format!("segment_fold<{table} of take by {indices}"), op, (&program, access, table, team))
+        let (program, access) = (test_programs::take_program(table, indices), InputAccess { repeated: 0b10, aligned: false });
+        of(format!("fold_segments<{table} of take by {indices}"), op, (&program, access, table, team))
     });
     plain.chain(taking).collect()
 }
 
 /// Runs `call`, a reduction of segments.
 pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
-    let (&Work::Segments(call::Segments { program, reduction, acc }), [spec]) = (&call.work, call.outputs) else {
+    let (&Work::Segments(call::SegmentReduction { program, reduction, acc }), [spec]) = (&call.work, call.outputs) else {
         decline!("not a reduction of segments with one output")
     };
     let (values, Some(offsets)) = call.program_inputs() else { decline!("no offsets") };
@@ -99,7 +99,7 @@ pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
     if offsets.dtype() != DType::I64 || !offsets.layout().is_c_contiguous() {
         decline!("offsets that are not contiguous int64");
     }
-    if let Some(op) = program.ops().find(|op| !codegen::has_expression(*op)) {
+    if let Some(op) = program.ops().find(|op| !codegen::has_cpp_expression(*op)) {
         decline!("no CUDA expression for {}", op.name());
     }
     let Some(length) = values.first().map(|a| a.layout().size()) else { decline!("no values") };
@@ -107,34 +107,41 @@ pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
     let inputs = device::pointers_to_read(values)?;
     let out = device::allocate_output(call, 0)?;
     let segments = spec.layout.size();
-    let spec = SegmentKernelSpec { program, access: InputAccess::of_flat_inputs(values), fold, acc, team: team_size(length, segments) };
+    let spec = SegmentKernelConfig {
+        program,
+        access: InputAccess::access_of_flat_inputs(values),
+        fold,
+        acc,
+        team: threads_per_segment(length, segments),
+    };
     let reduction = SegmentLaunch { context, spec, length, segments };
     reduction
         .queue_reduction(&inputs, device::pointer_to_read(offsets)?, out.pointer(), device::fault_operation_id(call.op, 0))
         .with_call_context(call)?;
-    device::done_with_buffers(call, [out])
+    device::outcome_from_buffers(call, [out])
 }
 
 /// The arguments of one launch of a segment kernel.
 struct SegmentLaunch<'a> {
     context: &'static Context,
-    spec: SegmentKernelSpec<'a>,
+    spec: SegmentKernelConfig<'a>,
     length: usize,
     segments: usize,
 }
 
 impl SegmentLaunch<'_> {
     fn queue_reduction(&self, inputs: &[u64], offsets: u64, out: u64, op: u64) -> crate::Result<()> {
-        let SegmentKernelSpec { program, team, .. } = self.spec;
-        let function =
-            kernel::generated_kernel(self.context, self.spec.kernel_key(), || Ok((KERNEL_NAME.to_owned(), self.spec.cuda_source()?)))?;
+        let SegmentKernelConfig { program, team, .. } = self.spec;
+        let function = kernel::get_or_generate_kernel(self.context, self.spec.kernel_key(), || {
+            Ok((KERNEL_NAME.to_owned(), self.spec.cuda_source()?))
+        })?;
         let fault = self.context.fault_pointer()?;
         let params = codegen::pack_params(program, inputs, device::error_word_address(self.context, program)?);
         let mut args = Args::new();
         args.push_bytes(&params).push(&out).push(&self.length).push(&offsets).push(&self.segments).push(&fault).push(&op);
         let grid = kernel::grid_for_items(u64::from(team) * self.segments as u64, DEFAULT_THREADS);
-        // SAFETY: the arguments match segment_fold in segment.cu. Each input has `length` elements (or one, repeated). `out` has `segments`
-        // elements and `offsets` one more. The kernel checks each offset against `length`.
+        // SAFETY: the arguments match fold_segments in segment.cu. Each input has `length` elements (or one, repeated). `out` has
+        // `segments` elements and `offsets` one more. The kernel checks each offset against `length`.
         unsafe { function.launch(grid, [DEFAULT_THREADS, 1, 1], 0, args.pointers()) }
     }
 }
@@ -151,6 +158,6 @@ mod tests {
     #[test]
     fn teams_follow_the_mean_length() {
         let lengths = [0, 3, 8, 12, 16, 31, 32, 64, 100, 128, 10_000];
-        assert_eq!(lengths.map(|n| team_size(1000 * n, 1000)), [1, 1, 2, 2, 4, 4, 8, 16, 16, 32, 32]);
+        assert_eq!(lengths.map(|n| threads_per_segment(1000 * n, 1000)), [1, 1, 2, 2, 4, 4, 8, 16, 16, 32, 32]);
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use cuprum_core::{Array, Call, DType, Error, Outcome, Program as Expression, Result, Work, decline};
 use smallvec::SmallVec;
 
-use crate::codegen::{self, InputAccess, KernelKey, check_programs, device_sources};
+use crate::codegen::{self, InputAccess, KernelKey, device_sources, test_programs};
 use crate::compile::module::Args;
 use crate::device::{self, CudaBuffer, WithCallContext};
 use crate::driver::Context;
@@ -18,7 +18,7 @@ const SELECT_SOURCE: &str = include_str!("../kernels/select.cu");
 
 /// The parameters that determine the source of a compaction kernel, besides the condition.
 #[derive(Clone, Copy, Debug)]
-struct SelectShape {
+struct SelectKernelConfig {
     access: InputAccess,
     /// Size of a selected element in bytes, or `None` if the elements are not an output.
     values: Option<usize>,
@@ -28,17 +28,22 @@ struct SelectShape {
     items: usize,
 }
 
-impl SelectShape {
+impl SelectKernelConfig {
     /// Returns a shape whose tiles have about 16 KiB of the widest input. If values are an output, tiles may be smaller, because selected
     /// values stay in registers until their output positions are known. `indices` tells whether indices are an output.
-    fn new(itemsizes: impl IntoIterator<Item = usize>, access: InputAccess, values: Option<usize>, indices: bool) -> SelectShape {
+    fn for_itemsizes(
+        itemsizes: impl IntoIterator<Item = usize>,
+        access: InputAccess,
+        values: Option<usize>,
+        indices: bool,
+    ) -> SelectKernelConfig {
         let widest = itemsizes.into_iter().chain(values).max().unwrap_or(1);
-        SelectShape { access, values, indices, items: (64 / widest).clamp(8, if values.is_some() { 16 } else { 32 }) }
+        SelectKernelConfig { access, values, indices, items: (64 / widest).clamp(8, if values.is_some() { 16 } else { 32 }) }
     }
 }
 
-fn cuda_source(condition: &Expression, shape: SelectShape) -> std::result::Result<String, &'static str> {
-    let SelectShape { access, values, indices, items } = shape;
+fn cuda_source(condition: &Expression, shape: SelectKernelConfig) -> std::result::Result<String, &'static str> {
+    let SelectKernelConfig { access, values, indices, items } = shape;
     let element = codegen::element_source(condition, access)?;
     let (item, has_values, has_indices) = (item_type(values.unwrap_or(1)), values.is_some() as u8, indices as u8);
     let defines = format!("#define ITEM {item}\n#define ITEMS {items}\n#define VALUES {has_values}\n#define INDICES {has_indices}\n");
@@ -65,19 +70,19 @@ pub fn compile_check_sources() -> Vec<(String, String)> {
         (DType::C128, Some(16), true),
     ];
     let listed = uses.into_iter().filter_map(|(dtype, values, indices)| {
-        let shape = SelectShape::new([dtype.itemsize()], InputAccess::default(), values, indices);
-        let text = cuda_source(&nonzero_condition(dtype), shape).ok()?;
+        let shape = SelectKernelConfig::for_itemsizes([dtype.itemsize()], InputAccess::default(), values, indices);
+        let text = cuda_source(&nonzero_program(dtype), shape).ok()?;
         Some((format!("select<{dtype}, {values:?}, {indices}>"), text))
     });
     let taking = cuda_source(
-        &check_programs::take_program(DType::Bool, DType::I64),
-        SelectShape::new([1, 1, 8], InputAccess::default(), None, true),
+        &test_programs::take_program(DType::Bool, DType::I64),
+        SelectKernelConfig::for_itemsizes([1, 1, 8], InputAccess::default(), None, true),
     );
     listed.chain(taking.ok().map(|text| ("select<of take>".to_owned(), text))).collect()
 }
 
 /// Returns the condition `x != 0` for an input `x` of `dtype`. As in the core crate, its expression is a conversion to bool.
-fn nonzero_condition(dtype: DType) -> Expression {
+fn nonzero_program(dtype: DType) -> Expression {
     let mut p = Expression::identity(dtype);
     if dtype != DType::Bool {
         p.outputs[0] = p.push_step(cuprum_core::StepKind::Cast, DType::Bool, &[0]);
@@ -97,15 +102,20 @@ pub fn run_call(call: &Call) -> Result<Outcome> {
     if values != from.is_some_and(|a| a.dtype() == call.outputs[0].dtype) {
         decline!("values of another dtype than the output");
     }
-    if let Some(op) = program.ops().find(|op| !codegen::has_expression(*op)) {
+    if let Some(op) = program.ops().find(|op| !codegen::has_cpp_expression(*op)) {
         decline!("no CUDA expression for {}", op.name());
     }
     if size == 0 {
         let buffers: Result<SmallVec<[_; 2]>> = call.outputs.iter().map(|_| device::allocate(call, 0)).collect();
-        return device::done_with_length(call, 0, buffers?);
+        return device::outcome_with_length(call, 0, buffers?);
     }
     let itemsizes = conditions.iter().map(|a| a.dtype().itemsize());
-    let shape = SelectShape::new(itemsizes, InputAccess::of_flat_inputs(conditions), from.map(|a| a.dtype().itemsize()), indices);
+    let shape = SelectKernelConfig::for_itemsizes(
+        itemsizes,
+        InputAccess::access_of_flat_inputs(conditions),
+        from.map(|a| a.dtype().itemsize()),
+        indices,
+    );
     let inputs = device::pointers_to_read(conditions)?;
     let from = from.map(device::pointer_to_read).transpose()?.unwrap_or(0);
     let select = SelectLaunch { context: device::context(call.device)?, condition: program, shape, inputs, from, size };
@@ -114,7 +124,7 @@ pub fn run_call(call: &Call) -> Result<Outcome> {
     match room {
         Ok(buffers) => {
             let length = select.count_or_write(call, &buffers)?;
-            device::done_with_length(call, length, buffers)
+            device::outcome_with_length(call, length, buffers)
         }
         // There is too little memory for outputs of full length, so the kernel runs twice. The first run counts the selected elements. The
         // second run writes them to outputs of that length.
@@ -123,7 +133,7 @@ pub fn run_call(call: &Call) -> Result<Outcome> {
             let exact = call.outputs.iter().map(|o| device::allocate(call, length.saturating_mul(o.dtype.itemsize())));
             let buffers = exact.collect::<Result<Buffers>>()?;
             select.count_or_write(call, &buffers)?;
-            device::done_with_length(call, length, buffers)
+            device::outcome_with_length(call, length, buffers)
         }
         Err(e) => Err(e),
     }
@@ -135,7 +145,7 @@ type Buffers = SmallVec<[Arc<CudaBuffer>; 2]>;
 struct SelectLaunch<'a> {
     context: &'static Context,
     condition: &'a Expression,
-    shape: SelectShape,
+    shape: SelectKernelConfig,
     inputs: SmallVec<[u64; 8]>,
     from: u64,
     size: usize,
@@ -145,7 +155,7 @@ impl SelectLaunch<'_> {
     /// Writes the selected elements to `buffers`, one per output, and returns their number. If `buffers` is empty, only counts the
     /// elements.
     fn count_or_write(&self, call: &Call, buffers: &[Arc<CudaBuffer>]) -> Result<usize> {
-        let SelectShape { access, values, indices, items } = self.shape;
+        let SelectKernelConfig { access, values, indices, items } = self.shape;
         let tiles = self.size.div_ceil(DEFAULT_THREADS as usize * items);
         // The scratch memory holds the number of selected elements, the ticket counter from which blocks take tile numbers, and the
         // look-back states of the tiles.
@@ -153,10 +163,10 @@ impl SelectLaunch<'_> {
         let scratch = device::allocate(call, words * 8)?;
         let queue = || {
             self.context.fill(scratch.memory(), 0, [0u8; 4], 2 * words)?;
-            let key = KernelKey::new("select", self.condition).with(access.repeated).with(values.unwrap_or(0) as u64);
-            let key = key.with(indices as u64).with(items as u64);
+            let key = KernelKey::new("select", self.condition).with_number(access.repeated).with_number(values.unwrap_or(0) as u64);
+            let key = key.with_number(indices as u64).with_number(items as u64);
             let make = || Ok(("select_flat".to_owned(), cuda_source(self.condition, self.shape)?));
-            let function = kernel::generated_kernel(self.context, key, make)?;
+            let function = kernel::get_or_generate_kernel(self.context, key, make)?;
             let params = codegen::pack_params(self.condition, &self.inputs, device::error_word_address(self.context, self.condition)?);
             let mut addresses = buffers.iter().map(|b| b.pointer());
             let mut next = |asked: bool| if asked { addresses.next().unwrap_or(0) } else { 0 };
@@ -181,7 +191,8 @@ mod tests {
 
     #[test]
     fn tiles_follow_the_widest_input() {
-        let items = |sizes: &[usize], values| SelectShape::new(sizes.iter().copied(), InputAccess::default(), values, false).items;
+        let items =
+            |sizes: &[usize], values| SelectKernelConfig::for_itemsizes(sizes.iter().copied(), InputAccess::default(), values, false).items;
         assert_eq!(
             [items(&[1], None), items(&[1], Some(1)), items(&[4], None), items(&[1], Some(8)), items(&[16], Some(1))],
             [32, 16, 16, 8, 8]

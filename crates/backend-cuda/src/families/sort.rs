@@ -182,7 +182,7 @@ pub fn run_call(call: &Call) -> Result<Outcome> {
         };
         rows.queue_sort(select_strategy(length, input.dtype().itemsize(), sort.indices))?;
     }
-    device::done_with_buffers(call, outputs)
+    device::outcome_from_buffers(call, outputs)
 }
 
 /// The arguments of one sort of rows.

@@ -4,10 +4,10 @@
 //! This family has no kernels for sampled products and triangular solves. Dispatch runs these operations as compositions of other
 //! operations.
 
-mod product;
+mod sparse_product;
 
 use cuprum_core::call::Sparse;
-use cuprum_core::{Array, Call, DType, Outcome, Reason, Result, StoredArray, Work, decline};
+use cuprum_core::{Array, Call, DType, DeclineReason, Outcome, Result, StoredArray, Work, decline};
 
 use crate::codegen::ctype;
 use crate::compile::module::Args;
@@ -22,7 +22,7 @@ const MAX_GRID_Y: usize = 65_535;
 
 /// Returns the dtype in which products and sums of `dtype` are computed. Signed integers use the unsigned type of the same size, whose
 /// overflow is defined to wrap.
-fn computed_dtype(dtype: DType) -> DType {
+fn wrapping_arithmetic_dtype(dtype: DType) -> DType {
     match dtype {
         DType::I8 => DType::U8,
         DType::I16 => DType::U16,
@@ -34,29 +34,29 @@ fn computed_dtype(dtype: DType) -> DType {
 
 /// The number of threads that share a row, and the number of columns that each thread computes.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct KernelShape {
+struct SparseKernelConfig {
     team: usize,
     per: usize,
 }
 
-impl KernelShape {
+impl SparseKernelConfig {
     /// Returns the shape for the product of a vector and a sparse matrix with `elements` stored elements and `rows` rows. In a row of mean
     /// length, each thread multiplies about 4 elements, or 2 if rows are long, so that more threads load elements at once.
-    fn for_vector(elements: usize, rows: usize) -> KernelShape {
+    fn for_vector_product(elements: usize, rows: usize) -> SparseKernelConfig {
         let mean = elements / rows.max(1);
         let per_thread = if mean < 32 { 4 } else { 2 };
-        KernelShape { team: 1 << (mean / per_thread).clamp(1, 32).ilog2(), per: 1 }
+        SparseKernelConfig { team: 1 << (mean / per_thread).clamp(1, 32).ilog2(), per: 1 }
     }
 
     /// Returns the shape for the product of a sparse matrix and a dense matrix of `width` columns.
-    fn for_matrix(width: usize) -> KernelShape {
+    fn for_matrix_product(width: usize) -> SparseKernelConfig {
         let team = width.next_power_of_two().min(32);
-        KernelShape { team, per: (width / team).next_power_of_two().clamp(1, 4) }
+        SparseKernelConfig { team, per: (width / team).next_power_of_two().clamp(1, 4) }
     }
 
-    fn defines(self, dtype: DType, index: DType) -> [(&'static str, &'static str); 4] {
+    fn kernel_defines(self, dtype: DType, index: DType) -> [(&'static str, &'static str); 4] {
         let number = |n: usize| ["1", "2", "4", "8", "16", "32"][(n.max(1).ilog2() as usize).min(5)];
-        [("T", ctype(computed_dtype(dtype))), ("I", ctype(index)), ("TEAM", number(self.team)), ("PER", number(self.per))]
+        [("T", ctype(wrapping_arithmetic_dtype(dtype))), ("I", ctype(index)), ("TEAM", number(self.team)), ("PER", number(self.per))]
     }
 }
 
@@ -64,32 +64,33 @@ impl KernelShape {
 pub fn compile_check_sources() -> Vec<(String, String)> {
     let shapes = [(1, 1), (8, 1), (32, 4), (2, 1), (32, 2), (16, 1), (4, 1)].into_iter().cycle();
     let listed = compile_check_dtypes().zip(shapes);
-    let dense = listed.map(|((dtype, index), (team, per))| SPARSE_SOURCE.named_source(&KernelShape { team, per }.defines(dtype, index)));
-    dense.chain(product::compile_check_sources()).collect()
+    let dense = listed
+        .map(|((dtype, index), (team, per))| SPARSE_SOURCE.named_source(&SparseKernelConfig { team, per }.kernel_defines(dtype, index)));
+    dense.chain(sparse_product::compile_check_sources()).collect()
 }
 
 /// Returns the dtypes and index types of the sources that are compiled in checks without a device: every dtype, and both index types.
 fn compile_check_dtypes() -> impl Iterator<Item = (DType, DType)> {
-    let dtypes = DType::ALL.into_iter().filter(|d| !matches!(d, DType::F16 | DType::BF16) && computed_dtype(*d) == *d);
+    let dtypes = DType::ALL.into_iter().filter(|d| !matches!(d, DType::F16 | DType::BF16) && wrapping_arithmetic_dtype(*d) == *d);
     dtypes.zip([DType::I32, DType::I64].into_iter().cycle())
 }
 
 /// Returns the macro definitions of kernels that depend on the dtypes alone.
 fn dtype_defines(dtype: DType, index: DType) -> [(&'static str, &'static str); 2] {
-    [("T", ctype(computed_dtype(dtype))), ("I", ctype(index))]
+    [("T", ctype(wrapping_arithmetic_dtype(dtype))), ("I", ctype(index))]
 }
 
 /// Checks the dtypes and layouts of the inputs of a product of a matrix with `b`. The first inputs are `indptr` and `indices`. The error is
 /// the reason why this kernel family does not compute the product.
-fn check_arrays(inputs: &[StoredArray], values: DType, b: DType) -> std::result::Result<(), Reason> {
+fn check_product_inputs(inputs: &[StoredArray], values: DType, b: DType) -> std::result::Result<(), DeclineReason> {
     if matches!(values, DType::F16 | DType::BF16) || values != b {
-        return Err(Reason::new("values of 16-bit floats, or of two dtypes"));
+        return Err(DeclineReason::new("values of 16-bit floats, or of two dtypes"));
     }
     if !matches!(inputs[1].dtype(), DType::I32 | DType::I64) || inputs[0].dtype() != inputs[1].dtype() {
-        return Err(Reason::new("indices that are neither int32 nor int64"));
+        return Err(DeclineReason::new("indices that are neither int32 nor int64"));
     }
     if inputs.iter().any(|a| !a.layout().is_c_contiguous()) {
-        return Err(Reason::new("an array that is not contiguous"));
+        return Err(DeclineReason::new("an array that is not contiguous"));
     }
     Ok(())
 }
@@ -97,12 +98,12 @@ fn check_arrays(inputs: &[StoredArray], values: DType, b: DType) -> std::result:
 /// Executes `call`, an operation of the kernel family `Sparse`, on the device.
 pub fn run_call(call: &Call) -> Result<Outcome> {
     if let Work::Sparse(Sparse::Product { columns }) = call.work {
-        return product::run_product(call, columns);
+        return sparse_product::run_product(call, columns);
     }
     let (Work::Sparse(Sparse::Multiply), [indptr, indices, values, b], [spec]) = (&call.work, call.inputs, call.outputs) else {
         decline!("a sampled product or a triangular solve");
     };
-    if let Err(reason) = check_arrays(call.inputs, values.dtype(), b.dtype()) {
+    if let Err(reason) = check_product_inputs(call.inputs, values.dtype(), b.dtype()) {
         return Ok(Outcome::Declined(reason));
     }
     if spec.dtype != b.dtype() || !spec.layout.is_c_contiguous() {
@@ -123,10 +124,10 @@ pub fn run_call(call: &Call) -> Result<Outcome> {
     let op = device::fault_operation_id(call.op, 1);
     let queue = || {
         let (name, shape) = match width {
-            None => ("csr_times_vector", KernelShape::for_vector(count, rows)),
-            Some(width) => ("csr_times_matrix", KernelShape::for_matrix(width)),
+            None => ("csr_times_vector", SparseKernelConfig::for_vector_product(count, rows)),
+            Some(width) => ("csr_times_matrix", SparseKernelConfig::for_matrix_product(width)),
         };
-        let function = SPARSE_SOURCE.kernel(context, name, &shape.defines(values.dtype(), indices.dtype()))?;
+        let function = SPARSE_SOURCE.kernel(context, name, &shape.kernel_defines(values.dtype(), indices.dtype()))?;
         let fault = context.fault_pointer()?;
         let teams = DEFAULT_THREADS as usize / shape.team;
         let across = width.map_or(1, |width| width.div_ceil(shape.team * shape.per).min(MAX_GRID_Y));
@@ -146,7 +147,7 @@ pub fn run_call(call: &Call) -> Result<Outcome> {
         unsafe { function.launch([down, across as u32, 1], [DEFAULT_THREADS, 1, 1], 0, args.pointers()) }
     };
     queue().with_call_context(call)?;
-    device::done_with_buffers(call, [out])
+    device::outcome_from_buffers(call, [out])
 }
 
 #[cfg(test)]
@@ -155,14 +156,14 @@ mod tests {
 
     #[test]
     fn shapes_follow_the_mean_length_and_the_width() {
-        assert_eq!(KernelShape::for_vector(100, 100).team, 1);
-        assert_eq!(KernelShape::for_vector(24_000, 1000).team, 4);
-        assert_eq!(KernelShape::for_vector(32_000, 1000).team, 16);
-        assert_eq!(KernelShape::for_vector(usize::MAX, 1).team, 32);
-        assert_eq!(KernelShape::for_vector(5, 0).team, 1);
-        assert_eq!(KernelShape::for_matrix(1), KernelShape { team: 1, per: 1 });
-        assert_eq!(KernelShape::for_matrix(20), KernelShape { team: 32, per: 1 });
-        assert_eq!(KernelShape::for_matrix(64), KernelShape { team: 32, per: 2 });
-        assert_eq!(KernelShape::for_matrix(1000), KernelShape { team: 32, per: 4 });
+        assert_eq!(SparseKernelConfig::for_vector_product(100, 100).team, 1);
+        assert_eq!(SparseKernelConfig::for_vector_product(24_000, 1000).team, 4);
+        assert_eq!(SparseKernelConfig::for_vector_product(32_000, 1000).team, 16);
+        assert_eq!(SparseKernelConfig::for_vector_product(usize::MAX, 1).team, 32);
+        assert_eq!(SparseKernelConfig::for_vector_product(5, 0).team, 1);
+        assert_eq!(SparseKernelConfig::for_matrix_product(1), SparseKernelConfig { team: 1, per: 1 });
+        assert_eq!(SparseKernelConfig::for_matrix_product(20), SparseKernelConfig { team: 32, per: 1 });
+        assert_eq!(SparseKernelConfig::for_matrix_product(64), SparseKernelConfig { team: 32, per: 2 });
+        assert_eq!(SparseKernelConfig::for_matrix_product(1000), SparseKernelConfig { team: 32, per: 4 });
     }
 }

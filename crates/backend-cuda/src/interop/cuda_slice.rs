@@ -43,7 +43,7 @@ pub fn from_cuda_slice<T: Element>(mut slice: CudaSlice<T>, shape: impl IntoShap
         return Err(Error::shape(OP, format!("a slice of {} elements does not fill the shape", slice.len()), &[&shape]));
     }
     let device = Device::new(DeviceKind::intern(device::DEVICE_KIND_NAME)?, u16::try_from(slice.ordinal()).unwrap_or(u16::MAX));
-    check_context(OP, device, slice.stream())?;
+    check_is_primary_context(OP, device, slice.stream())?;
     let stream = slice.stream().clone();
     // `device_ptr_mut` makes the stream also wait for reads on other streams, because the array may be written.
     let (pointer, recorded) = slice.device_ptr_mut(&stream);
@@ -55,7 +55,7 @@ pub fn from_cuda_slice<T: Element>(mut slice: CudaSlice<T>, shape: impl IntoShap
 }
 
 /// Returns an error unless `stream` belongs to the context that this crate uses for `device`.
-fn check_context(op: &'static str, device: Device, stream: &CudaStream) -> Result<()> {
+fn check_is_primary_context(op: &'static str, device: Device, stream: &CudaStream) -> Result<()> {
     if device::context(device)?.raw() == stream.context().cu_ctx() {
         return Ok(());
     }
@@ -93,7 +93,7 @@ impl<T: Element> SharedSlice<T> {
         if !array.is_contiguous()? {
             return Err(Error::shape(OP, "the elements are not in C order; use contiguous", &[array.shape()]));
         }
-        check_context(OP, device::cuda_context(OP, array.device())?.device(), stream)?;
+        check_is_primary_context(OP, device::cuda_context(OP, array.device())?.device(), stream)?;
         // SAFETY: the returned `SharedSlice` keeps `stream` alive until `pointer` has been dropped.
         let foreign = unsafe { ForeignStream::from_raw(stream.cu_stream()) };
         let pointer = SharedPointer::new(array, Some(foreign))?;

@@ -7,7 +7,7 @@ use cuprum_core::layout::checked_size;
 use cuprum_core::{DType, Device, Error, IntoShape, Layout, NdArray, Result, StoredArray};
 
 use super::foreign_stream::ForeignStream;
-use crate::device::{self, CudaBuffer, core_error};
+use crate::device::{self, CudaBuffer, to_core_error};
 use crate::driver::DeviceBuffer;
 
 /// Returns a buffer over `nbytes` bytes of device memory at `pointer`, without a copy.
@@ -31,9 +31,9 @@ pub unsafe fn wrap_device_memory(
 ) -> Result<Arc<CudaBuffer>> {
     const OP: &str = "wrap_device_memory";
     let context = device::cuda_context(OP, device)?;
-    // SAFETY: the caller meets the safety requirements of this function, which include those of `DeviceBuffer::from_library`.
-    let wrapped = unsafe { DeviceBuffer::from_library(context, pointer, nbytes, Arc::from(owner), ready.map(ForeignStream::raw)) };
-    wrapped.map(CudaBuffer::new).map_err(|e| core_error("cuda", OP, device, e))
+    // SAFETY: the caller meets the safety requirements of this function, which include those of `DeviceBuffer::wrap_foreign_memory`.
+    let wrapped = unsafe { DeviceBuffer::wrap_foreign_memory(context, pointer, nbytes, Arc::from(owner), ready.map(ForeignStream::raw)) };
+    wrapped.map(CudaBuffer::from_memory).map_err(|e| to_core_error("cuda", OP, device, e))
 }
 
 /// Returns an array over device memory of another library, in C order and without a copy.

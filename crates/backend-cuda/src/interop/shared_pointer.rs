@@ -7,7 +7,7 @@ use cuprum_core::error::shape_text;
 use cuprum_core::{Array, Layout, NdArray, Result, StoredArray};
 
 use super::foreign_stream::ForeignStream;
-use crate::device::{self, CudaBuffer, core_error};
+use crate::device::{self, CudaBuffer, to_core_error};
 use crate::driver::ForeignAccess;
 
 /// The device address of an array's elements, for work of another library.
@@ -48,9 +48,9 @@ enum ReleaseOrder {
 }
 
 /// Returns a number that no other thread of the process has.
-fn thread_number() -> u64 {
-    static COUNT: AtomicU64 = AtomicU64::new(0);
-    thread_local!(static NUMBER: u64 = COUNT.fetch_add(1, Ordering::Relaxed));
+fn unique_thread_number() -> u64 {
+    static NEXT_THREAD_NUMBER: AtomicU64 = AtomicU64::new(0);
+    thread_local!(static NUMBER: u64 = NEXT_THREAD_NUMBER.fetch_add(1, Ordering::Relaxed));
     NUMBER.with(|number| *number)
 }
 
@@ -87,11 +87,11 @@ impl SharedPointer {
     fn lend_to_stream(array: StoredArray, stream: Option<ForeignStream>, access: ForeignAccess) -> Result<SharedPointer> {
         let memory = device::memory_to_read(&array)?.memory();
         // SAFETY: `ForeignStream::from_raw` requires that the stream exists while the `ForeignStream` is in use.
-        let lent = unsafe { memory.lend_to_stream(stream.map(ForeignStream::raw), access) };
-        lent.map_err(|e| core_error("cuda", "device_pointer", memory.context().device(), e))?;
+        let lent = unsafe { memory.prepare_for_foreign_stream(stream.map(ForeignStream::raw), access) };
+        lent.map_err(|e| to_core_error("cuda", "device_pointer", memory.context().device(), e))?;
         let release = match stream {
             None => ReleaseOrder::Context,
-            Some(ForeignStream::PER_THREAD_DEFAULT) => ReleaseOrder::ThreadDefault(thread_number()),
+            Some(ForeignStream::PER_THREAD_DEFAULT) => ReleaseOrder::ThreadDefault(unique_thread_number()),
             Some(stream) => ReleaseOrder::Stream(stream),
         };
         Ok(SharedPointer { array, access, release })
@@ -139,15 +139,15 @@ impl Drop for SharedPointer {
         let Some(memory) = self.buffer().map(CudaBuffer::memory) else { return };
         let stream = match self.release {
             ReleaseOrder::Stream(stream) => Some(stream),
-            ReleaseOrder::ThreadDefault(thread) => Some(ForeignStream::PER_THREAD_DEFAULT).filter(|_| thread == thread_number()),
+            ReleaseOrder::ThreadDefault(thread) => Some(ForeignStream::PER_THREAD_DEFAULT).filter(|_| thread == unique_thread_number()),
             ReleaseOrder::Context => None,
         };
         let ordered = match stream {
             // SAFETY: `ForeignStream::from_raw` requires that the stream exists until this `SharedPointer` is dropped.
-            Some(stream) => unsafe { memory.release_after(stream.raw(), self.access) },
-            None => memory.wait_for_libraries(),
+            Some(stream) => unsafe { memory.order_reuse_after_stream(stream.raw(), self.access) },
+            None => memory.synchronize_whole_context(),
         };
-        if ordered.is_err() && memory.wait_for_libraries().is_err() {
+        if ordered.is_err() && memory.synchronize_whole_context().is_err() {
             // If the wait failed, the memory may still be in use. Leaking a reference to the array prevents its reuse.
             std::mem::forget(self.array.clone());
         }

@@ -119,7 +119,7 @@ __device__ inline ResultOffsets result_offsets(i64 number, const ProductLayout& 
 }
 
 // Computes products with few results and long sums. The sum over k of each result has `splits` parts, and one warp computes each part.
-// A single part is written to `c`. Several parts are written to `partial`, and `contract_finish` adds them.
+// A single part is written to `c`. Several parts are written to `partial`, and `contract_add_partial_sums` adds them.
 extern "C" __global__ void __launch_bounds__(256)
 contract_dot(T* c, Acc* partial, const T* a, const T* b, const __grid_constant__ ProductLayout s, i64 results, i64 splits,
              const __grid_constant__ BatchAxes batch) {
@@ -148,7 +148,7 @@ contract_dot(T* c, Acc* partial, const T* a, const T* b, const __grid_constant__
 
 // Adds the `splits` partial sums of each result, which `partial` holds, and writes the result to `c`. One warp computes one result.
 extern "C" __global__ void __launch_bounds__(256)
-contract_finish(T* c, const Acc* partial, const __grid_constant__ ProductLayout s, i64 results, i64 splits, const __grid_constant__ BatchAxes batch) {
+contract_add_partial_sums(T* c, const Acc* partial, const __grid_constant__ ProductLayout s, i64 results, i64 splits, const __grid_constant__ BatchAxes batch) {
     const int lane = threadIdx.x % 32;
     const i64 stride = static_cast<i64>(gridDim.x) * (blockDim.x / 32);
     for (i64 number = (static_cast<i64>(blockIdx.x) * blockDim.x + threadIdx.x) / 32; number < results; number += stride) {
@@ -166,7 +166,7 @@ contract_finish(T* c, const Acc* partial, const __grid_constant__ ProductLayout 
 // computes PER adjacent results, so that it loads each element of the segment once for PER products. The products of DEPTH elements of `b`
 // are summed first, which bounds the rounding error of long sums.
 extern "C" __global__ void __launch_bounds__(256)
-contract_windows(T* c, const T* a, const T* b, i64 count, i64 k) {
+contract_sliding_windows(T* c, const T* a, const T* b, i64 count, i64 k) {
     constexpr int THREADS = 256, PER = sizeof(Acc) > 8 ? 4 : 8, TILE = THREADS * PER, DEPTH = 128, LENGTH = TILE + DEPTH;
     __shared__ alignas(16) unsigned char storage[(LENGTH + LENGTH / 32 + 1 + DEPTH) * sizeof(Acc)];
     Acc* const segment = reinterpret_cast<Acc*>(storage);

@@ -14,7 +14,7 @@ extern "C" __global__ void __launch_bounds__(256) fill_constant(T* out, u64 coun
 // wraps around.
 using Wide = choose<is_complex<T>, T, choose<is_float<T>, wide_of<T>, u64>::type>::type;
 
-template <class X> __device__ inline X arange(u64 i, X start, X step) {
+template <class X> __device__ inline X arange_element(u64 i, X start, X step) {
     if constexpr (is_complex<X>) {
         const auto n = static_cast<real_of<X>>(i);
         return X(add_rn(start.re, mul_rn(n, step.re)), add_rn(start.im, mul_rn(n, step.im)));
@@ -27,11 +27,11 @@ template <class X> __device__ inline X arange(u64 i, X start, X step) {
 
 extern "C" __global__ void __launch_bounds__(256) fill_arange(T* out, u64 count, Wide start, Wide step) {
     const u64 stride = static_cast<u64>(gridDim.x) * blockDim.x;
-    for (u64 i = static_cast<u64>(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += stride) out[i] = cast<T>(arange(i, start, step));
+    for (u64 i = static_cast<u64>(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += stride) out[i] = cast<T>(arange_element(i, start, step));
 }
 
 // Returns start + i * step as type X, computed in float64, or in complex128 if X is complex.
-template <class X> __device__ inline X linspace(u64 i, c128 start, c128 step) {
+template <class X> __device__ inline X linspace_element(u64 i, c128 start, c128 step) {
     const f64 n = static_cast<f64>(i), re = add_rn(start.re, mul_rn(n, step.re));
     if constexpr (is_complex<X>) return cast<X>(c128(re, add_rn(start.im, mul_rn(n, step.im))));
     else return cast<X>(re);
@@ -41,6 +41,6 @@ template <class X> __device__ inline X linspace(u64 i, c128 start, c128 step) {
 extern "C" __global__ void __launch_bounds__(256) fill_linspace(T* out, u64 count, u64 last, c128 start, c128 step, c128 stop) {
     const u64 stride = static_cast<u64>(gridDim.x) * blockDim.x;
     for (u64 i = static_cast<u64>(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += stride) {
-        out[i] = i == last ? cast<T>(stop) : linspace<T>(i, start, step);
+        out[i] = i == last ? cast<T>(stop) : linspace_element<T>(i, start, step);
     }
 }

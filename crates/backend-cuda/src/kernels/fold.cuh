@@ -78,18 +78,18 @@ template <class T, bool Smallest> struct ArgExtreme {
     using Acc = ValueAndIndex<T>;
     __device__ static Acc identity() { return Acc{cast<T>(0.0), -1}; }
     __device__ static Acc from_element(T value, i64 i) { return Acc{value, i}; }
-    __device__ static bool is_better(const T& a, const T& b) {
+    __device__ static bool takes_precedence(const T& a, const T& b) {
         if (op::isnan(a) || op::isnan(b)) return op::isnan(a) && !op::isnan(b);
         return Smallest ? op::less(a, b) : op::less(b, a);
     }
     __device__ Acc operator()(const Acc& a, const Acc& b) const {
         if (b.at < 0) return a;
-        if (a.at < 0 || is_better(b.value, a.value)) return b;
-        return is_better(a.value, b.value) || a.at < b.at ? a : b;
+        if (a.at < 0 || takes_precedence(b.value, a.value)) return b;
+        return takes_precedence(a.value, b.value) || a.at < b.at ? a : b;
     }
     // Returns whether `value`, whose index is larger than the index in `acc`, replaces the value in `acc`. An equal value does not replace
     // it.
-    __device__ static bool replaces(const T& value, const Acc& acc) {
+    __device__ static bool replaces_extreme(const T& value, const Acc& acc) {
         const bool worse = Smallest ? op::less_equal(acc.value, value) : op::less_equal(value, acc.value);
         return acc.at < 0 || (!worse && !op::isnan(acc.value));
     }
@@ -98,8 +98,8 @@ template <class T, bool Smallest> struct ArgExtreme {
 template <class T> using ArgMin = ArgExtreme<T, true>;
 template <class T> using ArgMax = ArgExtreme<T, false>;
 
-// Whether `fold_elements` uses `Fold::replaces` to compare each element with the total, in ascending order of index, instead of combining
-// accumulators. True for argmin and argmax: of equal values the first wins, so the indices need no comparison.
+// Whether `fold_elements` uses `Fold::replaces_extreme` to compare each element with the total, in ascending order of index, instead of
+// combining accumulators. True for argmin and argmax: of equal values the first wins, so the indices need no comparison.
 template <class Fold> constexpr bool folds_in_order = false;
 template <class T, bool Smallest> constexpr bool folds_in_order<ArgExtreme<T, Smallest>> = true;
 
@@ -109,7 +109,7 @@ __device__ inline void fold_elements(typename Fold::Acc& total, const T (&values
     if constexpr (folds_in_order<Fold>) {
         #pragma unroll
         for (int k = 0; k < Count; k++) {
-            if (Fold::replaces(values[k], total)) total = Fold::from_element(values[k], at[k]);
+            if (Fold::replaces_extreme(values[k], total)) total = Fold::from_element(values[k], at[k]);
         }
     } else {
         typename Fold::Acc part = Fold::from_element(values[0], at[0]);

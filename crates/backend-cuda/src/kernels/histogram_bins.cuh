@@ -10,7 +10,7 @@ namespace cuprum {
 enum class BinRule { NUMBER, EVEN, EDGES };
 
 // Returns the last bin whose left edge is at most `value`, by bisection. `value` is between the first and the last edge.
-template <class T> __device__ inline i64 bisect(const T* edges, i64 bins, T value) {
+template <class T> __device__ inline i64 bisect_edges(const T* edges, i64 bins, T value) {
     i64 low = 0, high = bins;
     while (high - low > 1) {
         const i64 middle = low + (high - low) / 2;
@@ -66,7 +66,7 @@ template <bool Shared, class T> struct Bins<BinRule::EVEN, Shared, T> {
             const i64 bin = cast<i64>(exact);
             if (bin >= 0 && bin < bins && edges[bin] <= value && value < edges[bin + 1]) return bin;
         }
-        return bisect(edges, bins, value);
+        return bisect_edges(edges, bins, value);
     }
 };
 
@@ -83,7 +83,7 @@ template <bool Shared, class T> struct Bins<BinRule::EDGES, Shared, T> {
     }
     __device__ i64 operator()(T value) const {
         if (!(value >= edges[0] && value <= edges[bins])) return -1;
-        return bisect(edges, bins, value);
+        return bisect_edges(edges, bins, value);
     }
 };
 

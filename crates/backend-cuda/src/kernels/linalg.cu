@@ -30,33 +30,33 @@ using namespace cuprum::linalg;
 // An allocator over the memory of a team. It returns consecutive blocks of this memory and never frees them.
 struct Arena {
     char* next;
-    template <class U> __device__ U* take(i64 count) {
+    template <class U> __device__ U* allocate(i64 count) {
         U* start = reinterpret_cast<U*>(next);
         next += (count * sizeof(U) + 15) / 16 * 16;
         return start;
     }
     // Allocates a matrix with contiguous rows. An odd distance between rows avoids bank conflicts in shared memory.
-    __device__ Matrix matrix(int rows, int columns) {
+    __device__ Matrix allocate_matrix(int rows, int columns) {
         const int pitch = TEAM == 1 ? columns : columns | 1;
-        return Matrix{take<T>(i64(rows) * pitch), rows, columns, pitch, 1};
+        return Matrix{allocate<T>(i64(rows) * pitch), rows, columns, pitch, 1};
     }
     // Allocates a matrix with contiguous columns, for Jacobi rotations in which several threads share a pair of columns.
-    __device__ Matrix columns(int rows, int columns) {
+    __device__ Matrix allocate_column_major(int rows, int columns) {
         const int pitch = TEAM == 1 ? rows : rows | 1;
-        return Matrix{take<T>(i64(columns) * pitch), rows, columns, 1, pitch};
+        return Matrix{allocate<T>(i64(columns) * pitch), rows, columns, 1, pitch};
     }
 };
 
-__device__ inline void load(Matrix to, const T* from) {
-    for_each(0, to.rows, 0, to.columns, [&](int i, int j) { to(i, j) = from[i64(i) * to.columns + j]; });
+__device__ inline void load_matrix(Matrix to, const T* from) {
+    for_each_element(0, to.rows, 0, to.columns, [&](int i, int j) { to(i, j) = from[i64(i) * to.columns + j]; });
     sync();
 }
 
-__device__ inline void store(T* to, Matrix from) {
-    for_each(0, from.rows, 0, from.columns, [&](int i, int j) { to[i64(i) * from.columns + j] = from(i, j); });
+__device__ inline void store_matrix(T* to, Matrix from) {
+    for_each_element(0, from.rows, 0, from.columns, [&](int i, int j) { to[i64(i) * from.columns + j] = from(i, j); });
 }
 
-template <class U> __device__ inline void fill(U* to, i64 count, U value) {
+template <class U> __device__ inline void fill_array(U* to, i64 count, U value) {
     for (i64 n = team_rank(); n < count; n += TEAM) to[n] = value;
 }
 
@@ -72,39 +72,39 @@ __device__ inline int sorted_position(const R* values, int count, int n, bool de
 
 // Computes the results for matrix `index` of the batch. Returns false if the matrix has no result.
 __device__ inline bool compute(void* out0, void* out1, void* out2, const T* a, const T* b, i64 index, int m, int n, int k, Arena arena,
-                               TeamShared& shared) {
+                               TeamReductionScratch& shared) {
     const T* source = a + index * m * n;
 #if OPERATION == LU || OPERATION == QR || OPERATION == SVD
     const int least = m < n ? m : n;
 #endif
 
 #if OPERATION == SOLVE || OPERATION == INVERSE
-    Matrix factors = arena.matrix(n, n);
-    Matrix x = arena.matrix(n, k);
-    int* pivots = arena.take<int>(n);
+    Matrix factors = arena.allocate_matrix(n, n);
+    Matrix x = arena.allocate_matrix(n, k);
+    int* pivots = arena.allocate<int>(n);
     T* out = static_cast<T*>(out0) + index * n * k;
-    load(factors, source);
+    load_matrix(factors, source);
 #if OPERATION == SOLVE
-    load(x, b + index * n * k);
+    load_matrix(x, b + index * n * k);
 #else
-    for_each(0, n, 0, n, [&](int i, int j) { x(i, j) = number(i == j ? 1 : 0); });
+    for_each_element(0, n, 0, n, [&](int i, int j) { x(i, j) = number(i == j ? 1 : 0); });
     sync();
 #endif
     lu_decompose(factors, pivots, shared);
-    if (is_singular(factors)) {
-        fill(out, i64(n) * k, number(not_a_number()));
+    if (has_zero_on_diagonal(factors)) {
+        fill_array(out, i64(n) * k, number(not_a_number()));
         return false;
     }
     interchange_rows(x, pivots, n);
-    solve_lower(factors, x, true);
-    solve_upper(factors, x, false);
-    store(out, x);
+    solve_lower_triangular(factors, x, true);
+    solve_upper_triangular(factors, x, false);
+    store_matrix(out, x);
     return true;
 
 #elif OPERATION == DETERMINANT
-    Matrix factors = arena.matrix(n, n);
-    int* pivots = arena.take<int>(n);
-    load(factors, source);
+    Matrix factors = arena.allocate_matrix(n, n);
+    int* pivots = arena.allocate<int>(n);
+    load_matrix(factors, source);
     lu_decompose(factors, pivots, shared);
     if (team_rank() == 0) {
         T sign = number(1);
@@ -117,7 +117,7 @@ __device__ inline bool compute(void* out0, void* out1, void* out2, const T* a, c
             odd ^= pivots[i] != i;
             vanishes |= size == 0;
             ScaledProduct factor{x, 0};
-            factor.normalize();
+            factor.normalize_mantissa();
             product.multiply_by(factor.mantissa, factor.exponent);
             sign = multiply(sign, phase(x, size));
             log += ::log(size);
@@ -134,15 +134,15 @@ __device__ inline bool compute(void* out0, void* out1, void* out2, const T* a, c
         static_cast<T*>(out0)[index] = sign;
         static_cast<R*>(out1)[index] = log;
 #else
-        static_cast<T*>(out0)[index] = product.rounded();
+        static_cast<T*>(out0)[index] = product.to_number();
 #endif
     }
     return true;
 
 #elif OPERATION == CHOLESKY
-    Matrix factor = arena.matrix(n, n);
+    Matrix factor = arena.allocate_matrix(n, n);
     T* out = static_cast<T*>(out0) + index * n * n;
-    for_each(0, n, 0, n, [&](int i, int j) {
+    for_each_element(0, n, 0, n, [&](int i, int j) {
 #if OPTION & UPPER
         factor(i, j) = conj(source[i64(j) * n + i]);
 #else
@@ -151,10 +151,10 @@ __device__ inline bool compute(void* out0, void* out1, void* out2, const T* a, c
     });
     sync();
     if (!cholesky(factor)) {
-        fill(out, i64(n) * n, number(not_a_number()));
+        fill_array(out, i64(n) * n, number(not_a_number()));
         return false;
     }
-    for_each(0, n, 0, n, [&](int i, int j) {
+    for_each_element(0, n, 0, n, [&](int i, int j) {
 #if OPTION & UPPER
         out[i64(i) * n + j] = i <= j ? conj(factor(j, i)) : number(0);
 #else
@@ -164,51 +164,51 @@ __device__ inline bool compute(void* out0, void* out1, void* out2, const T* a, c
     return true;
 
 #elif OPERATION == LU
-    Matrix factors = arena.matrix(m, n);
-    int* pivots = arena.take<int>(least);
-    load(factors, source);
+    Matrix factors = arena.allocate_matrix(m, n);
+    int* pivots = arena.allocate<int>(least);
+    load_matrix(factors, source);
     lu_decompose(factors, pivots, shared);
-    store(static_cast<T*>(out0) + index * m * n, factors);
+    store_matrix(static_cast<T*>(out0) + index * m * n, factors);
     for (int i = team_rank(); i < least; i += TEAM) static_cast<int*>(out1)[index * least + i] = pivots[i];
     return true;
 
 #elif OPERATION == TRIANGULAR
-    Matrix factor = arena.matrix(n, n);
-    Matrix x = arena.matrix(n, k);
+    Matrix factor = arena.allocate_matrix(n, n);
+    Matrix x = arena.allocate_matrix(n, k);
     T* out = static_cast<T*>(out0) + index * n * k;
-    for_each(0, n, 0, n, [&](int i, int j) {
+    for_each_element(0, n, 0, n, [&](int i, int j) {
         T value = OPTION & TRANSPOSED ? source[i64(j) * n + i] : source[i64(i) * n + j];
 #if OPTION & CONJUGATED
         value = conj(value);
 #endif
         factor(i, j) = value;
     });
-    load(x, b + index * n * k);
-    if (!(OPTION & UNIT) && is_singular(factor)) {
-        fill(out, i64(n) * k, number(not_a_number()));
+    load_matrix(x, b + index * n * k);
+    if (!(OPTION & UNIT) && has_zero_on_diagonal(factor)) {
+        fill_array(out, i64(n) * k, number(not_a_number()));
         return false;
     }
     // The transpose of an upper triangle is a lower triangle.
-    if (((OPTION & UPPER) != 0) == ((OPTION & TRANSPOSED) != 0)) solve_lower(factor, x, OPTION & UNIT);
-    else solve_upper(factor, x, OPTION & UNIT);
-    store(out, x);
+    if (((OPTION & UPPER) != 0) == ((OPTION & TRANSPOSED) != 0)) solve_lower_triangular(factor, x, OPTION & UNIT);
+    else solve_upper_triangular(factor, x, OPTION & UNIT);
+    store_matrix(out, x);
     return true;
 
 #elif OPERATION == QR
     // OPTION & VECTORS requests the factor q of a = q @ r. OPTION & FULL requests all m columns of q and all m rows of r.
-    Matrix factors = arena.matrix(m, n);
-    T* taus = arena.take<T>(least);
-    load(factors, source);
+    Matrix factors = arena.allocate_matrix(m, n);
+    T* taus = arena.allocate<T>(least);
+    load_matrix(factors, source);
     householder_qr(factors, taus, shared);
     const int height = OPTION & FULL ? m : least;
     T* r = static_cast<T*>(OPTION & VECTORS ? out1 : out0) + index * height * n;
-    for_each(0, height, 0, n, [&](int i, int j) { r[i64(i) * n + j] = i <= j ? factors(i, j) : number(0); });
+    for_each_element(0, height, 0, n, [&](int i, int j) { r[i64(i) * n + j] = i <= j ? factors(i, j) : number(0); });
 #if OPTION & VECTORS
-    Matrix q = arena.matrix(m, height);
-    for_each(0, m, 0, height, [&](int i, int j) { q(i, j) = number(i == j ? 1 : 0); });
+    Matrix q = arena.allocate_matrix(m, height);
+    for_each_element(0, m, 0, height, [&](int i, int j) { q(i, j) = number(i == j ? 1 : 0); });
     sync();
     form_q(factors, taus, q);
-    store(static_cast<T*>(out0) + index * m * height, q);
+    store_matrix(static_cast<T*>(out0) + index * m * height, q);
 #endif
     return true;
 
@@ -216,14 +216,14 @@ __device__ inline bool compute(void* out0, void* out1, void* out2, const T* a, c
     // The adjoint of a wide matrix is tall, and is decomposed in its place.
     const bool wide = m < n;
     const int rows = wide ? n : m, columns = least;
-    Matrix w = arena.columns(rows, columns);
-    Matrix v = arena.columns(columns, OPTION & VECTORS ? columns : 0);
-    R* values = arena.take<R>(columns);
-    for_each(0, rows, 0, columns, [&](int i, int j) { w(i, j) = wide ? conj(source[i64(j) * n + i]) : source[i64(i) * n + j]; });
-    for_each(0, columns, 0, v.columns, [&](int i, int j) { v(i, j) = number(i == j ? 1 : 0); });
+    Matrix w = arena.allocate_column_major(rows, columns);
+    Matrix v = arena.allocate_column_major(columns, OPTION & VECTORS ? columns : 0);
+    R* values = arena.allocate<R>(columns);
+    for_each_element(0, rows, 0, columns, [&](int i, int j) { w(i, j) = wide ? conj(source[i64(j) * n + i]) : source[i64(i) * n + j]; });
+    for_each_element(0, columns, 0, v.columns, [&](int i, int j) { v(i, j) = number(i == j ? 1 : 0); });
     sync();
     bool finite;
-    const int exponent = normalize(w, shared, finite);
+    const int exponent = scale_to_safe_range(w, shared, finite);
     Matrix rotated = v;
     rotated.rows = OPTION & VECTORS ? columns : 0;
     R* s = static_cast<R*>(OPTION & VECTORS ? out1 : out0) + index * columns;
@@ -241,16 +241,16 @@ __device__ inline bool compute(void* out0, void* out1, void* out2, const T* a, c
     // The left singular vectors of the tall matrix: the normalised columns of `w` in the order of the singular values, then columns that
     // complete the basis.
     const int width = OPTION & FULL ? rows : columns;
-    Matrix u = arena.matrix(rows, width);
-    T* dots = arena.take<T>(width);
+    Matrix u = arena.allocate_matrix(rows, width);
+    T* dots = arena.allocate<T>(width);
     int rank = 0;
     for (int j = 0; j < columns; j++) rank += values[j] > negligible;
     if (converged) {
-        for_each(0, rows, 0, columns, [&](int i, int j) {
+        for_each_element(0, rows, 0, columns, [&](int i, int j) {
             if (values[j] > negligible) u(i, sorted_position(values, columns, j, true)) = scale(w(i, j), 1 / values[j]);
         });
         sync();
-        complete_basis(u, rank, dots, shared);
+        complete_orthonormal_basis(u, rank, dots, shared);
         sync();
     }
     const int height_left = OPTION & FULL ? m : least, height_right = OPTION & FULL ? n : least;
@@ -258,12 +258,12 @@ __device__ inline bool compute(void* out0, void* out1, void* out2, const T* a, c
     T* right = static_cast<T*>(out2) + index * height_right * n;
     const T none = number(not_a_number());
     // For a wide matrix, the columns of `v` are the left singular vectors, and the columns of `u` the right ones.
-    for_each(0, rows, 0, width, [&](int i, int j) {
+    for_each_element(0, rows, 0, width, [&](int i, int j) {
         const T x = converged ? u(i, j) : none;
         if (wide) right[i64(j) * n + i] = conj(x);
         else left[i64(i) * height_left + j] = x;
     });
-    for_each(0, columns, 0, columns, [&](int i, int j) {
+    for_each_element(0, columns, 0, columns, [&](int i, int j) {
         const int to = converged ? sorted_position(values, columns, j, true) : j;
         const T x = converged ? v(i, j) : none;
         if (wide) left[i64(i) * height_left + to] = x;
@@ -273,12 +273,12 @@ __device__ inline bool compute(void* out0, void* out1, void* out2, const T* a, c
     return converged;
 
 #elif OPERATION == EIGH
-    Matrix w = arena.matrix(n, n);
-    Matrix v = arena.matrix(n, OPTION & VECTORS ? n : 0);
-    Rotation* rotations = arena.take<Rotation>((n + 1) / 2);
-    R* values = arena.take<R>(n);
+    Matrix w = arena.allocate_matrix(n, n);
+    Matrix v = arena.allocate_matrix(n, OPTION & VECTORS ? n : 0);
+    JacobiRotation* rotations = arena.allocate<JacobiRotation>((n + 1) / 2);
+    R* values = arena.allocate<R>(n);
     // Only one triangle is read: the upper one if OPTION & FULL, else the lower one.
-    for_each(0, n, 0, n, [&](int i, int j) {
+    for_each_element(0, n, 0, n, [&](int i, int j) {
         const bool stored = OPTION & FULL ? i <= j : i >= j;
         const T x = stored ? source[i64(i) * n + j] : conj(source[i64(j) * n + i]);
         w(i, j) = i == j ? number(real(x)) : x;
@@ -286,7 +286,7 @@ __device__ inline bool compute(void* out0, void* out1, void* out2, const T* a, c
     });
     sync();
     bool finite;
-    const int exponent = normalize(w, shared, finite);
+    const int exponent = scale_to_safe_range(w, shared, finite);
     const bool converged = finite && diagonalize_hermitian(w, v, rotations, shared);
     sync();
     for (int j = team_rank(); j < n; j += TEAM) values[j] = converged ? real(w(j, j)) : not_a_number();
@@ -295,7 +295,7 @@ __device__ inline bool compute(void* out0, void* out1, void* out2, const T* a, c
     for (int j = team_rank(); j < n; j += TEAM) eigenvalues[converged ? sorted_position(values, n, j, false) : j] = scalbn(values[j], -exponent);
 #if OPTION & VECTORS
     T* vectors = static_cast<T*>(out1) + index * n * n;
-    for_each(0, n, 0, n, [&](int i, int j) {
+    for_each_element(0, n, 0, n, [&](int i, int j) {
         vectors[i64(i) * n + (converged ? sorted_position(values, n, j, false) : j)] = converged ? v(i, j) : number(not_a_number());
     });
 #endif
@@ -307,7 +307,7 @@ extern "C" __global__ void decompose(void* out0, void* out1, void* out2, const T
                                      int k, i64 arena, Fault* fault, u64 code, u64 op) {
 #if TEAM == 1
     alignas(16) char memory[ARENA];
-    TeamShared shared;
+    TeamReductionScratch shared;
     i64 index = i64(blockIdx.x) * blockDim.x + threadIdx.x;
     const i64 step = i64(gridDim.x) * blockDim.x;
 #else
@@ -317,7 +317,7 @@ extern "C" __global__ void decompose(void* out0, void* out1, void* out2, const T
 #else
     char* memory = workspace + i64(blockIdx.x) * arena;
 #endif
-    __shared__ TeamShared shared;
+    __shared__ TeamReductionScratch shared;
     i64 index = blockIdx.x;
     const i64 step = gridDim.x;
 #endif

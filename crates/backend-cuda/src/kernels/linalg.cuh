@@ -41,8 +41,8 @@ __device__ inline complex<R> divide(complex<R> x, complex<R> y) {
 __device__ inline R magnitude_of_parts(R x) { return fabs(x); }
 __device__ inline R magnitude_of_parts(complex<R> x) { return fabs(x.re) + fabs(x.im); }
 // Returns the larger of |re| and |im|, or NaN if one of them is NaN.
-__device__ inline R largest_part(R x) { return fabs(x); }
-__device__ inline R largest_part(complex<R> x) {
+__device__ inline R max_part_magnitude(R x) { return fabs(x); }
+__device__ inline R max_part_magnitude(complex<R> x) {
     const R a = fabs(x.re), b = fabs(x.im);
     return a != a || a > b ? a : b;
 }
@@ -72,8 +72,8 @@ __device__ inline bool is_finite(R x) { return x - x == 0; }
 struct ScaledProduct {
     T mantissa;
     i64 exponent;
-    __device__ void normalize() {
-        const R size = largest_part(mantissa);
+    __device__ void normalize_mantissa() {
+        const R size = max_part_magnitude(mantissa);
         if (size == 0 || !is_finite(size)) return;
         const int by = ilogb(size);
         mantissa = shift(mantissa, -by);
@@ -83,9 +83,9 @@ struct ScaledProduct {
     __device__ void multiply_by(T factor, i64 by) {
         mantissa = multiply(mantissa, factor);
         exponent += by;
-        normalize();
+        normalize_mantissa();
     }
-    __device__ T rounded() const {
+    __device__ T to_number() const {
         // Beyond this range of exponents, the product is 0 or infinite in every dtype.
         return shift(mantissa, static_cast<int>(max(i64(-5000), min(i64(5000), exponent))));
     }
@@ -97,18 +97,18 @@ struct ScaledProduct {
 __device__ inline int team_rank() { return 0; }
 __device__ inline void sync() {}
 // Scratch memory for the reductions of a team, in shared memory if the team is a block.
-struct TeamShared {
+struct TeamReductionScratch {
     R values[1];
 };
-__device__ inline R team_max(R x, TeamShared&) { return x; }
-__device__ inline R team_sum(R x, TeamShared&) { return x; }
+__device__ inline R team_max(R x, TeamReductionScratch&) { return x; }
+__device__ inline R team_sum(R x, TeamReductionScratch&) { return x; }
 #else
 __device__ inline int team_rank() { return threadIdx.x; }
 __device__ inline void sync() { __syncthreads(); }
-struct TeamShared {
+struct TeamReductionScratch {
     R values[32];
 };
-template <class Combine> __device__ inline R team_reduce(R x, TeamShared& shared, Combine combine) {
+template <class Combine> __device__ inline R team_reduce(R x, TeamReductionScratch& shared, Combine combine) {
     for (int step = 16; step > 0; step /= 2) x = combine(x, __shfl_xor_sync(~0u, x, step));
     if constexpr (TEAM > 32) {
         __syncthreads();
@@ -120,10 +120,10 @@ template <class Combine> __device__ inline R team_reduce(R x, TeamShared& shared
     return x;
 }
 // Returns the maximum of the values of all threads of the team, or NaN if a value is NaN.
-__device__ inline R team_max(R x, TeamShared& shared) {
+__device__ inline R team_max(R x, TeamReductionScratch& shared) {
     return team_reduce(x, shared, [](R a, R b) { return a != a || a > b ? a : b; });
 }
-__device__ inline R team_sum(R x, TeamShared& shared) {
+__device__ inline R team_sum(R x, TeamReductionScratch& shared) {
     return team_reduce(x, shared, [](R a, R b) { return a + b; });
 }
 #endif
@@ -138,7 +138,7 @@ struct Matrix {
 };
 
 // Calls `body(i, j)` for each element in rows first..rows and columns left..columns. The team's threads share the calls.
-template <class Body> __device__ inline void for_each(int first, int rows, int left, int columns, Body body) {
+template <class Body> __device__ inline void for_each_element(int first, int rows, int left, int columns, Body body) {
     const int width = columns - left, height = rows - first;
     if (width <= 0 || height <= 0) return;
     for (int n = team_rank(); n < width * height; n += TEAM) body(first + n / width, left + n % width);
@@ -146,10 +146,10 @@ template <class Body> __device__ inline void for_each(int first, int rows, int l
 
 // Returns the largest magnitude of a real or imaginary part of an element. The result is NaN if a part is NaN, and infinite if a part is
 // infinite.
-__device__ inline R largest(Matrix a, TeamShared& shared) {
+__device__ inline R largest_magnitude(Matrix a, TeamReductionScratch& shared) {
     R most = 0;
-    for_each(0, a.rows, 0, a.columns, [&](int i, int j) {
-        const R x = largest_part(a(i, j));
+    for_each_element(0, a.rows, 0, a.columns, [&](int i, int j) {
+        const R x = max_part_magnitude(a(i, j));
         most = most != most || most > x ? most : x;
     });
     return team_max(most, shared);
@@ -157,12 +157,12 @@ __device__ inline R largest(Matrix a, TeamShared& shared) {
 
 // Multiplies the matrix by a power of two so that squares of its elements neither overflow nor underflow. Returns the exponent of the
 // factor. Results must be divided by this factor. Sets `finite` to false if the matrix has NaN or infinities.
-__device__ inline int normalize(Matrix a, TeamShared& shared, bool& finite) {
-    const R most = largest(a, shared);
+__device__ inline int scale_to_safe_range(Matrix a, TeamReductionScratch& shared, bool& finite) {
+    const R most = largest_magnitude(a, shared);
     finite = is_finite(most);
     if (!finite || most == 0) return 0;
     const int exponent = -ilogb(most);
-    for_each(0, a.rows, 0, a.columns, [&](int i, int j) {
+    for_each_element(0, a.rows, 0, a.columns, [&](int i, int j) {
         a(i, j) = shift(a(i, j), exponent);
     });
     sync();
@@ -173,7 +173,7 @@ __device__ inline int normalize(Matrix a, TeamShared& shared, bool& finite) {
 
 // Computes the LU decomposition of `a` in place. Step i interchanges row i with row pivots[i]. A column without a non-zero pivot is not
 // eliminated.
-__device__ inline void lu_decompose(Matrix a, int* pivots, TeamShared& shared) {
+__device__ inline void lu_decompose(Matrix a, int* pivots, TeamReductionScratch& shared) {
     const int k = a.rows < a.columns ? a.rows : a.columns;
     for (int j = 0; j < k; j++) {
         R most = R(-1);
@@ -204,12 +204,12 @@ __device__ inline void lu_decompose(Matrix a, int* pivots, TeamShared& shared) {
         if (is_zero(diagonal)) continue;
         for (int i = j + 1 + team_rank(); i < a.rows; i += TEAM) a(i, j) = divide(a(i, j), diagonal);
         sync();
-        for_each(j + 1, a.rows, j + 1, a.columns, [&](int i, int c) { a(i, c) = subtract(a(i, c), multiply(a(i, j), a(j, c))); });
+        for_each_element(j + 1, a.rows, j + 1, a.columns, [&](int i, int c) { a(i, c) = subtract(a(i, c), multiply(a(i, j), a(j, c))); });
         sync();
     }
 }
 
-__device__ inline bool is_singular(Matrix a) {
+__device__ inline bool has_zero_on_diagonal(Matrix a) {
     for (int j = 0; j < a.rows; j++) {
         if (is_zero(a(j, j))) return true;
     }
@@ -217,25 +217,25 @@ __device__ inline bool is_singular(Matrix a) {
 }
 
 // Replaces `x` with the solution y of `l @ y = x`. The matrix l is the lower triangle of `a`, with ones on the diagonal if `unit` is true.
-__device__ inline void solve_lower(Matrix a, Matrix x, bool unit) {
+__device__ inline void solve_lower_triangular(Matrix a, Matrix x, bool unit) {
     for (int j = 0; j < a.rows; j++) {
         if (!unit) {
             for (int c = team_rank(); c < x.columns; c += TEAM) x(j, c) = divide(x(j, c), a(j, j));
             sync();
         }
-        for_each(j + 1, a.rows, 0, x.columns, [&](int i, int c) { x(i, c) = subtract(x(i, c), multiply(a(i, j), x(j, c))); });
+        for_each_element(j + 1, a.rows, 0, x.columns, [&](int i, int c) { x(i, c) = subtract(x(i, c), multiply(a(i, j), x(j, c))); });
         sync();
     }
 }
 
 // Replaces `x` with the solution y of `u @ y = x`. The matrix u is the upper triangle of `a`, with ones on the diagonal if `unit` is true.
-__device__ inline void solve_upper(Matrix a, Matrix x, bool unit) {
+__device__ inline void solve_upper_triangular(Matrix a, Matrix x, bool unit) {
     for (int j = a.rows - 1; j >= 0; j--) {
         if (!unit) {
             for (int c = team_rank(); c < x.columns; c += TEAM) x(j, c) = divide(x(j, c), a(j, j));
             sync();
         }
-        for_each(0, j, 0, x.columns, [&](int i, int c) { x(i, c) = subtract(x(i, c), multiply(a(i, j), x(j, c))); });
+        for_each_element(0, j, 0, x.columns, [&](int i, int c) { x(i, c) = subtract(x(i, c), multiply(a(i, j), x(j, c))); });
         sync();
     }
 }
@@ -264,7 +264,7 @@ __device__ inline bool cholesky(Matrix a) {
         if (team_rank() == 0) a(j, j) = number(root);
         for (int i = j + 1 + team_rank(); i < a.rows; i += TEAM) a(i, j) = scale(a(i, j), R(1) / root);
         sync();
-        for_each(j + 1, a.rows, j + 1, a.rows, [&](int i, int c) {
+        for_each_element(j + 1, a.rows, j + 1, a.rows, [&](int i, int c) {
             if (c <= i) a(i, c) = subtract(a(i, c), multiply(a(i, j), conj(a(c, j))));
         });
         sync();
@@ -286,18 +286,18 @@ __device__ inline void apply_reflection(Matrix a, int j, T tau, Matrix x, int le
 }
 
 // Computes the QR decomposition of `a` in place: r on and above the diagonal, the reflections below the diagonal and in `taus`.
-__device__ inline void householder_qr(Matrix a, T* taus, TeamShared& shared) {
+__device__ inline void householder_qr(Matrix a, T* taus, TeamReductionScratch& shared) {
     const int k = a.rows < a.columns ? a.rows : a.columns;
     for (int j = 0; j < k; j++) {
         // Computes the reflection of the column times a power of two, so that squares do not overflow and subnormal elements keep their
         // precision.
         R most_below = 0;
         for (int i = j + 1 + team_rank(); i < a.rows; i += TEAM) {
-            const R x = largest_part(a(i, j));
+            const R x = max_part_magnitude(a(i, j));
             most_below = most_below != most_below || most_below > x ? most_below : x;
         }
         most_below = team_max(most_below, shared);
-        const R head_part = largest_part(a(j, j));
+        const R head_part = max_part_magnitude(a(j, j));
         const R most = most_below != most_below || most_below > head_part ? most_below : head_part;
         int exponent = 0;
         R below = 0;
@@ -343,7 +343,7 @@ __device__ inline void form_q(Matrix a, const T* taus, Matrix q) {
 
 // Sets `p` < `q` to the columns of pair number `game` in round `round`. With an even number of `players` (columns), there are players - 1
 // rounds of players / 2 disjoint pairs. Each pair occurs once.
-__device__ inline void tournament_pair(int round, int game, int players, int& p, int& q) {
+__device__ inline void round_robin_pair(int round, int game, int players, int& p, int& q) {
     const int others = players - 1;
     p = game == 0 ? others : (round + game) % others;
     q = (round + others - game) % others;
@@ -357,39 +357,39 @@ __device__ inline void tournament_pair(int round, int game, int players, int& p,
 constexpr int MAX_SWEEPS = 40;
 
 // The rotation of a pair: [p, q] becomes [c p - s conj(phase) q, s phase p + c q].
-struct Rotation {
+struct JacobiRotation {
     R c, s;
     T phase;
 };
 
 // Returns the rotation that diagonalises [[p, x], [conj(x), q]].
-__device__ inline Rotation rotation(R p, R q, T x) {
+__device__ inline JacobiRotation jacobi_rotation(R p, R q, T x) {
     const R size = magnitude(x);
     const R theta = (q - p) / (2 * size);
     const R t = (theta >= 0 ? R(1) : R(-1)) / (fabs(theta) + sqrt(1 + theta * theta));
-    Rotation r;
+    JacobiRotation r;
     r.c = 1 / sqrt(1 + t * t);
     r.s = t * r.c;
     r.phase = scale(x, 1 / size);
     return r;
 }
 
-__device__ inline void rotate(const Rotation& r, T& p, T& q) {
+__device__ inline void apply_rotation(const JacobiRotation& r, T& p, T& q) {
     const T x = p, y = q;
     p = subtract(scale(x, r.c), scale(multiply(conj(r.phase), y), r.s));
     q = add(scale(multiply(r.phase, x), r.s), scale(y, r.c));
 }
 
-// Returns the Frobenius norm of a matrix that `normalize` has scaled, so that the squares neither overflow nor underflow.
-__device__ inline R frobenius_norm(Matrix a, TeamShared& shared) {
+// Returns the Frobenius norm of a matrix that `scale_to_safe_range` has scaled, so that the squares neither overflow nor underflow.
+__device__ inline R frobenius_norm(Matrix a, TeamReductionScratch& shared) {
     R sum = 0;
-    for_each(0, a.rows, 0, a.columns, [&](int i, int j) { sum += square(a(i, j)); });
+    for_each_element(0, a.rows, 0, a.columns, [&](int i, int j) { sum += square(a(i, j)); });
     return sqrt(team_sum(sum, shared));
 }
 
 // Diagonalises a Hermitian matrix in place, and multiplies `v` by the rotations unless it has no columns. `rotations` holds one
 // rotation for each pair. Returns whether the off-diagonal elements vanished.
-__device__ inline bool diagonalize_hermitian(Matrix a, Matrix v, Rotation* rotations, TeamShared& shared) {
+__device__ inline bool diagonalize_hermitian(Matrix a, Matrix v, JacobiRotation* rotations, TeamReductionScratch& shared) {
     const int n = a.rows, players = n + n % 2, games = players / 2;
     const R norm = frobenius_norm(a, shared);
     for (int sweep = 0; sweep < MAX_SWEEPS; sweep++) {
@@ -397,34 +397,34 @@ __device__ inline bool diagonalize_hermitian(Matrix a, Matrix v, Rotation* rotat
         for (int round = 0; round < players - 1; round++) {
             for (int game = team_rank(); game < games; game += TEAM) {
                 int p, q;
-                tournament_pair(round, game, players, p, q);
-                Rotation& r = rotations[game];
+                round_robin_pair(round, game, players, p, q);
+                JacobiRotation& r = rotations[game];
                 r.s = 0;
                 if (q >= n) continue;
                 const T x = a(p, q);
                 const R size = magnitude(x);
                 // Elements below the rounding error of the matrix count as zero.
                 if (size > epsilon() * norm * R(0.1)) {
-                    r = rotation(real(a(p, p)), real(a(q, q)), x);
+                    r = jacobi_rotation(real(a(p, p)), real(a(q, q)), x);
                     off = off > size ? off : size;
                 }
             }
             sync();
-            for_each(0, games, 0, n, [&](int game, int i) {
+            for_each_element(0, games, 0, n, [&](int game, int i) {
                 if (rotations[game].s == 0) return;
                 int p, q;
-                tournament_pair(round, game, players, p, q);
-                rotate(rotations[game], a(i, p), a(i, q));
-                if (v.columns > 0) rotate(rotations[game], v(i, p), v(i, q));
+                round_robin_pair(round, game, players, p, q);
+                apply_rotation(rotations[game], a(i, p), a(i, q));
+                if (v.columns > 0) apply_rotation(rotations[game], v(i, p), v(i, q));
             });
             sync();
-            for_each(0, games, 0, n, [&](int game, int i) {
+            for_each_element(0, games, 0, n, [&](int game, int i) {
                 if (rotations[game].s == 0) return;
                 int p, q;
-                tournament_pair(round, game, players, p, q);
-                Rotation r = rotations[game];
+                round_robin_pair(round, game, players, p, q);
+                JacobiRotation r = rotations[game];
                 r.phase = conj(r.phase);
-                rotate(r, a(p, i), a(q, i));
+                apply_rotation(r, a(p, i), a(q, i));
             });
             sync();
             // Sets the elements that the rotation eliminates to exactly 0, and makes the diagonal elements of the pair real, so that
@@ -432,7 +432,7 @@ __device__ inline bool diagonalize_hermitian(Matrix a, Matrix v, Rotation* rotat
             for (int game = team_rank(); game < games; game += TEAM) {
                 if (rotations[game].s == 0) continue;
                 int p, q;
-                tournament_pair(round, game, players, p, q);
+                round_robin_pair(round, game, players, p, q);
                 a(p, q) = a(q, p) = number(0);
                 a(p, p) = number(real(a(p, p)));
                 a(q, q) = number(real(a(q, q)));
@@ -451,17 +451,17 @@ __device__ inline int threads_per_column_pair(int games) {
     return size;
 }
 
-__device__ inline R group_sum(R x, int size) {
+__device__ inline R sum_in_group(R x, int size) {
 #if TEAM > 1
     for (int step = size / 2; step > 0; step /= 2) x += __shfl_xor_sync(~0u, x, step);
 #endif
     return x;
 }
-__device__ inline complex<R> group_sum(complex<R> x, int size) { return complex<R>(group_sum(x.re, size), group_sum(x.im, size)); }
+__device__ inline complex<R> sum_in_group(complex<R> x, int size) { return complex<R>(sum_in_group(x.re, size), sum_in_group(x.im, size)); }
 
 // Makes the columns of `w` orthogonal by rotations, and multiplies `v` by them unless it has no rows. Columns whose norm is at most
 // `negligible`, the rounding error of the matrix, are not rotated. Returns whether all other columns are orthogonal.
-__device__ inline bool orthogonalize_columns(Matrix w, Matrix v, R negligible, TeamShared& shared) {
+__device__ inline bool orthogonalize_columns(Matrix w, Matrix v, R negligible, TeamReductionScratch& shared) {
     const int n = w.columns, players = n + n % 2, games = players / 2;
     const int size = threads_per_column_pair(games), member = team_rank() % size, groups = TEAM / size;
     const R tolerance = epsilon() * sqrt(R(w.rows));
@@ -472,7 +472,7 @@ __device__ inline bool orthogonalize_columns(Matrix w, Matrix v, R negligible, T
             for (int first = 0; first < games; first += groups) {
                 const int game = first + team_rank() / size;
                 int p = 0, q = n;
-                if (game < games) tournament_pair(round, game, players, p, q);
+                if (game < games) round_robin_pair(round, game, players, p, q);
                 const bool plays = game < games && q < n;
                 R pp = 0, qq = 0;
                 T pq = number(0);
@@ -484,15 +484,15 @@ __device__ inline bool orthogonalize_columns(Matrix w, Matrix v, R negligible, T
                         pq = add(pq, multiply(conj(x), y));
                     }
                 }
-                pp = group_sum(pp, size);
-                qq = group_sum(qq, size);
-                pq = group_sum(pq, size);
+                pp = sum_in_group(pp, size);
+                qq = sum_in_group(qq, size);
+                pq = sum_in_group(pq, size);
                 const R x = sqrt(pp), y = sqrt(qq);
                 if (plays && x > negligible && y > negligible && magnitude(pq) > tolerance * x * y) {
                     changed = 1;
-                    const Rotation r = rotation(pp, qq, pq);
-                    for (int i = member; i < w.rows; i += size) rotate(r, w(i, p), w(i, q));
-                    for (int i = member; i < v.rows; i += size) rotate(r, v(i, p), v(i, q));
+                    const JacobiRotation r = jacobi_rotation(pp, qq, pq);
+                    for (int i = member; i < w.rows; i += size) apply_rotation(r, w(i, p), w(i, q));
+                    for (int i = member; i < v.rows; i += size) apply_rotation(r, v(i, p), v(i, q));
                 }
             }
             sync();
@@ -504,7 +504,7 @@ __device__ inline bool orthogonalize_columns(Matrix w, Matrix v, R negligible, T
 
 // Fills the columns of `u` from `first` on with vectors of norm 1 that are orthogonal to all other columns. Each new column is a unit
 // vector minus its projection onto the earlier columns. The projection is subtracted twice, because one subtraction leaves rounding errors.
-__device__ inline void complete_basis(Matrix u, int first, T* dots, TeamShared& shared) {
+__device__ inline void complete_orthonormal_basis(Matrix u, int first, T* dots, TeamReductionScratch& shared) {
     int candidate = 0;
     for (int j = first; j < u.columns; j++) {
         for (; candidate < u.rows; candidate++) {

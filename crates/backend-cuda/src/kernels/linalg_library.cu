@@ -14,18 +14,18 @@ using namespace cuprum::linalg;
 // Returns the bits of a magnitude as an integer. Integers compare as the magnitudes do, and NaN is above infinity.
 __device__ inline u64 magnitude_bits(float x) { return __float_as_uint(fabsf(x)); }
 __device__ inline u64 magnitude_bits(double x) { return __double_as_longlong(fabs(x)); }
-__device__ inline R magnitude_of_bits(u64 bits) {
+__device__ inline R magnitude_from_bits(u64 bits) {
     if constexpr (sizeof(R) == 4) return __uint_as_float(static_cast<unsigned>(bits));
     else return __longlong_as_double(bits);
 }
 // Returns whether a matrix is free of NaN and infinities. `largest` is the largest magnitude in the matrix, as bits.
-__device__ inline bool has_finite_elements(u64 largest) { return is_finite(magnitude_of_bits(largest)); }
+__device__ inline bool has_finite_elements(u64 largest) { return is_finite(magnitude_from_bits(largest)); }
 
 // Returns the exponent e of the power of two by which a matrix is divided, so that products of its elements neither overflow nor underflow.
 // For most matrices e is 0.
 __device__ inline int scale_exponent(u64 largest) {
     const int limit = sizeof(R) == 4 ? 30 : 300;
-    const R size = magnitude_of_bits(largest);
+    const R size = magnitude_from_bits(largest);
     if (size == 0 || !is_finite(size)) return 0;
     const int exponent = ilogb(size);
     return exponent > limit || exponent < -limit ? exponent : 0;
@@ -33,7 +33,7 @@ __device__ inline int scale_exponent(u64 largest) {
 
 // For each column-major matrix, raises the number in `largest` to the largest magnitude of a real or imaginary part, as bits. `part`
 // selects the elements: all (0), the lower (1) or the upper (2) triangle. For triangles, the imaginary part of the diagonal is ignored.
-extern "C" __global__ void __launch_bounds__(THREADS) measure(u64* largest, const T* a, i64 count, i64 rows, i64 columns, int part) {
+extern "C" __global__ void __launch_bounds__(THREADS) find_largest_magnitudes(u64* largest, const T* a, i64 count, i64 rows, i64 columns, int part) {
     FOR_EACH_MATRIX(index, count) {
         const T* matrix = a + index * rows * columns;
         u64 most = 0;
@@ -154,10 +154,10 @@ extern "C" __global__ void __launch_bounds__(THREADS) convert_pivots(int* out, c
 }
 
 // Two kernels that convert real numbers, or the parts of complex numbers, between single and double precision.
-extern "C" __global__ void __launch_bounds__(THREADS) widen(double* out, const float* in, i64 total) {
+extern "C" __global__ void __launch_bounds__(THREADS) widen_to_double(double* out, const float* in, i64 total) {
     FOR_EACH_ELEMENT(n, total) out[n] = in[n];
 }
-extern "C" __global__ void __launch_bounds__(THREADS) narrow(float* out, const double* in, i64 total) {
+extern "C" __global__ void __launch_bounds__(THREADS) narrow_to_float(float* out, const double* in, i64 total) {
     FOR_EACH_ELEMENT(n, total) out[n] = static_cast<float>(in[n]);
 }
 
@@ -178,7 +178,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) determinants(T* out0, R* o
         int interchanges = 0;
         for (i64 i = rank; i < n; i += THREADS) {
             ScaledProduct factor{factors[index * n * n + i * (n + 1)], 0};
-            factor.normalize();
+            factor.normalize_mantissa();
             product.multiply_by(factor.mantissa, factor.exponent);
             interchanges ^= pivots[index * n + i] != i + 1;
         }
@@ -201,7 +201,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) determinants(T* out0, R* o
                 out0[index] = size == 0 ? number(0) : phase(mantissa, size);
                 out1[index] = size == 0 ? -infinity() : R(::log(double(size)) + double(exponents[0]) * 0.693147180559945309417232121458);
             } else {
-                out0[index] = ScaledProduct{mantissa, exponents[0]}.rounded();
+                out0[index] = ScaledProduct{mantissa, exponents[0]}.to_number();
             }
         }
         __syncthreads();

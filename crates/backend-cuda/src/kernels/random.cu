@@ -9,13 +9,13 @@ constexpr int UNIFORMS = is_same<T, f64> ? 2 : 4;
 constexpr int UNIFORM_BITS = is_same<T, f64> ? 53 : is_same<T, f16> ? 11 : is_same<T, bf16> ? 8 : 24;
 
 // Returns uniform number `n` of the Philox block `words`: a number in [0, 1) with at most BITS random bits.
-template <int BITS> __device__ inline R uniform(const RandomWords& words, int n) {
+template <int BITS> __device__ inline R uniform_number(const RandomWords& words, int n) {
     if constexpr (is_same<R, f64>) return static_cast<f64>(words.pair(n) >> 11) * 0x1p-53;
     else return static_cast<f32>((words.w[n] & (~0u << (32 - BITS))) >> 8) * 0x1p-24f;
 }
 
 // Stores the N numbers from Philox block `block`, counted from the start of the output. Numbers past the end of the output are dropped.
-template <int N> __device__ inline void store_numbers(T* out, u64 block, u64 count, const Pack<T, N>& values) {
+template <int N> __device__ inline void store_block_numbers(T* out, u64 block, u64 count, const Pack<T, N>& values) {
     const u64 at = block * N;
     if (at + N <= count) {
         store_aligned<N>(out + at, values);
@@ -36,10 +36,10 @@ random_uniform(T* out, u64 count, u64 key, u64 first_block, u32 stream, R low, R
         Pack<T, UNIFORMS> values;
         #pragma unroll
         for (int n = 0; n < UNIFORMS; n++) {
-            const R scaled = mul_rn(factor, add_rn(low, mul_rn(uniform<UNIFORM_BITS>(words, n), span)));
+            const R scaled = mul_rn(factor, add_rn(low, mul_rn(uniform_number<UNIFORM_BITS>(words, n), span)));
             values.at[n] = cast<T>(scaled < limit ? scaled : limit);
         }
-        store_numbers(out, b, count, values);
+        store_block_numbers(out, b, count, values);
     }
 }
 
@@ -98,8 +98,8 @@ template <class X> __device__ inline BoxMullerTerms<X> box_muller_terms_of_pair(
         return box_muller_terms(words.w[2 * n], words.w[2 * n + 1]);
     } else {
         BoxMullerTerms<f64> out;
-        out.radius = ::sqrt(mul_rn(-2.0, ::log(1 - static_cast<f64>(uniform<53>(words, 0)))));
-        ::sincos(mul_rn(6.283185307179586, static_cast<f64>(uniform<53>(words, 1))), &out.sine, &out.cosine);
+        out.radius = ::sqrt(mul_rn(-2.0, ::log(1 - static_cast<f64>(uniform_number<53>(words, 0)))));
+        ::sincos(mul_rn(6.283185307179586, static_cast<f64>(uniform_number<53>(words, 1))), &out.sine, &out.cosine);
         return out;
     }
 }
@@ -116,12 +116,12 @@ extern "C" __global__ void __launch_bounds__(256) random_normal(T* out, u64 coun
             values.at[n] = cast<T>(add_rn(mean, mul_rn(deviation, mul_rn(at.radius, at.cosine))));
             values.at[n + 1] = cast<T>(add_rn(mean, mul_rn(deviation, mul_rn(at.radius, at.sine))));
         }
-        store_numbers(out, b, count, values);
+        store_block_numbers(out, b, count, values);
     }
 }
 
 // Distance from a Philox block to the block with the low halves of the same 128-bit random numbers.
-constexpr u64 LOW_DIGITS_BLOCK = 1ull << 63;
+constexpr u64 LOW_DIGITS_BLOCK_OFFSET = 1ull << 63;
 
 // Writes random integers from `low` up to, but not including, `low + span`. Each is `low` plus the upper 64 bits of the product of `span`
 // and a random number: of 64 bits for spans up to 2^32, and of 128 bits for larger spans. A span of 0 means 2^64.
@@ -133,7 +133,7 @@ extern "C" __global__ void __launch_bounds__(256) random_integers(T* out, u64 co
         #pragma unroll
         for (int n = 0; n < 2; n++) offsets[n] = span == 0 ? words.pair(n) : __umul64hi(words.pair(n), span);
         if (span > 1ull << 32) {
-            const RandomWords low_words = philox(first_block + b + LOW_DIGITS_BLOCK, 0, stream, key);
+            const RandomWords low_words = philox(first_block + b + LOW_DIGITS_BLOCK_OFFSET, 0, stream, key);
             #pragma unroll
             for (int n = 0; n < 2; n++) {
                 const u64 rest = words.pair(n) * span;
@@ -143,6 +143,6 @@ extern "C" __global__ void __launch_bounds__(256) random_integers(T* out, u64 co
         Pack<T, 2> values;
         #pragma unroll
         for (int n = 0; n < 2; n++) values.at[n] = cast<T>(low + offsets[n]);
-        store_numbers(out, b, count, values);
+        store_block_numbers(out, b, count, values);
     }
 }

@@ -1,9 +1,9 @@
 // Random numbers by rejection sampling. Each attempt for an element reads its own Philox block. T is the output's element type, SAMPLER the
 // struct of the distribution.
 //
-// Every function performs the operations of the CPU backend's modules `reproducible_math` and `samplers` in the same order, so that results have
-// equal bits on every device. `Real` rounds each operation, so none becomes a fused multiply-add. The CPU modules state the sources of the
-// algorithms and the ranges of the arguments.
+// Every function performs the operations of the CPU backend's modules `reproducible_math` and `samplers` in the same order, so that results
+// have equal bits on every device. `Real` rounds each operation, so none becomes a fused multiply-add. The CPU modules state the sources of
+// the algorithms and the ranges of the arguments.
 
 // A float64 number. Each operation is rounded, and none is fused with another.
 struct Real {
@@ -130,12 +130,12 @@ struct AttemptWords {
     __device__ RandomWords words() { return philox(block, next++, stream, key); }
     __device__ bool is_exhausted() const { return next >= MAX_ATTEMPTS; }
 
-    __device__ Uniforms pair() {
+    __device__ Uniforms uniform_pair() {
         const RandomWords words = this->words();
         return {static_cast<f64>(words.pair(0) >> 11) * 0x1p-53, static_cast<f64>(words.pair(1) >> 11) * 0x1p-53, 0.0};
     }
 
-    __device__ Uniforms triple() {
+    __device__ Uniforms uniform_triple() {
         const RandomWords words = this->words();
         const u64 last = words.w[3];
         return {static_cast<f64>(words.w[0] | (last & 1023) << 32) * 0x1p-42, static_cast<f64>(words.w[1] | (last >> 10 & 1023) << 32) * 0x1p-42,
@@ -145,7 +145,7 @@ struct AttemptWords {
     // Returns a standard normal number in the field `u`, and an independent uniform number in the field `w`.
     __device__ Uniforms normal_and_uniform() {
         for (;;) {
-            const Uniforms at = triple();
+            const Uniforms at = uniform_triple();
             const Real x = at.u + at.u - 1.0, y = at.v + at.v - 1.0;
             const Real square = x * x + y * y;
             if ((square < 1.0 && square > 0.0) || is_exhausted())
@@ -176,7 +176,7 @@ struct Gamma {
             }
             if (attempts.is_exhausted()) return from_bits(NAN_BITS);
         }
-        return shape < 1.0 ? gamma * reproducible_exp(reproducible_log(Real(1.0) - attempts.pair().u) / shape) : gamma;
+        return shape < 1.0 ? gamma * reproducible_exp(reproducible_log(Real(1.0) - attempts.uniform_pair().u) / shape) : gamma;
     }
 };
 
@@ -192,7 +192,7 @@ struct Poisson {
     }
     __device__ Real draw(AttemptWords& attempts) const {
         if (mean < 10.0) {
-            const Real uniform = attempts.pair().u;
+            const Real uniform = attempts.uniform_pair().u;
             Real k = 0.0, term = power, sum = power;
             while (uniform >= sum) {
                 k = k + 1.0;
@@ -203,7 +203,7 @@ struct Poisson {
             return k;
         }
         for (;;) {
-            const Uniforms at = attempts.pair();
+            const Uniforms at = attempts.uniform_pair();
             const Real u = at.u - 0.5, v = at.v;
             const Real distance = Real(0.5) - absolute(u);
             const Real k = round_down((Real(2.0) * a / distance + b) * u + mean + 0.43);
@@ -249,9 +249,9 @@ struct Binomial {
         else if (!is_small)
             bound = (mode + 0.5) * reproducible_log((mode + 1.0) / (odds * (n - mode + 1.0))) + stirling_correction(mode) + stirling_correction(n - mode);
     }
-    __device__ Real draw_small(AttemptWords& attempts) const {
+    __device__ Real draw_with_small_mean(AttemptWords& attempts) const {
         if (p == 0.0) return 0.0;
-        const Real uniform = attempts.pair().u;
+        const Real uniform = attempts.uniform_pair().u;
         Real k = 0.0, term = none, sum = none;
         while (uniform >= sum && k < n) {
             term = term * (n - k) / (k + 1.0) * odds;
@@ -261,9 +261,9 @@ struct Binomial {
         }
         return k;
     }
-    __device__ Real draw_large(AttemptWords& attempts) const {
+    __device__ Real draw_with_large_mean(AttemptWords& attempts) const {
         for (;;) {
-            const Uniforms at = attempts.pair();
+            const Uniforms at = attempts.uniform_pair();
             const Real u = at.u - 0.5, v = at.v;
             const Real distance = Real(0.5) - absolute(u);
             const Real k = round_down((Real(2.0) * a / distance + b) * u + c);
@@ -280,7 +280,7 @@ struct Binomial {
         }
     }
     __device__ Real draw(AttemptWords& attempts) const {
-        const Real successes = is_small ? draw_small(attempts) : draw_large(attempts);
+        const Real successes = is_small ? draw_with_small_mean(attempts) : draw_with_large_mean(attempts);
         return is_swapped ? n - successes : successes;
     }
 };
@@ -306,7 +306,7 @@ struct Hypergeometric {
     __device__ Real draw_one_by_one(AttemptWords& attempts) const {
         Real left = good, total = good + bad, taken = 0.0;
         while (taken < drawn) {
-            const Real uniform = attempts.pair().u;
+            const Real uniform = attempts.uniform_pair().u;
             if (uniform * total < left) left = left - 1.0;
             total = total - 1.0;
             taken = taken + 1.0;
@@ -316,7 +316,7 @@ struct Hypergeometric {
     __device__ Real draw_by_ratio_of_uniforms(AttemptWords& attempts) const {
         Real candidate = 0.0;
         for (;;) {
-            const Uniforms at = attempts.pair();
+            const Uniforms at = attempts.uniform_pair();
             const Real u = at.u, x = center + width * (at.v - 0.5) / u;
             if (attempts.is_exhausted()) break;
             if (!(x >= 0.0 && x < limit)) continue;
@@ -338,7 +338,7 @@ struct Geometric {
     Real log_failure;
     __device__ Geometric(Real p, Real, Real) : log_failure(reproducible_log1p(-p)) {}
     __device__ Real draw(AttemptWords& attempts) const {
-        const Real uniform = attempts.pair().u;
+        const Real uniform = attempts.uniform_pair().u;
         return lesser(greater(round_up(reproducible_log(Real(1.0) - uniform) / log_failure), 1.0), MAX_DISCRETE_RESULT);
     }
 };
@@ -347,7 +347,7 @@ struct LogSeries {
     Real p, log_failure;
     __device__ LogSeries(Real p, Real, Real) : p(p), log_failure(reproducible_log1p(-p)) {}
     __device__ Real draw(AttemptWords& attempts) const {
-        const Uniforms at = attempts.pair();
+        const Uniforms at = attempts.uniform_pair();
         const Real v = greater(at.v, 5.551115123125783e-17);
         if (v >= p) return 1.0;
         const Real q = -expm1_of_negative(log_failure * (Real(1.0) - at.u));
@@ -366,7 +366,7 @@ struct Zipf {
     __device__ Real draw(AttemptWords& attempts) const {
         if (exponent > 1000.0) return 1.0;
         for (;;) {
-            const Uniforms at = attempts.pair();
+            const Uniforms at = attempts.uniform_pair();
             const Real u = at.u * least + (Real(1.0) - at.u);
             const Real x = round_down(reproducible_exp(-reproducible_log(u) / exponent));
             if (attempts.is_exhausted()) return 1.0;
@@ -389,7 +389,7 @@ struct HalfTangentOfVonMises {
     __device__ Real draw(AttemptWords& attempts) const {
         if (kappa > 1e6) return Real(0.5) * attempts.normal_and_uniform().u / square_root(kappa);
         for (;;) {
-            const Uniforms at = attempts.triple();
+            const Uniforms at = attempts.uniform_triple();
             const Real x = at.u + at.u - 1.0, y = at.v + at.v - 1.0;
             const Real x2 = x * x, y2 = y * y;
             const Real square = x2 + y2;

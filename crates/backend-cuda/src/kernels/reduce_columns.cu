@@ -85,18 +85,18 @@ reduce_columns(const __grid_constant__ Params p, const __grid_constant__ KeptAxe
             Slot<Acc>* of_group = parts + group * splits * (LANES * WIDTH) + x;
             #pragma unroll
             for (int k = 0; k < WIDTH; k++) {
-                if (y == 0) of_group[(split * WIDTH + k) * LANES].store(acc[k]);
+                if (y == 0) of_group[(split * WIDTH + k) * LANES].store_volatile(acc[k]);
             }
             if (!is_last_block(tickets + group, splits)) continue;
             const u32 first = y < splits ? y : 0;
             #pragma unroll
             for (int k = 0; k < WIDTH; k++) {
-                acc[k] = of_group[(static_cast<u64>(first) * WIDTH + k) * LANES].load();
+                acc[k] = of_group[(static_cast<u64>(first) * WIDTH + k) * LANES].load_volatile();
                 if constexpr (!Reduction::idempotent) {
                     if (y >= splits) acc[k] = Reduction::identity();
                 }
                 for (u32 part = y + THREAD_ROWS; part < splits; part += THREAD_ROWS) {
-                    acc[k] = Reduction::combine(acc[k], of_group[(static_cast<u64>(part) * WIDTH + k) * LANES].load());
+                    acc[k] = Reduction::combine(acc[k], of_group[(static_cast<u64>(part) * WIDTH + k) * LANES].load_volatile());
                 }
             }
             combine_thread_rows(s, acc, x, y);

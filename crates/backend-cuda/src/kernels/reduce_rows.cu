@@ -22,7 +22,7 @@ constexpr int ROWS_PER_TEAM = TEAM <= 8 ? 2 : 1;
 
 // For each of the team's `rows`, reduces this thread's share of the elements begin..end to an accumulator in `acc`. `rank` is the thread's
 // index in its team.
-__device__ inline void reduce_shares(const Params& p, const InputOffsets (&rows)[ROWS_PER_TEAM], const ReducedAxes& reduced, Index begin, Index end, int rank, Acc (&acc)[ROWS_PER_TEAM]) {
+__device__ inline void reduce_thread_share(const Params& p, const InputOffsets (&rows)[ROWS_PER_TEAM], const ReducedAxes& reduced, Index begin, Index end, int rank, Acc (&acc)[ROWS_PER_TEAM]) {
     // Starts with the identity. Idempotent reductions may have no identity, so they start with an element of the row. Combining this
     // element again has no effect.
     #pragma unroll
@@ -104,7 +104,7 @@ struct BlockAccumulators {
 
 // Combines the partial results `acc` of a team's threads. Only the team's first thread receives the total. All threads of the block must
 // call this function.
-__device__ inline Acc team_total(BlockAccumulators& s, Acc acc) {
+__device__ inline Acc combine_in_team(BlockAccumulators& s, Acc acc) {
     #pragma unroll
     for (int d = (TEAM < 32 ? TEAM : 32) / 2; d > 0; d /= 2) acc = Reduction::combine(acc, shuffle_down(acc, d));
     if constexpr (TEAM > 32) {
@@ -146,19 +146,19 @@ reduce_rows(const __grid_constant__ Params p, const __grid_constant__ KeptAxes k
             const u64 mine = row + r * TEAMS + threadIdx.x / TEAM;
             row_offsets[r] = kept.offsets(static_cast<Index>(mine < rows ? mine : rows - 1));
         }
-        reduce_shares(p, row_offsets, reduced, static_cast<Index>(begin), static_cast<Index>(end), rank, totals);
+        reduce_thread_share(p, row_offsets, reduced, static_cast<Index>(begin), static_cast<Index>(end), rank, totals);
         #pragma unroll
         for (int r = 0; r < ROWS_PER_TEAM; r++) {
-            totals[r] = team_total(s, totals[r]);
+            totals[r] = combine_in_team(s, totals[r]);
             const u64 mine = row + r * TEAMS + threadIdx.x / TEAM;
             if (splits == 1 && rank == 0 && mine < rows) out[mine] = Reduction::finish(totals[r]);
         }
         if (splits == 1) continue;
-        if (threadIdx.x == 0) parts[base].store(totals[0]);
+        if (threadIdx.x == 0) parts[base].store_volatile(totals[0]);
         if (is_last_block(tickets + row, splits)) {
             const Slot<Acc>* of_row = parts + row * splits;
-            Acc acc = of_row[threadIdx.x < splits ? threadIdx.x : 0].load();
-            for (u32 i = threadIdx.x + THREADS; i < splits; i += THREADS) acc = Reduction::combine(acc, of_row[i].load());
+            Acc acc = of_row[threadIdx.x < splits ? threadIdx.x : 0].load_volatile();
+            for (u32 i = threadIdx.x + THREADS; i < splits; i += THREADS) acc = Reduction::combine(acc, of_row[i].load_volatile());
             // The tree reduction combines only threads that have a partial result, because not every reduction has an identity.
             s.at(threadIdx.x) = acc;
             __syncthreads();

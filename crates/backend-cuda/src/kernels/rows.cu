@@ -14,7 +14,7 @@ KERNEL(const __grid_constant__ Params p, const __grid_constant__ Axes<Index, RAN
         const u64 mine = base + threadIdx.x / TEAM, row = mine < rows ? mine : rows - 1;
         compute_row(p, out, axes.offsets(static_cast<Index>(row)), rank, static_cast<int>(length), mine < rows, scratch);
         // Without this barrier, the totals of the next row could overwrite totals that are still being read. If the expression has several
-        // reductions, the barriers in `team_total` suffice.
+        // reductions, the barriers in `combine_in_team` suffice.
         if constexpr (TEAM > 32 && FOLDS < 2) __syncthreads();
     }
 }

@@ -68,7 +68,7 @@ template <class Fold> struct AccumulatorChains {
         for (int c = 0; c < COUNT; c++) at[c] = Fold::identity();
     }
     template <class T> __device__ void accumulate(int e, const T& x) { at[e % COUNT] = Fold::combine(at[e % COUNT], Fold::value(x)); }
-    __device__ Acc total() const {
+    __device__ Acc combine_chains() const {
         Acc acc = at[0];
         #pragma unroll
         for (int c = 1; c < COUNT; c++) acc = Fold::combine(acc, at[c]);
@@ -78,7 +78,7 @@ template <class Fold> struct AccumulatorChains {
 
 // Returns the combination of the partial results `acc` of a team's threads, in every thread of the team. All threads of the block must
 // call this function.
-template <class Fold> __device__ inline typename Fold::Acc team_total(typename Fold::Acc acc, TeamScratch::WarpTotals& totals) {
+template <class Fold> __device__ inline typename Fold::Acc combine_in_team(typename Fold::Acc acc, TeamScratch::WarpTotals& totals) {
     using Acc = typename Fold::Acc;
     constexpr int LANES = TEAM < 32 ? TEAM : 32;
     const int lane = threadIdx.x % 32;

@@ -10,10 +10,10 @@ scan_serial(const __grid_constant__ Params p, const __grid_constant__ Lines line
     const u64 stride = static_cast<u64>(gridDim.x) * THREADS;
     for (u64 n = static_cast<u64>(blockIdx.x) * THREADS + threadIdx.x; n < line_count; n += stride) {
         const LineOffsets line = lines.offsets(static_cast<Index>(n));
-        Acc running = value(p, line, step, 0);
+        Acc running = input_value(p, line, step, 0);
         out[output_offset(line, step, 0)] = cast<Result>(running);
         for (Index i = 1; i < static_cast<Index>(length); i++) {
-            running = combine(running, value(p, line, step, i));
+            running = combine(running, input_value(p, line, step, i));
             out[output_offset(line, step, i)] = cast<Result>(running);
         }
     }
@@ -29,7 +29,7 @@ scan_blocks(const __grid_constant__ Params p, const __grid_constant__ Lines line
         Acc carry = Acc();
         for (u64 tile = 0; tile < length; tile += TILE) {
             const int count = length - tile < TILE ? static_cast<int>(length - tile) : TILE;
-            for (int i = threadIdx.x; i < count; i += THREADS) s.item(i) = value(p, line, step, static_cast<Index>(tile + i));
+            for (int i = threadIdx.x; i < count; i += THREADS) s.item(i) = input_value(p, line, step, static_cast<Index>(tile + i));
             __syncthreads();
             // Each thread scans `mine` adjacent elements: ITEMS, or fewer at the end of the line.
             const int first = threadIdx.x * ITEMS, mine = count - first < 0 ? 0 : count - first < ITEMS ? count - first : ITEMS;

@@ -26,7 +26,7 @@ __device__ inline Offsets<Index, INPUTS> input_offsets(const LineOffsets& line, 
     for (int k = 0; k < INPUTS; k++) at.at[k] = line.at[k] + i * step.at[k];
     return at;
 }
-__device__ inline Acc value(const Params& p, const LineOffsets& line, const LineOffsets& step, Index i) {
+__device__ inline Acc input_value(const Params& p, const LineOffsets& line, const LineOffsets& step, Index i) {
     return widen(compute(p, load(p, input_offsets(line, step, i))).r0);
 }
 __device__ inline Index output_offset(const LineOffsets& line, const LineOffsets& step, Index i) {

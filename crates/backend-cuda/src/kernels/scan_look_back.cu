@@ -22,7 +22,7 @@ scan_sweep(const __grid_constant__ Params p, const __grid_constant__ Lines lines
     #pragma unroll
     for (int k = 0; k < ITEMS; k++) {
         const int i = k * THREADS + threadIdx.x;
-        if (i < count) x[k] = value(p, line, step, static_cast<Index>(begin + i));
+        if (i < count) x[k] = input_value(p, line, step, static_cast<Index>(begin + i));
     }
     #pragma unroll
     for (int k = 0; k < ITEMS; k++) s.item(k * THREADS + threadIdx.x) = x[k];

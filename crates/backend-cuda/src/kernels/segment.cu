@@ -66,7 +66,7 @@ template <int Lanes> __device__ inline Acc fold_lanes(Acc acc) {
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
-segment_fold(const __grid_constant__ Params p, Result* out, i64 length, const i64* offsets, u64 segments, Fault* fault, u64 op) {
+fold_segments(const __grid_constant__ Params p, Result* out, i64 length, const i64* offsets, u64 segments, Fault* fault, u64 op) {
     __shared__ SegmentRange long_ranges[TEAMS];
     __shared__ alignas(16) unsigned char storage[WARPS * sizeof(Acc)];
     Acc* const partial = reinterpret_cast<Acc*>(storage);

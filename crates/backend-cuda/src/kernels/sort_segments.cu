@@ -13,7 +13,7 @@ constexpr int MAX_SHORT = 128;
 // Number of lists of segments longer than MAX_SHORT. Each list has the segments of one range of lengths.
 constexpr int LISTS = 3;
 
-struct SegmentLists {
+struct LongSegmentLists {
     i64* segments[LISTS];
     i64 longest[LISTS];  // maximum segment length of each list
 };
@@ -21,7 +21,7 @@ struct SegmentLists {
 // For each tile, writes the index of the first segment that starts in or after the tile to `cuts`, which has `tiles` + 1 elements. Appends
 // each segment longer than MAX_SHORT to the list for its length.
 extern "C" __global__ void __launch_bounds__(THREADS)
-sort_segments_plan(const i64* offsets, i64 segments, i64* cuts, i64 tiles, SegmentLists lists, u32* counts) {
+assign_segments_to_tiles(const i64* offsets, i64 segments, i64* cuts, i64 tiles, LongSegmentLists lists, u32* counts) {
     const i64 n = static_cast<i64>(blockIdx.x) * THREADS + threadIdx.x;
     if (n <= tiles) {
         i64 low = 0, high = segments;

@@ -15,11 +15,11 @@ constexpr i64 MAX_TEAM_LENGTH = 32 * TEAM, MAX_WARP_LENGTH = 2048;
 constexpr i64 MAX_MATRIX_TEAM_LENGTH = 128;
 
 // Returns the sum of the products of elements first, first + Width, first + 2 * Width, ... of a row.
-template <int Width> __device__ inline Acc sum_every_nth(const Matrix& m, const T* x, RowRange range, int first, BadMatrixNumber& bad) {
+template <int Width> __device__ inline Acc sum_products_of_every_nth(const CsrMatrix& m, const T* x, RowRange range, int first, InvalidCsrNumber& bad) {
     Acc sum = zero();
     #pragma unroll 4
     for (i64 at = range.begin + first; at < range.end; at += Width) {
-        sum = multiply_add(cast<Acc>(m.values[at]), cast<Acc>(x[m.column(at, bad)]), sum);
+        sum = multiply_add(cast<Acc>(m.values[at]), cast<Acc>(x[m.column_of_element(at, bad)]), sum);
     }
     return sum;
 }
@@ -37,17 +37,17 @@ csr_times_vector(T* __restrict__ out, const I* __restrict__ indptr, const I* __r
     __shared__ RowRange long_rows[TEAMS];
     __shared__ alignas(16) unsigned char storage[THREADS / 32 * sizeof(Acc)];
     Acc* const partial = reinterpret_cast<Acc*>(storage);
-    const Matrix m = {indptr, indices, values, rows, columns, count};
+    const CsrMatrix m = {indptr, indices, values, rows, columns, count};
     const int rank = threadIdx.x % TEAM, team = threadIdx.x / TEAM;
     const i64 stride = static_cast<i64>(gridDim.x) * TEAMS;
-    BadMatrixNumber bad = {};
+    InvalidCsrNumber bad = {};
     for (i64 first = static_cast<i64>(blockIdx.x) * TEAMS; first < rows; first += stride) {
         const i64 row = first + team;
-        const RowRange range = m.row(row, bad);
+        const RowRange range = m.row_range(row, bad);
         const bool is_long = range.end - range.begin > MAX_TEAM_LENGTH;
         // A whole block adds each long row below. Its team adds an empty range here, because all lanes of a warp must take part in the
         // shuffles.
-        const Acc sum = sum_lanes<TEAM>(sum_every_nth<TEAM>(m, x, is_long ? RowRange{0, 0} : range, rank, bad));
+        const Acc sum = sum_lanes<TEAM>(sum_products_of_every_nth<TEAM>(m, x, is_long ? RowRange{0, 0} : range, rank, bad));
         if (rank == 0 && row < rows && !is_long) out[row] = cast<T>(sum);
         if (!__syncthreads_or(is_long)) continue;
         if (rank == 0) long_rows[team] = is_long ? range : RowRange{0, 0};
@@ -55,13 +55,13 @@ csr_times_vector(T* __restrict__ out, const I* __restrict__ indptr, const I* __r
         for (int t = threadIdx.x / 32; t < TEAMS; t += THREADS / 32) {
             const RowRange own = long_rows[t];
             if (own.begin == own.end || own.end - own.begin > MAX_WARP_LENGTH) continue;
-            const Acc total = sum_lanes<32>(sum_every_nth<32>(m, x, own, threadIdx.x % 32, bad));
+            const Acc total = sum_lanes<32>(sum_products_of_every_nth<32>(m, x, own, threadIdx.x % 32, bad));
             if (threadIdx.x % 32 == 0) out[first + t] = cast<T>(total);
         }
         for (int t = 0; t < TEAMS; t++) {
             const RowRange shared = long_rows[t];
             if (shared.end - shared.begin <= MAX_WARP_LENGTH) continue;
-            Acc total = sum_lanes<32>(sum_every_nth<THREADS>(m, x, shared, threadIdx.x, bad));
+            Acc total = sum_lanes<32>(sum_products_of_every_nth<THREADS>(m, x, shared, threadIdx.x, bad));
             if (threadIdx.x % 32 == 0) partial[threadIdx.x / 32] = total;
             __syncthreads();
             if (threadIdx.x == 0) {
@@ -73,16 +73,16 @@ csr_times_vector(T* __restrict__ out, const I* __restrict__ indptr, const I* __r
         }
         __syncthreads();
     }
-    m.report(bad, fault, op);
+    m.report_invalid_number(bad, fault, op);
 }
 
 // Adds products of a row with PER columns of `b`, from `column` on, to `sums`. The elements are first, first + step, first + 2 * step, ...
-__device__ inline void add_products(const Matrix& m, const T* b, i64 width, i64 column, RowRange range, i64 first, i64 step, Acc (&sums)[PER],
-                                    BadMatrixNumber& bad) {
+__device__ inline void add_products(const CsrMatrix& m, const T* b, i64 width, i64 column, RowRange range, i64 first, i64 step, Acc (&sums)[PER],
+                                    InvalidCsrNumber& bad) {
     #pragma unroll 4
     for (i64 at = range.begin + first; at < range.end; at += step) {
         const Acc value = cast<Acc>(m.values[at]);
-        const T* const dense = b + m.column(at, bad) * width + column;
+        const T* const dense = b + m.column_of_element(at, bad) * width + column;
         #pragma unroll
         for (int k = 0; k < PER; k++) {
             if (column + k * TEAM < width) sums[k] = multiply_add(value, cast<Acc>(dense[k * TEAM]), sums[k]);
@@ -98,15 +98,15 @@ csr_times_matrix(T* __restrict__ out, const I* __restrict__ indptr, const I* __r
     __shared__ RowRange long_rows[TEAMS];
     __shared__ alignas(16) unsigned char storage[THREADS * sizeof(Acc)];
     Acc* const partial = reinterpret_cast<Acc*>(storage);
-    const Matrix m = {indptr, indices, values, rows, columns, count};
+    const CsrMatrix m = {indptr, indices, values, rows, columns, count};
     const int rank = threadIdx.x % TEAM, team = threadIdx.x / TEAM;
     const i64 stride = static_cast<i64>(gridDim.x) * TEAMS;
-    BadMatrixNumber bad = {};
+    InvalidCsrNumber bad = {};
     for (i64 tile = static_cast<i64>(blockIdx.y) * (TEAM * PER); tile < width; tile += static_cast<i64>(gridDim.y) * (TEAM * PER)) {
         const i64 column = tile + rank;
         for (i64 first = static_cast<i64>(blockIdx.x) * TEAMS; first < rows; first += stride) {
             const i64 row = first + team;
-            const RowRange range = m.row(row, bad);
+            const RowRange range = m.row_range(row, bad);
             const bool is_long = range.end - range.begin > MAX_MATRIX_TEAM_LENGTH;
             Acc sums[PER];
             #pragma unroll
@@ -142,5 +142,5 @@ csr_times_matrix(T* __restrict__ out, const I* __restrict__ indptr, const I* __r
             __syncthreads();
         }
     }
-    m.report(bad, fault, op);
+    m.report_invalid_number(bad, fault, op);
 }

@@ -37,13 +37,13 @@ struct RowRange {
 };
 
 // An invalid number in `indptr` or `indices` that a thread has found. `code` is 0 if there is none.
-struct BadMatrixNumber {
+struct InvalidCsrNumber {
     u64 code;
     i64 value;
 };
 
 // A matrix in compressed row format.
-struct Matrix {
+struct CsrMatrix {
     const I* indptr;
     const I* indices;
     const T* values;
@@ -51,7 +51,7 @@ struct Matrix {
 
     // Returns the range of elements of row `number`. If the bounds of the row are invalid, sets `bad` and returns an empty range. A matrix
     // without columns has no valid column, so an element of the row is an error too.
-    __device__ RowRange row(i64 number, BadMatrixNumber& bad) const {
+    __device__ RowRange row_range(i64 number, InvalidCsrNumber& bad) const {
         if (number >= rows) return {0, 0};
         const i64 begin = indptr[number], end = indptr[number + 1];
         const bool is_valid = begin >= 0 && begin <= end && end <= count;
@@ -63,14 +63,14 @@ struct Matrix {
 
     // Returns the column of an element. The matrix has at least one column. If the element's column is out of bounds, sets `bad` and
     // returns 0.
-    __device__ i64 column(i64 at, BadMatrixNumber& bad) const {
+    __device__ i64 column_of_element(i64 at, InvalidCsrNumber& bad) const {
         const i64 index = indices[at];
         if (index >= 0 && index < columns) return index;
         bad = {1, index};
         return 0;
     }
 
-    __device__ void report(const BadMatrixNumber& bad, Fault* fault, u64 op) const {
+    __device__ void report_invalid_number(const InvalidCsrNumber& bad, Fault* fault, u64 op) const {
         if (bad.code == 1) report_fault(fault, 1, op, bad.value, static_cast<u64>(columns));
         if (bad.code == 2) report_fault(fault, 2, op, bad.value, static_cast<u64>(count));
     }

@@ -17,7 +17,7 @@ constexpr i64 MAX_SMALL = 128, MAX_MEDIUM = 512;
 constexpr int SMALL_TABLE = 2 * MAX_SMALL, MEDIUM_TABLE = 2 * MAX_MEDIUM;
 
 // Counters and flags in global memory that all kernels of a sparse product share. `has_class[c]` is not 0 if a row has size class `c`.
-struct Counters {
+struct ProductCounters {
     u64 total;
     u64 large_rows;
     u64 next_counted, next_multiplied;
@@ -25,13 +25,13 @@ struct Counters {
 };
 
 // The product of two elements, rounded as on the CPU.
-__device__ inline f32 times(f32 a, f32 b) { return mul_rn(a, b); }
-__device__ inline f64 times(f64 a, f64 b) { return mul_rn(a, b); }
-template <class X> __device__ inline complex<X> times(complex<X> a, complex<X> b) {
+__device__ inline f32 multiply_rounded(f32 a, f32 b) { return mul_rn(a, b); }
+__device__ inline f64 multiply_rounded(f64 a, f64 b) { return mul_rn(a, b); }
+template <class X> __device__ inline complex<X> multiply_rounded(complex<X> a, complex<X> b) {
     return complex<X>(sub_rn(mul_rn(a.re, b.re), mul_rn(a.im, b.im)), add_rn(mul_rn(a.re, b.im), mul_rn(a.im, b.re)));
 }
-__device__ inline u32 times(u32 a, u32 b) { return is_same<T, bool> ? a & b : a * b; }
-__device__ inline u64 times(u64 a, u64 b) { return a * b; }
+__device__ inline u32 multiply_rounded(u32 a, u32 b) { return is_same<T, bool> ? a & b : a * b; }
+__device__ inline u64 multiply_rounded(u64 a, u64 b) { return a * b; }
 
 template <class X> __device__ inline X shuffle(X x, int lane) {
     if constexpr (is_complex<X>) return X(__shfl_sync(~0u, x.re, lane), __shfl_sync(~0u, x.im, lane));
@@ -69,15 +69,15 @@ template <class X> __device__ inline X scan_block(X x, X* shared, X& total) {
 
 // Determines the size class of each row, lists the large rows in `large`, and sets `counts` of empty rows to 0. One warp reads one row.
 extern "C" __global__ void __launch_bounds__(THREADS)
-classify_rows(u8* classes, i32* counts, i32* large, Counters* counters, const __grid_constant__ Matrix a, const __grid_constant__ Matrix b,
+classify_rows(u8* classes, i32* counts, i32* large, ProductCounters* counters, const __grid_constant__ CsrMatrix a, const __grid_constant__ CsrMatrix b,
               Fault* fault, u64 op) {
-    BadMatrixNumber bad = {}, bad_other = {};
+    InvalidCsrNumber bad = {}, bad_other = {};
     const i64 stride = static_cast<i64>(gridDim.x) * WARPS;
     for (i64 row = (static_cast<i64>(blockIdx.x) * THREADS + threadIdx.x) / 32; row < a.rows; row += stride) {
-        const RowRange range = a.row(row, bad);
+        const RowRange range = a.row_range(row, bad);
         u64 products = 0;
         for (i64 at = range.begin + lane_number(); at < range.end; at += 32) {
-            const RowRange other = b.row(a.column(at, bad), bad_other);
+            const RowRange other = b.row_range(a.column_of_element(at, bad), bad_other);
             products += static_cast<u64>(other.end - other.begin);
         }
         products = shuffle(scan_warp(products), 31);
@@ -88,23 +88,23 @@ classify_rows(u8* classes, i32* counts, i32* large, Counters* counters, const __
         if (kind == LARGE) large[atomicAdd(&counters->large_rows, u64(1))] = static_cast<i32>(row);
         counters->has_class[kind] = 1;
     }
-    a.report(bad, fault, op);
-    b.report(bad_other, fault, op);
+    a.report_invalid_number(bad, fault, op);
+    b.report_invalid_number(bad_other, fault, op);
 }
 
 // A hash table of columns in shared memory, with linear probing. Unused entries are -1.
-template <int Entries> struct Table {
+template <int Entries> struct ColumnHashTable {
     static constexpr int SHIFT = Entries == SMALL_TABLE ? 24 : 22;
     static_assert(Entries == 1 << (32 - SHIFT));
     i32* keys;
 
-    __device__ void clear() const {
+    __device__ void clear_entries() const {
         #pragma unroll
         for (int i = 0; i < Entries / 32; i++) keys[32 * i + lane_number()] = -1;
         __syncwarp();
     }
     // Returns the index of the entry of `column`, and sets `inserted` if the entry is new.
-    __device__ int find(i32 column, bool& inserted) const {
+    __device__ int find_or_insert(i32 column, bool& inserted) const {
         u32 at = static_cast<u32>(column) * 0x9e3779b1u >> SHIFT;
         for (;; at = (at + 1) % Entries) {
             const i32 old = atomicCAS(&keys[at], -1, column);
@@ -116,14 +116,14 @@ template <int Entries> struct Table {
 
 // Calls `f` in all lanes of the warp for each group of 32 products of a row, in order. The arguments of `f` are whether the lane has a
 // product, the column of the product, and its two factors. The row has less than 2^31 products.
-template <class F> __device__ inline void for_each_product(const Matrix& a, const Matrix& b, i64 row, BadMatrixNumber& bad, F f) {
-    const RowRange range = a.row(row, bad);
+template <class F> __device__ inline void for_each_product(const CsrMatrix& a, const CsrMatrix& b, i64 row, InvalidCsrNumber& bad, F f) {
+    const RowRange range = a.row_range(row, bad);
     for (i64 base = range.begin; base < range.end; base += 32) {
         const i64 at = base + lane_number();
         RowRange other = {0, 0};
         Acc left = zero();
         if (at < range.end) {
-            other = b.row(a.column(at, bad), bad);
+            other = b.row_range(a.column_of_element(at, bad), bad);
             left = cast<Acc>(a.values[at]);
         }
         const int length = static_cast<int>(other.end - other.begin), end = scan_warp(length), total = shuffle(end, 31);
@@ -139,44 +139,44 @@ template <class F> __device__ inline void for_each_product(const Matrix& a, cons
             const i64 start = shuffle(other.begin, source) - shuffle(end - length, source);
             const Acc factor = shuffle(left, source);
             const bool is_product = number < total;
-            f(is_product, is_product ? static_cast<i32>(b.column(start + number, bad)) : -1, factor,
+            f(is_product, is_product ? static_cast<i32>(b.column_of_element(start + number, bad)) : -1, factor,
               is_product ? cast<Acc>(b.values[start + number]) : zero());
         }
     }
 }
 
 // Counts the distinct columns of each result row whose size class is `kind`. One warp counts one row.
-template <int Entries> __device__ inline void count_columns(i32* counts, const u8* classes, u8 kind, const Matrix& a, const Matrix& b, Fault* fault, u64 op) {
+template <int Entries> __device__ inline void count_distinct_columns(i32* counts, const u8* classes, u8 kind, const CsrMatrix& a, const CsrMatrix& b, Fault* fault, u64 op) {
     __shared__ i32 keys[WARPS][Entries];
-    const Table<Entries> table = {keys[threadIdx.x / 32]};
-    BadMatrixNumber bad = {};
+    const ColumnHashTable<Entries> table = {keys[threadIdx.x / 32]};
+    InvalidCsrNumber bad = {};
     const i64 stride = static_cast<i64>(gridDim.x) * WARPS;
     for (i64 row = (static_cast<i64>(blockIdx.x) * THREADS + threadIdx.x) / 32; row < a.rows; row += stride) {
         if (classes[row] != kind) continue;
-        table.clear();
+        table.clear_entries();
         int count = 0;
         for_each_product(a, b, row, bad, [&](bool is_product, i32 column, Acc, Acc) {
             bool inserted = false;
-            if (is_product) table.find(column, inserted);
+            if (is_product) table.find_or_insert(column, inserted);
             count += inserted;
         });
         count = scan_warp(count);
         if (lane_number() == 31) counts[row] = count;
         __syncwarp();
     }
-    b.report(bad, fault, op);
+    b.report_invalid_number(bad, fault, op);
 }
 extern "C" __global__ void __launch_bounds__(THREADS)
-count_small_rows(i32* counts, const u8* classes, const __grid_constant__ Matrix a, const __grid_constant__ Matrix b, Fault* fault, u64 op) {
-    count_columns<SMALL_TABLE>(counts, classes, SMALL, a, b, fault, op);
+count_small_rows(i32* counts, const u8* classes, const __grid_constant__ CsrMatrix a, const __grid_constant__ CsrMatrix b, Fault* fault, u64 op) {
+    count_distinct_columns<SMALL_TABLE>(counts, classes, SMALL, a, b, fault, op);
 }
 extern "C" __global__ void __launch_bounds__(THREADS)
-count_medium_rows(i32* counts, const u8* classes, const __grid_constant__ Matrix a, const __grid_constant__ Matrix b, Fault* fault, u64 op) {
-    count_columns<MEDIUM_TABLE>(counts, classes, MEDIUM, a, b, fault, op);
+count_medium_rows(i32* counts, const u8* classes, const __grid_constant__ CsrMatrix a, const __grid_constant__ CsrMatrix b, Fault* fault, u64 op) {
+    count_distinct_columns<MEDIUM_TABLE>(counts, classes, MEDIUM, a, b, fault, op);
 }
 
 // Returns the next large row for this block, or -1 if there is none. `next` counts the rows that blocks have taken.
-__device__ inline i64 take_large_row(const i32* large, const Counters* counters, u64* next) {
+__device__ inline i64 next_large_row(const i32* large, const ProductCounters* counters, u64* next) {
     __shared__ i64 row;
     __syncthreads();
     if (threadIdx.x == 0) {
@@ -190,18 +190,18 @@ __device__ inline i64 take_large_row(const i32* large, const Counters* counters,
 // Counts the distinct columns of the large result rows. Each block has a bit per column in `bits`. All bits are 0 before and after the
 // kernel.
 extern "C" __global__ void __launch_bounds__(THREADS)
-count_large_rows(i32* counts, const i32* large, Counters* counters, u32* bits, const __grid_constant__ Matrix a,
-                 const __grid_constant__ Matrix b, Fault* fault, u64 op) {
+count_large_rows(i32* counts, const i32* large, ProductCounters* counters, u32* bits, const __grid_constant__ CsrMatrix a,
+                 const __grid_constant__ CsrMatrix b, Fault* fault, u64 op) {
     __shared__ i32 sums[WARPS];
     const i64 words = (b.columns + 31) / 32;
     u32* const own = bits + blockIdx.x * words;
-    BadMatrixNumber bad = {};
-    for (i64 row; (row = take_large_row(large, counters, &counters->next_counted)) >= 0;) {
-        const RowRange range = a.row(row, bad);
+    InvalidCsrNumber bad = {};
+    for (i64 row; (row = next_large_row(large, counters, &counters->next_counted)) >= 0;) {
+        const RowRange range = a.row_range(row, bad);
         for (i64 at = range.begin + threadIdx.x / 32; at < range.end; at += WARPS) {
-            const RowRange other = b.row(a.column(at, bad), bad);
+            const RowRange other = b.row_range(a.column_of_element(at, bad), bad);
             for (i64 p = other.begin + lane_number(); p < other.end; p += 32) {
-                const u32 column = static_cast<u32>(b.column(p, bad));
+                const u32 column = static_cast<u32>(b.column_of_element(p, bad));
                 atomicOr(&own[column / 32], 1u << column % 32);
             }
         }
@@ -216,7 +216,7 @@ count_large_rows(i32* counts, const i32* large, Counters* counters, u32* bits, c
         scan_block(count, sums, total);
         if (threadIdx.x == 0) counts[row] = total;
     }
-    b.report(bad, fault, op);
+    b.report_invalid_number(bad, fault, op);
 }
 
 // Writes the sum of the counts of each group of THREADS rows to `block_sums`.
@@ -230,7 +230,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) sum_counts(i64* block_sums
 
 // Replaces each number in `block_sums` by the sum of all numbers before it. Sets `counters->total` to the sum of all. The grid has one
 // block.
-extern "C" __global__ void __launch_bounds__(THREADS) scan_block_sums(i64* block_sums, i64 blocks, Counters* counters) {
+extern "C" __global__ void __launch_bounds__(THREADS) scan_block_sums(i64* block_sums, i64 blocks, ProductCounters* counters) {
     __shared__ i64 shared[WARPS];
     i64 before = 0;
     for (i64 first = 0; first < blocks; first += THREADS) {
@@ -265,7 +265,7 @@ __device__ inline EqualKeyLanes find_equal_key_lanes(i32 key) {
 
 // Adds `product` to `*sum` in each lane with `is_product`. Lanes with the same `sum` add one after another. `is_new` tells whether the
 // sum has no term yet.
-__device__ inline void add_in_order(bool is_product, const EqualKeyLanes& conflict, bool is_new, Acc product, Acc* sum) {
+__device__ inline void add_products_in_order(bool is_product, const EqualKeyLanes& conflict, bool is_new, Acc product, Acc* sum) {
     for (int rank = 0;; rank++) {
         if (is_product && conflict.rank == rank) *sum = is_new && rank == 0 ? product : add(*sum, product);
         __syncwarp();
@@ -274,7 +274,7 @@ __device__ inline void add_in_order(bool is_product, const EqualKeyLanes& confli
 }
 
 // Sorts `count` numbers, a power of 2, by the threads of a warp.
-__device__ inline void sort_by_warp(u64* numbers, int count) {
+__device__ inline void warp_bitonic_sort(u64* numbers, int count) {
     for (int size = 2; size <= count; size *= 2) {
         for (int distance = size / 2; distance > 0; distance /= 2) {
             for (int i = lane_number(); i < count / 2; i += 32) {
@@ -291,25 +291,25 @@ __device__ inline void sort_by_warp(u64* numbers, int count) {
 }
 
 // Computes the result rows whose size class is `kind`. One warp computes one row. Blocks have 32 * TableWarps threads.
-template <int Entries, int TableWarps> __device__ inline void multiply_rows(I* indices, T* values, const I* indptr, const u8* classes, u8 kind, const Matrix& a, const Matrix& b) {
+template <int Entries, int TableWarps> __device__ inline void multiply_rows(I* indices, T* values, const I* indptr, const u8* classes, u8 kind, const CsrMatrix& a, const CsrMatrix& b) {
     __shared__ alignas(16) unsigned char key_storage[TableWarps][Entries * sizeof(i32)];
     __shared__ alignas(16) unsigned char sum_storage[TableWarps][Entries * sizeof(Acc)];
     const int warp = threadIdx.x / 32;
-    const Table<Entries> table = {reinterpret_cast<i32*>(key_storage[warp])};
+    const ColumnHashTable<Entries> table = {reinterpret_cast<i32*>(key_storage[warp])};
     u64* const order = reinterpret_cast<u64*>(key_storage[warp]);
     Acc* const sums = reinterpret_cast<Acc*>(sum_storage[warp]);
-    BadMatrixNumber bad = {};
+    InvalidCsrNumber bad = {};
     const i64 stride = static_cast<i64>(gridDim.x) * TableWarps;
     for (i64 row = static_cast<i64>(blockIdx.x) * TableWarps + warp; row < a.rows; row += stride) {
         if (classes[row] != kind) continue;
-        table.clear();
+        table.clear_entries();
         for_each_product(a, b, row, bad, [&](bool is_product, i32 column, Acc left, Acc right) {
             bool inserted = false;
-            const int slot = is_product ? table.find(column, inserted) : -1;
+            const int slot = is_product ? table.find_or_insert(column, inserted) : -1;
             const EqualKeyLanes conflict = find_equal_key_lanes(slot);
             // The hash table entry is new if any lane with the same slot has just inserted it.
             const bool is_new = (__ballot_sync(~0u, inserted) & conflict.lanes) != 0;
-            add_in_order(is_product, conflict, is_new, times(left, right), &sums[slot < 0 ? 0 : slot]);
+            add_products_in_order(is_product, conflict, is_new, multiply_rounded(left, right), &sums[slot < 0 ? 0 : slot]);
         });
         // A list of the used hash table entries, sorted by column, replaces the keys in shared memory.
         i32 keys[Entries / 32];
@@ -327,7 +327,7 @@ template <int Entries, int TableWarps> __device__ inline void multiply_rows(I* i
         while (padded < count) padded *= 2;
         for (int i = count + lane_number(); i < padded; i += 32) order[i] = ~u64(0);
         __syncwarp();
-        sort_by_warp(order, padded);
+        warp_bitonic_sort(order, padded);
         const i64 begin = indptr[row];
         for (int i = lane_number(); i < count; i += 32) {
             indices[begin + i] = static_cast<I>(order[i] >> 32);
@@ -343,11 +343,11 @@ template <int Entries> constexpr int TABLE_BYTES = Entries * static_cast<int>(si
 template <int Entries> constexpr int TABLE_WARPS = 8 * TABLE_BYTES<Entries> <= 48 << 10 ? 8 : 4 * TABLE_BYTES<Entries> <= 48 << 10 ? 4 : 2;
 
 extern "C" __global__ void __launch_bounds__(32 * TABLE_WARPS<SMALL_TABLE>)
-multiply_small_rows(I* indices, T* values, const I* indptr, const u8* classes, const __grid_constant__ Matrix a, const __grid_constant__ Matrix b) {
+multiply_small_rows(I* indices, T* values, const I* indptr, const u8* classes, const __grid_constant__ CsrMatrix a, const __grid_constant__ CsrMatrix b) {
     multiply_rows<SMALL_TABLE, TABLE_WARPS<SMALL_TABLE>>(indices, values, indptr, classes, SMALL, a, b);
 }
 extern "C" __global__ void __launch_bounds__(32 * TABLE_WARPS<MEDIUM_TABLE>)
-multiply_medium_rows(I* indices, T* values, const I* indptr, const u8* classes, const __grid_constant__ Matrix a, const __grid_constant__ Matrix b) {
+multiply_medium_rows(I* indices, T* values, const I* indptr, const u8* classes, const __grid_constant__ CsrMatrix a, const __grid_constant__ CsrMatrix b) {
     multiply_rows<MEDIUM_TABLE, TABLE_WARPS<MEDIUM_TABLE>>(indices, values, indptr, classes, MEDIUM, a, b);
 }
 
@@ -356,8 +356,8 @@ multiply_medium_rows(I* indices, T* values, const I* indptr, const u8* classes, 
 // The threads of a block expand up to BATCH products in order into shared memory. Then each warp adds the products of its own columns, so
 // that the terms of a sum keep their order.
 extern "C" __global__ void __launch_bounds__(THREADS)
-multiply_large_rows(I* indices, T* values, const I* indptr, const i32* large, Counters* counters, u32* bits, Acc* sums,
-                    const __grid_constant__ Matrix a, const __grid_constant__ Matrix b) {
+multiply_large_rows(I* indices, T* values, const I* indptr, const i32* large, ProductCounters* counters, u32* bits, Acc* sums,
+                    const __grid_constant__ CsrMatrix a, const __grid_constant__ CsrMatrix b) {
     constexpr int PER = 4, BATCH = PER * THREADS;
     __shared__ i64 shared[WARPS], ends[THREADS], starts[THREADS];
     __shared__ i32 columns[BATCH], counts[WARPS];
@@ -368,14 +368,14 @@ multiply_large_rows(I* indices, T* values, const I* indptr, const i32* large, Co
     u32* const own_bits = bits + blockIdx.x * words;
     Acc* const own_sums = sums + blockIdx.x * b.columns;
     const u32 warp = threadIdx.x / 32;
-    BadMatrixNumber bad = {};
-    for (i64 row; (row = take_large_row(large, counters, &counters->next_multiplied)) >= 0;) {
-        const RowRange range = a.row(row, bad);
+    InvalidCsrNumber bad = {};
+    for (i64 row; (row = next_large_row(large, counters, &counters->next_multiplied)) >= 0;) {
+        const RowRange range = a.row_range(row, bad);
         for (i64 base = range.begin; base < range.end; base += THREADS) {
             const i64 at = base + threadIdx.x;
             RowRange other = {0, 0};
             if (at < range.end) {
-                other = b.row(a.column(at, bad), bad);
+                other = b.row_range(a.column_of_element(at, bad), bad);
                 factors[threadIdx.x] = cast<Acc>(a.values[at]);
             }
             i64 total;
@@ -397,8 +397,8 @@ multiply_large_rows(I* indices, T* values, const I* indptr, const i32* large, Co
                             if (ends[source + step - 1] <= number) source += step;
                         }
                         const i64 p = starts[source] + number;
-                        column = static_cast<i32>(b.column(p, bad));
-                        products[k * THREADS + threadIdx.x] = times(factors[source], cast<Acc>(b.values[p]));
+                        column = static_cast<i32>(b.column_of_element(p, bad));
+                        products[k * THREADS + threadIdx.x] = multiply_rounded(factors[source], cast<Acc>(b.values[p]));
                     }
                     columns[k * THREADS + threadIdx.x] = column;
                 }
@@ -414,7 +414,7 @@ multiply_large_rows(I* indices, T* values, const I* indptr, const i32* large, Co
                         const u32 bit = 1u << static_cast<u32>(column) % 32;
                         is_new = (atomicOr(&own_bits[static_cast<u32>(column) / 32], bit) & bit) == 0;
                     }
-                    add_in_order(is_own, conflict, is_new, is_own ? products[i] : zero(), own_sums + (is_own ? column : 0));
+                    add_products_in_order(is_own, conflict, is_new, is_own ? products[i] : zero(), own_sums + (is_own ? column : 0));
                 }
                 __syncthreads();
             }

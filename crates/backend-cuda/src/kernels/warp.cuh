@@ -38,12 +38,12 @@ template <class T> __device__ inline T shuffle(const T& x, int lane) {
 // not coherent.
 template <class T> struct Slot {
     u32 words[WordArray<T>::COUNT];
-    __device__ void store(const T& x) volatile {
+    __device__ void store_volatile(const T& x) volatile {
         WordArray<T> w(x);
         #pragma unroll
         for (int k = 0; k < WordArray<T>::COUNT; k++) words[k] = w.at[k];
     }
-    __device__ T load() const volatile {
+    __device__ T load_volatile() const volatile {
         T x;
         u32 w[WordArray<T>::COUNT];
         #pragma unroll

@@ -244,7 +244,7 @@ impl<'a> From<&'a mut NdArray> for Arg<'a> {
 }
 
 /// Returns a scalar argument of `dtype` whose value has the bytes `bytes`.
-pub(super) fn number(dtype: DType, bytes: &[u8]) -> Arg<'static> {
+pub(super) fn number_argument(dtype: DType, bytes: &[u8]) -> Arg<'static> {
     Arg(ArgValue::Number(dtype, Bytes::from_slice(bytes)))
 }
 
@@ -252,7 +252,7 @@ macro_rules! numbers {
     ($($t:ty, $dtype:ident;)*) => {$(
         impl From<$t> for Arg<'_> {
             fn from(value: $t) -> Self {
-                number(DType::$dtype, &value.to_ne_bytes())
+                number_argument(DType::$dtype, &value.to_ne_bytes())
             }
         }
     )*};
@@ -265,17 +265,17 @@ numbers! {
 
 impl From<bool> for Arg<'_> {
     fn from(value: bool) -> Self {
-        number(DType::Bool, &[value.into()])
+        number_argument(DType::Bool, &[value.into()])
     }
 }
 impl From<Complex<f32>> for Arg<'_> {
     fn from(value: Complex<f32>) -> Self {
-        number(DType::C64, &[value.re.to_ne_bytes(), value.im.to_ne_bytes()].concat())
+        number_argument(DType::C64, &[value.re.to_ne_bytes(), value.im.to_ne_bytes()].concat())
     }
 }
 impl From<Complex<f64>> for Arg<'_> {
     fn from(value: Complex<f64>) -> Self {
-        number(DType::C128, &[value.re.to_ne_bytes(), value.im.to_ne_bytes()].concat())
+        number_argument(DType::C128, &[value.re.to_ne_bytes(), value.im.to_ne_bytes()].concat())
     }
 }
 

@@ -20,13 +20,13 @@ pub(super) struct Declaration {
     /// Name of the public type that the user's code constructs, for error messages.
     op: &'static str,
     pub name: String,
-    pub inputs: Vec<Parameter>,
-    pub outputs: Vec<Parameter>,
+    pub inputs: Vec<DeclaredParameter>,
+    pub outputs: Vec<DeclaredParameter>,
 }
 
 /// A declared parameter, such as `raw T y`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Parameter {
+pub(super) struct DeclaredParameter {
     pub name: String,
     declared_type: DeclaredType,
     /// Whether the user's code receives a pointer to the whole array instead of one element.
@@ -46,9 +46,9 @@ enum DeclaredType {
 /// A scalar argument is `None`.
 pub(super) type InputViews = SmallVec<[Option<NdArray>; 8]>;
 
-impl Parameter {
+impl DeclaredParameter {
     /// Returns the letter that stands for any dtype (`T` in `T x`), or `None` if the parameter has a fixed dtype.
-    pub fn generic_letter(&self) -> Option<char> {
+    pub fn generic_type_letter(&self) -> Option<char> {
         if let DeclaredType::Any(letter) = self.declared_type { Some(letter) } else { None }
     }
 }
@@ -66,7 +66,7 @@ impl Declaration {
         {
             return Err(Error::value(op, format!("no input determines the dtype of output `{}`", lost.name)));
         }
-        check_name(op, name)?;
+        check_identifier(op, name)?;
         Ok(Declaration { op, name: name.to_owned(), inputs, outputs })
     }
 
@@ -83,7 +83,7 @@ impl Declaration {
     /// Returns the dtypes of the inputs, then of the outputs. A generic letter, such as `T` in `T x`, stands for the dtype of the array
     /// arguments that are declared with this letter. If there are no such arrays, the letter stands for the default dtype of the first such
     /// scalar argument.
-    pub fn dtypes(&self, args: &[Operand]) -> Result<SmallVec<[DType; 8]>> {
+    pub fn resolve_dtypes(&self, args: &[Operand]) -> Result<SmallVec<[DType; 8]>> {
         if args.len() != self.inputs.len() {
             return Err(Error::value(self.op, format!("{} takes {} inputs, {} given", self.name, self.inputs.len(), args.len())));
         }
@@ -92,7 +92,7 @@ impl Declaration {
             DeclaredType::Fixed(dtype) => Some(dtype),
             DeclaredType::Any(letter) => letters.iter().find(|(l, _)| *l == letter).map(|(_, d)| *d),
         };
-        let arrays = || self.inputs.iter().zip(args).filter_map(|(p, arg)| Some((p, array_operand(arg)?.dtype())));
+        let arrays = || self.inputs.iter().zip(args).filter_map(|(p, arg)| Some((p, operand_as_array(arg)?.dtype())));
         let numbers = self.inputs.iter().zip(args).filter_map(|(p, arg)| match arg {
             Operand::Scalar(s) => Some((p, s.default_dtype())),
             Operand::Array(_) => None,
@@ -114,7 +114,7 @@ impl Declaration {
                 return Err(self.value_error(format!("`{}` is raw: an array, not a number", p.name)));
             }
             if let Some(dtype) = known(&letters, p.declared_type) {
-                s.checked_for(self.op, dtype)?;
+                s.check_fits_dtype(self.op, dtype)?;
                 if s.weak_promote(dtype) != dtype {
                     return Err(Error::dtype(
                         self.op,
@@ -133,7 +133,7 @@ impl Declaration {
 
     /// Returns the common device of the array arguments, or the current device if there are none.
     pub fn common_device(&self, args: &[Operand]) -> Result<Device> {
-        let mut devices = args.iter().filter_map(array_operand).map(NdArray::device);
+        let mut devices = args.iter().filter_map(operand_as_array).map(NdArray::device);
         let Some(first) = devices.next() else { return Device::current() };
         match devices.find(|d| *d != first) {
             Some(other) => Err(Error::Device { op: self.op, message: format!("{}: inputs are on {first} and {other}", self.name) }),
@@ -142,13 +142,13 @@ impl Declaration {
     }
 
     /// Returns the array arguments that are broadcast: all array arguments except those of raw parameters.
-    pub fn broadcast_arrays<'a>(&'a self, args: &'a [Operand]) -> impl Iterator<Item = &'a NdArray> {
-        self.inputs.iter().zip(args).filter(|(p, _)| !p.raw).filter_map(|(_, arg)| array_operand(arg))
+    pub fn arrays_to_broadcast<'a>(&'a self, args: &'a [Operand]) -> impl Iterator<Item = &'a NdArray> {
+        self.inputs.iter().zip(args).filter(|(p, _)| !p.raw).filter_map(|(_, arg)| operand_as_array(arg))
     }
 
     /// Returns the shape to which the array arguments are broadcast, or `None` if all arrays are raw.
     pub fn common_shape(&self, args: &[Operand]) -> Result<Option<Dims>> {
-        let shapes: SmallVec<[&[usize]; 8]> = self.broadcast_arrays(args).map(NdArray::shape).collect();
+        let shapes: SmallVec<[&[usize]; 8]> = self.arrays_to_broadcast(args).map(NdArray::shape).collect();
         if shapes.is_empty() { Ok(None) } else { broadcast_shapes(self.op, &shapes).map(Some) }
     }
 
@@ -167,11 +167,11 @@ impl Declaration {
         self.inputs.iter().zip(views).filter(|(p, _)| !p.raw).filter_map(|(_, view)| view.as_ref()).map(NdArray::stored).collect()
     }
 
-    /// Returns the arguments of the kernel for its inputs. `args` must have passed [`Declaration::dtypes`], and `views` are the result of
-    /// [`Declaration::input_views`].
+    /// Returns the arguments of the kernel for its inputs. `args` must have passed [`Declaration::resolve_dtypes`], and `views` are the
+    /// result of [`Declaration::input_views`].
     pub fn kernel_arguments<'a>(&self, args: &[Operand], views: &'a InputViews, dtypes: &[DType]) -> SmallVec<[Arg<'a>; 8]> {
         let one = |((arg, view), &dtype): ((&Operand, &'a Option<NdArray>), &DType)| match (arg, view) {
-            (Operand::Scalar(s), _) => Some(arg::number(dtype, &s.to_bytes(dtype)[..dtype.itemsize()])),
+            (Operand::Scalar(s), _) => Some(arg::number_argument(dtype, &s.to_bytes(dtype)[..dtype.itemsize()])),
             (_, view) => view.as_ref().map(Arg::strided),
         };
         args.iter().zip(views).zip(dtypes).filter_map(one).collect()
@@ -180,7 +180,7 @@ impl Declaration {
 
 /// Everything that a compiled specialisation of a kernel depends on, besides the definition of the kernel.
 #[derive(Clone, Debug)]
-pub(super) struct Specialization {
+pub(super) struct KernelSpecialization {
     pub device: Device,
     /// Dtypes of inputs, then outputs.
     pub dtypes: SmallVec<[DType; 8]>,
@@ -192,10 +192,10 @@ pub(super) struct Specialization {
     pub wide: bool,
 }
 
-impl Specialization {
+impl KernelSpecialization {
     /// Returns a key that distinguishes this specialisation from others of the same kernel.
     fn cache_key(&self) -> SmallVec<[u8; 64]> {
-        let Specialization { device, dtypes, is_scalar, rank, wide } = self;
+        let KernelSpecialization { device, dtypes, is_scalar, rank, wide } = self;
         let mut key = SmallVec::new();
         key.extend([device.ordinal(), *rank].iter().flat_map(|n| n.to_le_bytes()));
         key.extend(dtypes.iter().map(|&d| d as u8).chain(is_scalar.iter().map(|&is| u8::from(is))));
@@ -208,46 +208,46 @@ impl Specialization {
 /// The compiled specialisations of one kernel, and their common preamble and options. Each specialisation is compiled once. Threads wait
 /// for the compilation only if they need the same specialisation.
 #[derive(Debug)]
-pub(super) struct Specializations<K> {
+pub(super) struct SpecializationCache<K> {
     kernels: SingleFlight<K>,
     preamble: String,
     options: Vec<String>,
 }
 
-impl<K> Default for Specializations<K> {
+impl<K> Default for SpecializationCache<K> {
     fn default() -> Self {
-        Specializations { kernels: SingleFlight::default(), preamble: String::new(), options: Vec::new() }
+        SpecializationCache { kernels: SingleFlight::default(), preamble: String::new(), options: Vec::new() }
     }
 }
 
-impl<K: Clone> Specializations<K> {
+impl<K: Clone> SpecializationCache<K> {
     /// Sets user code that precedes the kernel. Drops compiled specialisations.
-    pub fn with_preamble(self, preamble: String) -> Specializations<K> {
-        Specializations { preamble, kernels: SingleFlight::default(), ..self }
+    pub fn with_preamble(self, preamble: String) -> SpecializationCache<K> {
+        SpecializationCache { preamble, kernels: SingleFlight::default(), ..self }
     }
 
     /// Adds an NVRTC option. Drops compiled specialisations.
-    pub fn with_option(mut self, option: String) -> Specializations<K> {
+    pub fn with_option(mut self, option: String) -> SpecializationCache<K> {
         self.options.push(option);
-        Specializations { kernels: SingleFlight::default(), ..self }
+        SpecializationCache { kernels: SingleFlight::default(), ..self }
     }
 
     /// Returns the compiled specialisation `used`. The first call compiles it with `make`.
-    pub fn get_or_compile(&self, used: &Specialization, make: impl FnOnce(&Specialization) -> Result<K>) -> Result<K> {
+    pub fn get_or_compile(&self, used: &KernelSpecialization, make: impl FnOnce(&KernelSpecialization) -> Result<K>) -> Result<K> {
         let key = used.cache_key();
         let mut hasher = FxHasher::default();
         hasher.write(&key);
         self.kernels.get_or_make(hasher.finish(), &key, || make(used))
     }
 
-    /// Returns a writer for the CUDA source of the specialisation `used`. After the caller has written the kernel, [`Self::source`] returns
-    /// the complete source.
-    pub fn source_writer<'a>(&self, declared: &'a Declaration, used: &'a Specialization) -> SourceWriter<'a> {
+    /// Returns a writer for the CUDA source of the specialisation `used`. After the caller has written the kernel,
+    /// [`Self::complete_source`] returns the complete source.
+    pub fn source_writer<'a>(&self, declared: &'a Declaration, used: &'a KernelSpecialization) -> SourceWriter<'a> {
         SourceWriter::new(declared, &used.dtypes, &self.preamble)
     }
 
     /// Returns the complete CUDA source of the specialisation whose code was written to `text`.
-    pub fn source(&self, text: SourceWriter) -> RawSource {
+    pub fn complete_source(&self, text: SourceWriter) -> RawSource {
         let name = &text.declared.name;
         let source = RawSource::new([codegen::PRELUDE, &text.out].concat()).with_name(format!("{name}.cu"));
         source.with_headers(text.headers).with_options(&self.options)
@@ -271,14 +271,14 @@ impl<'a> SourceWriter<'a> {
         let mut text = SourceWriter { declared, dtypes, out: String::new(), headers: Vec::new() };
         let mut letters: SmallVec<[char; 4]> = SmallVec::new();
         for (p, &dtype) in declared.inputs.iter().chain(&declared.outputs).zip(dtypes) {
-            if let Some(letter) = p.generic_letter()
+            if let Some(letter) = p.generic_type_letter()
                 && !letters.contains(&letter)
             {
                 letters.push(letter);
                 text.push_line(format_args!("using {letter} = {};", computation_ctype(dtype)));
             }
         }
-        text.include_code("preamble", preamble);
+        text.include_user_code("preamble", preamble);
         text
     }
 
@@ -288,22 +288,22 @@ impl<'a> SourceWriter<'a> {
     }
 
     /// Adds the user code `code` as a header and includes it. Compiler messages show `part` in the header's name.
-    pub fn include_code(&mut self, part: &str, code: &str) {
+    pub fn include_user_code(&mut self, part: &str, code: &str) {
         let name = format!("{}.{part}", self.declared.name);
         self.push_line(format_args!("#include \"{name}\""));
         self.headers.push((name, code.to_owned()));
     }
 
-    pub fn inputs_with_dtypes(&self) -> impl Iterator<Item = (&'a Parameter, DType)> + use<'a> {
+    pub fn inputs_with_dtypes(&self) -> impl Iterator<Item = (&'a DeclaredParameter, DType)> + use<'a> {
         self.declared.inputs.iter().zip(self.dtypes.iter().copied())
     }
 
-    pub fn outputs_with_dtypes(&self) -> impl Iterator<Item = (&'a Parameter, DType)> + use<'a> {
+    pub fn outputs_with_dtypes(&self) -> impl Iterator<Item = (&'a DeclaredParameter, DType)> + use<'a> {
         self.declared.outputs.iter().zip(self.dtypes.iter().skip(self.declared.inputs.len()).copied())
     }
 }
 
-fn array_operand(arg: &Operand) -> Option<&NdArray> {
+fn operand_as_array(arg: &Operand) -> Option<&NdArray> {
     match arg {
         Operand::Array(a) => Some(a),
         Operand::Scalar(_) => None,
@@ -325,21 +325,21 @@ pub(super) fn computation_dtype(dtype: DType) -> DType {
     if matches!(dtype, DType::F16 | DType::BF16) { DType::F32 } else { dtype }
 }
 
-fn check_name(op: &'static str, name: &str) -> Result<()> {
+fn check_identifier(op: &'static str, name: &str) -> Result<()> {
     let is_name = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') && name.starts_with(|c: char| !c.is_ascii_digit());
     if is_name { Ok(()) } else { Err(Error::value(op, format!("`{name}` is not a name"))) }
 }
 
 /// Parses declarations such as `float32 x, raw T y`.
-fn parse_parameters(op: &'static str, declarations: &str) -> Result<Vec<Parameter>> {
-    let one = |text: &str| -> Result<Parameter> {
+fn parse_parameters(op: &'static str, declarations: &str) -> Result<Vec<DeclaredParameter>> {
+    let one = |text: &str| -> Result<DeclaredParameter> {
         let words: Vec<&str> = text.split_whitespace().collect();
         let (raw, of, name) = match words[..] {
             [of, name] => (false, of, name),
             ["raw", of, name] => (true, of, name),
             _ => return Err(Error::value(op, format!("`{}` is not `dtype name` or `raw dtype name`", text.trim()))),
         };
-        check_name(op, name)?;
+        check_identifier(op, name)?;
         if name == "i" || name == "n" || name.starts_with("cuprum_") {
             return Err(Error::value(op, format!("the name `{name}` is reserved: i is the element's index, n the number of elements")));
         }
@@ -348,7 +348,7 @@ fn parse_parameters(op: &'static str, declarations: &str) -> Result<Vec<Paramete
             (Some(letter), None) if letter.is_ascii_uppercase() => DeclaredType::Any(letter),
             _ => DeclaredType::Fixed(DType::parse(of)?),
         };
-        Ok(Parameter { name: name.into(), declared_type: of, raw })
+        Ok(DeclaredParameter { name: name.into(), declared_type: of, raw })
     };
     declarations.split(',').filter(|d| !d.trim().is_empty()).map(one).collect()
 }
@@ -374,9 +374,9 @@ pub(super) mod tests {
     }
 
     /// Returns the specialisation that a call with `args` uses.
-    pub fn used(declared: &Declaration, args: &[Operand], rank: usize, wide: bool) -> Specialization {
-        let is_scalar = args.iter().map(|a| super::array_operand(a).is_none()).collect();
-        Specialization { device: cuda(), dtypes: declared.dtypes(args).unwrap(), is_scalar, rank, wide }
+    pub fn used(declared: &Declaration, args: &[Operand], rank: usize, wide: bool) -> KernelSpecialization {
+        let is_scalar = args.iter().map(|a| super::operand_as_array(a).is_none()).collect();
+        KernelSpecialization { device: cuda(), dtypes: declared.resolve_dtypes(args).unwrap(), is_scalar, rank, wide }
     }
 
     #[test]
@@ -399,16 +399,16 @@ pub(super) mod tests {
         let base = used(&declared, &[x.clone(), x.clone()], 1, false);
         let uses = [
             base.clone(),
-            Specialization { rank: 2, ..base.clone() },
-            Specialization { wide: true, ..base.clone() },
-            Specialization { device: Device::new(cuda().kind(), 1), ..base.clone() },
+            KernelSpecialization { rank: 2, ..base.clone() },
+            KernelSpecialization { wide: true, ..base.clone() },
+            KernelSpecialization { device: Device::new(cuda().kind(), 1), ..base.clone() },
             used(&declared, &[x, 1.into()], 1, false),
             used(&declared, &[other.clone(), other], 1, false),
         ];
-        let built = Specializations::default();
+        let built = SpecializationCache::default();
         for round in 0..2 {
             for (n, one) in uses.iter().enumerate() {
-                let make = |_: &Specialization| if round == 0 { Ok(n) } else { Err(Error::value("Op", "compiled twice")) };
+                let make = |_: &KernelSpecialization| if round == 0 { Ok(n) } else { Err(Error::value("Op", "compiled twice")) };
                 assert_eq!(built.get_or_compile(one, make).unwrap(), n);
             }
         }
@@ -418,10 +418,10 @@ pub(super) mod tests {
     fn specializations_do_not_wait_for_each_other() {
         let declared = Declaration::new("Op", "T x", "T y", "f").unwrap();
         let [slow, quick] = [1, 2].map(|rank| used(&declared, &[array(DType::F32)], rank, false));
-        let built = Specializations::default();
+        let built = SpecializationCache::default();
         let (done, wait) = std::sync::mpsc::channel();
         std::thread::scope(|scope| {
-            let compile_slowly = |_: &Specialization| {
+            let compile_slowly = |_: &KernelSpecialization| {
                 scope.spawn(|| done.send(built.get_or_compile(&quick, |_| Ok(2)).unwrap()).unwrap());
                 Ok(wait.recv_timeout(std::time::Duration::from_secs(20)).unwrap_or(0))
             };
@@ -454,7 +454,7 @@ pub(super) mod tests {
     #[test]
     fn dtypes_follow_from_arrays_then_numbers() {
         let declared = Declaration::new("Op", "T x, T y, float64 z", "T a, bool b", "f").unwrap();
-        let dtypes = |args: &[Operand]| declared.dtypes(args).map(|d| d.to_vec());
+        let dtypes = |args: &[Operand]| declared.resolve_dtypes(args).map(|d| d.to_vec());
         let half = array(DType::F16);
         assert_eq!(dtypes(&[2.into(), half.clone(), 1.into()]).unwrap(), [DType::F16, DType::F16, DType::F64, DType::F16, DType::Bool]);
         assert_eq!(dtypes(&[2.into(), 3.into(), 1.into()]).unwrap()[3], DType::I64);
@@ -463,6 +463,6 @@ pub(super) mod tests {
         assert!(why(dtypes(&[array(DType::I32), 2.5.into(), 1.into()])).contains("`y` is int32 here"));
         assert!(why(dtypes(&[half.clone(), half])).contains("f takes 3 inputs, 2 given"));
         let raw = Declaration::new("Op", "raw T x", "T y", "g").unwrap();
-        assert!(why(raw.dtypes(&[1.into()])).contains("`x` is raw"));
+        assert!(why(raw.resolve_dtypes(&[1.into()])).contains("`x` is raw"));
     }
 }

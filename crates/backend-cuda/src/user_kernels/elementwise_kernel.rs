@@ -6,7 +6,7 @@ use cuprum_core::{DType, Layout, NdArray, Operand, Result, empty, with_device};
 use smallvec::SmallVec;
 
 use super::arg::Arg;
-use super::declaration::{Declaration, Parameter, Specialization, Specializations, computation_ctype, storage_ctype};
+use super::declaration::{Declaration, DeclaredParameter, KernelSpecialization, SpecializationCache, computation_ctype, storage_ctype};
 use super::{RawKernel, RawSource};
 use crate::codegen;
 
@@ -36,7 +36,7 @@ use crate::codegen;
 pub struct ElementwiseKernel {
     declared: Declaration,
     code: String,
-    built: Specializations<RawKernel>,
+    built: SpecializationCache<RawKernel>,
 }
 
 impl ElementwiseKernel {
@@ -47,7 +47,7 @@ impl ElementwiseKernel {
     /// determines.
     pub fn new(inputs: &str, outputs: &str, code: &str, name: &str) -> Result<ElementwiseKernel> {
         let declared = Declaration::new("ElementwiseKernel", inputs, outputs, name)?;
-        Ok(ElementwiseKernel { declared, code: code.into(), built: Specializations::default() })
+        Ok(ElementwiseKernel { declared, code: code.into(), built: SpecializationCache::default() })
     }
 
     /// Sets code that precedes the kernel, such as functions and constants.
@@ -85,7 +85,7 @@ impl ElementwiseKernel {
     /// # Safety
     /// The same as for [`ElementwiseKernel::call`].
     pub unsafe fn call_sized(&self, args: &[Operand], n: usize) -> Result<Vec<NdArray>> {
-        if self.declared.broadcast_arrays(args).next().is_some() {
+        if self.declared.arrays_to_broadcast(args).next().is_some() {
             return Err(self.declared.value_error("an array that is not raw determines the size; use call"));
         }
         // SAFETY: the caller meets the safety requirements of this function, which include those of `run_on_shape`.
@@ -97,7 +97,7 @@ impl ElementwiseKernel {
     /// # Safety
     /// The same as for [`ElementwiseKernel::call`].
     unsafe fn run_on_shape(&self, args: &[Operand], shape: &[usize]) -> Result<Vec<NdArray>> {
-        let dtypes = self.declared.dtypes(args)?;
+        let dtypes = self.declared.resolve_dtypes(args)?;
         let device = self.declared.common_device(args)?;
         let views = self.declared.input_views(args, shape)?;
         let looped = self.declared.elementwise_arrays(&views)?;
@@ -108,8 +108,9 @@ impl ElementwiseKernel {
         let wide = !codegen::fits_narrow_index(plan.size, &plan.dims, strides());
 
         let is_scalar = views.iter().map(Option::is_none).collect();
-        let used = Specialization { device, dtypes: dtypes.clone(), is_scalar, rank: plan.dims.len(), wide };
-        let make = |used: &Specialization| self.specialization_source(used).compile_on(device)?.kernel(&self.declared.kernel_symbol());
+        let used = KernelSpecialization { device, dtypes: dtypes.clone(), is_scalar, rank: plan.dims.len(), wide };
+        let make =
+            |used: &KernelSpecialization| self.specialization_source(used).compile_on(device)?.kernel(&self.declared.kernel_symbol());
         let kernel = self.built.get_or_compile(&used, make)?;
 
         let (of_inputs, of_outputs) = dtypes.split_at(self.declared.inputs.len());
@@ -132,11 +133,11 @@ impl ElementwiseKernel {
     }
 
     /// Returns the CUDA source of the specialisation `used`.
-    fn specialization_source(&self, used: &Specialization) -> RawSource {
+    fn specialization_source(&self, used: &KernelSpecialization) -> RawSource {
         let mut text = self.built.source_writer(&self.declared, used);
         let index = codegen::index_type(used.wide);
         let inputs: Vec<_> = text.inputs_with_dtypes().zip(&used.is_scalar).map(|((p, dtype), &number)| (p, dtype, number)).collect();
-        let parameter = |&(p, dtype, number): &(&Parameter, DType, bool)| match (p.raw, number) {
+        let parameter = |&(p, dtype, number): &(&DeclaredParameter, DType, bool)| match (p.raw, number) {
             (true, _) => format!("const {}* {}", storage_ctype(dtype), p.name),
             (_, true) => format!("const {} in_{}", storage_ctype(dtype), p.name),
             _ => format!("const {}* in_{}", storage_ctype(dtype), p.name),
@@ -155,7 +156,7 @@ impl ElementwiseKernel {
             "        [[maybe_unused]] const auto cuprum_at = cuprum_axes.offsets(static_cast<cuprum::{index}>(i));"
         ));
         let mut walked = 0;
-        for &(Parameter { name, .. }, dtype, number) in inputs.iter().filter(|(p, ..)| !p.raw) {
+        for &(DeclaredParameter { name, .. }, dtype, number) in inputs.iter().filter(|(p, ..)| !p.raw) {
             let from = if number { String::new() } else { format!("[cuprum_at.at[{walked}]]") };
             walked += usize::from(!number);
             text.push_line(format_args!(
@@ -167,13 +168,13 @@ impl ElementwiseKernel {
             text.push_line(format_args!("        {} {};", computation_ctype(dtype), p.name));
         }
         text.push_line("        {");
-        text.include_code("code", &self.code);
+        text.include_user_code("code", &self.code);
         text.push_line("        ;\n        }");
         for (p, dtype) in text.outputs_with_dtypes() {
             text.push_line(format_args!("        out_{0}[i] = cuprum::cast<{1}>({0});", p.name, storage_ctype(dtype)));
         }
         text.push_line("    }\n}");
-        self.built.source(text)
+        self.built.complete_source(text)
     }
 }
 

@@ -187,12 +187,12 @@ impl RawKernel {
                     function.launch(grid, block, shared_bytes, pointers)
                 }
             };
-            recent_work::record_kernel(name);
+            recent_work::record_user_kernel(name);
             queued.map_err(|e| self.kernel_error(e))
         };
         let describe = || {
             let launch = KernelLaunch { kernel: name.to_string(), grid, block };
-            CallRecord::of_launch(
+            CallRecord::from_kernel_launch(
                 OP,
                 device::DEVICE_KIND_NAME,
                 *device,
@@ -218,7 +218,7 @@ impl RawKernel {
             },
         )?;
         if launch.shared_bytes > 0 {
-            function.allow_dynamic_shared(launch.shared_bytes).map_err(|e| self.kernel_error(e))?;
+            function.allow_dynamic_shared_memory(launch.shared_bytes).map_err(|e| self.kernel_error(e))?;
         }
         if launch.cooperative {
             let per_sm = function.blocks_per_sm(launch.threads_per_block(), launch.shared_bytes).map_err(|e| self.kernel_error(e))?;
@@ -233,6 +233,6 @@ impl RawKernel {
     }
 
     fn kernel_error(&self, error: CudaError) -> Error {
-        device::core_error("cuda", OP, self.0.device, error)
+        device::to_core_error("cuda", OP, self.0.device, error)
     }
 }

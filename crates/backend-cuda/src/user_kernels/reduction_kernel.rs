@@ -15,9 +15,10 @@ use cuprum_core::{
 };
 use smallvec::SmallVec;
 
-use super::declaration::{Declaration, Parameter, SourceWriter, computation_ctype, computation_dtype, storage_ctype};
-use super::{RawSource, context, option_reads_files};
-use crate::codegen::{self, Combination, InputAccess, KernelKey};
+use super::cuda_context_of;
+use super::declaration::{Declaration, DeclaredParameter, SourceWriter, computation_ctype, computation_dtype, storage_ctype};
+use super::raw_source::{RawSource, option_may_read_files};
+use crate::codegen::{self, AccumulatorCode, InputAccess, KernelKey};
 
 /// Name of the public type in error messages.
 const OP: &str = "ReductionKernel";
@@ -80,10 +81,10 @@ pub struct ReductionDefinition<'a> {
 /// # }
 /// ```
 #[derive(Debug)]
-pub struct ReductionKernel(Arc<KernelParts>);
+pub struct ReductionKernel(Arc<OwnedReductionDefinition>);
 
 #[derive(Clone, Debug)]
-struct KernelParts {
+struct OwnedReductionDefinition {
     declared: Declaration,
     map: String,
     reduce: String,
@@ -106,7 +107,15 @@ impl ReductionKernel {
         }
         let expressions = [definition.map, definition.reduce, definition.post, definition.identity];
         let [map, reduce, post, identity] = expressions.map(str::to_owned);
-        Ok(ReductionKernel(Arc::new(KernelParts { declared, map, reduce, post, identity, preamble: String::new(), options: Vec::new() })))
+        Ok(ReductionKernel(Arc::new(OwnedReductionDefinition {
+            declared,
+            map,
+            reduce,
+            post,
+            identity,
+            preamble: String::new(),
+            options: Vec::new(),
+        })))
     }
 
     /// Sets code that precedes the kernel, such as functions and constants.
@@ -133,7 +142,7 @@ impl ReductionKernel {
     pub unsafe fn call(&self, args: &[Operand], axes: Option<&[isize]>) -> Result<NdArray> {
         let ReductionCall { inputs, output, reduction } = self.plan_call(args, axes)?;
         let device = self.0.declared.common_device(args)?;
-        context(device)?;
+        cuda_context_of(device)?;
         let (stream, work) = (Stream::current(device), Work::Custom(call::Custom(&reduction)));
         let done = dispatch::run_call(&Call { op: REDUCTION_KERNEL, device, stream, inputs: &inputs, outputs: &[output], work })?;
         done.into_iter().next().map(NdArray::from).ok_or_else(|| self.0.declared.value_error("no result"))
@@ -142,10 +151,10 @@ impl ReductionKernel {
     /// Returns the planned call for the arguments `args` and the reduced axes `axes`.
     fn plan_call(&self, args: &[Operand], axes: Option<&[isize]>) -> Result<ReductionCall> {
         let declared = &self.0.declared;
-        let dtypes = declared.dtypes(args)?;
+        let dtypes = declared.resolve_dtypes(args)?;
         let shape = declared.common_shape(args)?.ok_or_else(|| declared.value_error("all arrays are raw, so the shape is unknown"))?;
         let axes: Dims = axes.map_or_else(|| Ok((0..shape.len()).collect()), |axes| normalize_axes(OP, axes, shape.len()))?;
-        let (program, inputs) = self.program(args, &dtypes, &shape)?;
+        let (program, inputs) = self.build_input_program(args, &dtypes, &shape)?;
         let plan = ReducePlan::new(&shape, &inputs.iter().map(|a| a.layout()).collect::<Vec<_>>(), &axes, false);
         if plan.reduced_size == 0 && plan.kept_size > 0 && self.0.identity.is_empty() {
             return Err(declared.value_error("the reduction is empty and has no identity"));
@@ -157,9 +166,9 @@ impl ReductionKernel {
 
     /// Returns a program with one step per input parameter, and the inputs of the program. The inputs are the arrays that are not raw,
     /// broadcast to the common shape, then the first element of each raw array.
-    fn program(&self, args: &[Operand], dtypes: &[DType], shape: &[usize]) -> Result<(Program, Vec<StoredArray>)> {
+    fn build_input_program(&self, args: &[Operand], dtypes: &[DType], shape: &[usize]) -> Result<(Program, Vec<StoredArray>)> {
         let (mut program, mut inputs, mut raw) = (Program::default(), Vec::new(), Vec::new());
-        let array_count = self.0.declared.broadcast_arrays(args).count();
+        let array_count = self.0.declared.arrays_to_broadcast(args).count();
         for ((parameter, arg), &dtype) in self.0.declared.inputs.iter().zip(args).zip(dtypes) {
             let kind = match arg {
                 Operand::Scalar(s) => {
@@ -167,7 +176,7 @@ impl ReductionKernel {
                     StepKind::Param((program.params.len() - 1) as u16)
                 }
                 Operand::Array(a) if parameter.raw => {
-                    raw.push(broadcast_to(&first_element(a)?, shape)?.stored()?);
+                    raw.push(broadcast_to(&first_element_view(a)?, shape)?.stored()?);
                     StepKind::Input((array_count + raw.len() - 1) as u16)
                 }
                 Operand::Array(a) => {
@@ -183,7 +192,7 @@ impl ReductionKernel {
 }
 
 /// Returns the first element of `array` as a 0-d array, whose memory contains the other elements of `array` after it, in C order.
-fn first_element(array: &NdArray) -> Result<NdArray> {
+fn first_element_view(array: &NdArray) -> Result<NdArray> {
     if array.size() == 0 {
         return with_device(array.device(), || zeros((), array.dtype())); // the code may not read any element
     }
@@ -208,7 +217,7 @@ pub struct ReductionCall {
 ///
 /// # Errors
 /// Returns an error if the array does not have one of the `axes`.
-pub fn example_call_for_checks(array: &NdArray, axes: &[isize]) -> Result<ReductionCall> {
+pub fn example_reduction_call(array: &NdArray, axes: &[isize]) -> Result<ReductionCall> {
     let sum = ReductionDefinition {
         inputs: "T x, T factor, raw T from",
         output: "T y",
@@ -228,7 +237,7 @@ pub fn example_call_for_checks(array: &NdArray, axes: &[isize]) -> Result<Reduct
 /// [`options`](UserCppReduction::options).
 #[derive(Debug)]
 pub struct UserCppReduction {
-    parts: Arc<KernelParts>,
+    parts: Arc<OwnedReductionDefinition>,
     /// Dtypes of inputs, then the output.
     dtypes: SmallVec<[DType; 8]>,
     program: Program,
@@ -264,8 +273,8 @@ impl UserCppReduction {
     }
 
     /// Returns the C++ expressions by which elements are combined.
-    pub fn combination(&self) -> Combination {
-        Combination {
+    pub fn combination(&self) -> AccumulatorCode {
+        AccumulatorCode {
             acc: "::cuprum_partial",
             size: 2 * self.accumulator_dtype().itemsize(),
             identity: "::cuprum_empty_partial()".into(),
@@ -277,19 +286,19 @@ impl UserCppReduction {
 
     /// Returns `key` extended by everything that determines [`UserCppReduction::element_source`], except the program and the access
     /// pattern.
-    pub fn extend_key<'a>(&self, key: KernelKey<'a>) -> KernelKey<'a> {
-        let KernelParts { declared, map, reduce, post, identity, preamble, options } = &*self.parts;
+    pub fn extend_kernel_key<'a>(&self, key: KernelKey<'a>) -> KernelKey<'a> {
+        let OwnedReductionDefinition { declared, map, reduce, post, identity, preamble, options } = &*self.parts;
         let key = [&declared.name, map, reduce, post, identity, preamble].into_iter().fold(key, |key, text| key.with_name(text));
-        let key = options.iter().fold(key.with(options.len() as u64), |key, option| key.with_name(option));
+        let key = options.iter().fold(key.with_number(options.len() as u64), |key, option| key.with_name(option));
         let all = declared.inputs.iter().chain(&declared.outputs).zip(&self.dtypes);
         all.fold(key, |key, (p, &dtype)| {
-            key.with_name(&p.name).with(p.generic_letter().map_or(0, u64::from)).with(p.raw.into()).with_dtype(dtype)
+            key.with_name(&p.name).with_number(p.generic_type_letter().map_or(0, u64::from)).with_number(p.raw.into()).with_dtype(dtype)
         })
     }
 
     /// Returns C++ functions with the user's code, followed by the code of an element (see [`codegen`]), which calls these functions.
     pub fn element_source(&self, access: InputAccess) -> String {
-        let value = |(n, (p, &dtype)): (usize, (&Parameter, &DType))| match self.program.steps.get(n).map(|step| step.kind) {
+        let value = |(n, (p, &dtype)): (usize, (&DeclaredParameter, &DType))| match self.program.steps.get(n).map(|step| step.kind) {
             Some(StepKind::Input(k)) if p.raw => format!("p.in{k}"),
             Some(StepKind::Input(k)) => format!("cast<{}>(v.v{k})", computation_ctype(dtype)),
             _ => format!("cast<{}>(p.s{n})", computation_ctype(dtype)),
@@ -311,9 +320,9 @@ impl UserCppReduction {
 
     /// Returns whether the user's code has `#include` directives, or the user's options name files or folders.
     pub fn has_includes(&self) -> bool {
-        let KernelParts { map, reduce, post, identity, preamble, options, .. } = &*self.parts;
+        let OwnedReductionDefinition { map, reduce, post, identity, preamble, options, .. } = &*self.parts;
         let directive = |text: &String| text.split('#').skip(1).any(|directive| directive.trim_start().starts_with("include"));
-        [map, reduce, post, identity, preamble].into_iter().any(directive) || options.iter().any(|option| option_reads_files(option))
+        [map, reduce, post, identity, preamble].into_iter().any(directive) || options.iter().any(|option| option_may_read_files(option))
     }
 
     /// Returns `text` with each `#include` of a header from [`UserCppReduction::headers`] replaced by the contents of the header.
@@ -322,16 +331,16 @@ impl UserCppReduction {
     }
 
     /// Returns the source `text` of a kernel as a [`RawSource`], with the user's headers and options.
-    pub(crate) fn source(&self, text: String) -> RawSource {
+    pub(crate) fn raw_source(&self, text: String) -> RawSource {
         RawSource::new(text).with_name(format!("{}.cu", self.parts.declared.name)).with_headers(self.headers()).with_options(self.options())
     }
 
     /// Returns a writer with the user's code: `cuprum_map` and the functions that kernels/user_reduction.cuh requires.
     fn source_writer(&self) -> SourceWriter<'_> {
-        let KernelParts { declared, map, reduce, post, identity, preamble, .. } = &*self.parts;
+        let OwnedReductionDefinition { declared, map, reduce, post, identity, preamble, .. } = &*self.parts;
         let mut text = SourceWriter::new(declared, &self.dtypes, preamble);
         let (total, name) = (computation_ctype(self.output_dtype()), declared.outputs.first().map_or("", |output| &output.name));
-        let parameter = |(p, dtype): (&Parameter, DType)| match p.raw {
+        let parameter = |(p, dtype): (&DeclaredParameter, DType)| match p.raw {
             true => format!("const {}* {}", storage_ctype(dtype), p.name),
             false => format!("const {} {}", computation_ctype(dtype), p.name),
         };
@@ -339,17 +348,17 @@ impl UserCppReduction {
         let begin = "return static_cast<cuprum_total>(";
         text.push_line(format_args!("using cuprum_total = {total};"));
         text.push_line(format_args!("__device__ inline cuprum_total cuprum_map({}) {{ {begin}", parameters.join(", ")));
-        text.include_code("map", map);
+        text.include_user_code("map", map);
         text.push_line(format_args!(
             "); }}\n__device__ inline cuprum_total cuprum_reduce(const cuprum_total a, const cuprum_total b) {{ {begin}"
         ));
-        text.include_code("reduce", reduce);
+        text.include_user_code("reduce", reduce);
         text.push_line(format_args!("); }}\n__device__ inline cuprum_total cuprum_identity(const cuprum_total none) {{ {begin}"));
-        text.include_code("identity", if identity.is_empty() { "none" } else { identity });
+        text.include_user_code("identity", if identity.is_empty() { "none" } else { identity });
         text.push_line(format_args!(
             "); }}\n__device__ inline cuprum_total cuprum_post(const cuprum_total a) {{\n    cuprum_total {name};"
         ));
-        text.include_code("post", post);
+        text.include_user_code("post", post);
         text.push_line(format_args!("    ;\n    return {name};\n}}"));
         text.push_line(include_str!("../kernels/user_reduction.cuh"));
         text
@@ -396,8 +405,8 @@ mod tests {
         address: u64,
     ) -> crate::Result<CompiledCode> {
         let asked = kernel.plan_call(args, Some(axes)).unwrap();
-        let shape = reduce::user_reduction_shape(&asked, address);
-        asked.reduction.source(reduce::user_reduction_code(&asked.reduction, shape)).compile_code(compiler, 90)
+        let shape = reduce::user_reduction_config(&asked, address);
+        asked.reduction.raw_source(reduce::user_reduction_source(&asked.reduction, shape)).compile_code(compiler, 90)
     }
 
     fn of_shape(dtype: DType, shape: &[usize]) -> Operand {
@@ -449,7 +458,7 @@ mod tests {
     fn keys_hold_all_that_code_depends_on() {
         let of = |kernel: &ReductionKernel, args: &[Operand]| {
             let asked = kernel.plan_call(args, None).unwrap().reduction;
-            asked.extend_key(KernelKey::new("", asked.program())).serialize()
+            asked.extend_kernel_key(KernelKey::new("", asked.program())).serialize()
         };
         let (x, y) = (array(DType::F32), array(DType::F32));
         let two = ReductionDefinition { inputs: "T x, T y", map: "x - y", ..NORM };

@@ -28,7 +28,7 @@ pub(super) fn parse_parameters(parameters: &str) -> Option<Vec<Parameter>> {
     if pieces.iter().any(|piece| may_be_several_parameters(piece)) {
         return None;
     }
-    let one = |text: &str| Parameter { text: text.split_whitespace().collect::<Vec<_>>().join(" "), kind: parameter_kind(text) };
+    let one = |text: &str| Parameter { text: text.split_whitespace().collect::<Vec<_>>().join(" "), kind: parse_parameter_kind(text) };
     Some(pieces.into_iter().map(one).collect())
 }
 
@@ -36,16 +36,16 @@ pub(super) fn parse_parameters(parameters: &str) -> Option<Vec<Parameter>> {
 /// or call such as `PARAMS` or `PARAMS(float)`), or contain a preprocessor directive.
 fn may_be_several_parameters(piece: &str) -> bool {
     let head = piece.strip_suffix(')').and_then(|call| call.split('(').next()).unwrap_or(piece).trim_end();
-    let is_macro = || head.chars().all(is_identifier_char) && dtype_of_type(piece).is_none();
+    let is_macro = || head.chars().all(is_identifier_char) && dtype_of_cpp_type(piece).is_none();
     piece.contains("...") || piece.contains('#') || is_macro()
 }
 
 /// Returns the parameters of a kernel that `source` declares. `name` is the name or name expression of the kernel. Returns `None` if there
 /// is no such kernel, if it has several declarations with different parameters, or if [`parse_parameters`] returns `None` for its
 /// declaration.
-pub(super) fn find_declaration(source: &str, name: &str) -> Option<Vec<Parameter>> {
+pub(super) fn find_kernel_parameters(source: &str, name: &str) -> Option<Vec<Parameter>> {
     let base = name.split('<').next().unwrap_or(name).rsplit("::").next().unwrap_or(name).trim();
-    let source = without_comments(source);
+    let source = remove_comments(source);
     let mut found: Option<Vec<Parameter>> = None;
     for (at, keyword) in source.match_indices("__global__") {
         let Some((declared, parameters)) = parse_declaration(&source[at + keyword.len()..]) else { continue };
@@ -73,7 +73,7 @@ fn parse_declaration(text: &str) -> Option<(&str, &str)> {
         if !text[open..].starts_with('(') {
             return None;
         }
-        let close = open + closing_parenthesis(&text[open..])?;
+        let close = open + find_closing_parenthesis(&text[open..])?;
         let before = text[..open].trim_end();
         let word = &before[before.trim_end_matches(is_identifier_char).len()..];
         if !ATTRIBUTES.contains(&word) {
@@ -84,7 +84,7 @@ fn parse_declaration(text: &str) -> Option<(&str, &str)> {
 }
 
 /// Returns the index of the parenthesis that closes the first parenthesis of `text`, or `None` if there is none.
-fn closing_parenthesis(text: &str) -> Option<usize> {
+fn find_closing_parenthesis(text: &str) -> Option<usize> {
     let mut depth = 0;
     for (at, c) in text.char_indices() {
         match c {
@@ -117,7 +117,7 @@ fn split_at_commas(parameters: &str) -> Vec<&str> {
 
 /// Returns `source` with comments replaced by spaces. Text in string literals that looks like a comment is replaced too, which does not
 /// matter for declarations.
-fn without_comments(source: &str) -> String {
+fn remove_comments(source: &str) -> String {
     let (mut out, mut rest) = (String::with_capacity(source.len()), source);
     while let Some(at) = rest.find('/') {
         let (before, comment) = rest.split_at(at);
@@ -139,32 +139,32 @@ fn without_comments(source: &str) -> String {
 }
 
 /// Returns the kind of the parameter that is declared by `text`.
-fn parameter_kind(text: &str) -> ParameterKind {
+fn parse_parameter_kind(text: &str) -> ParameterKind {
     // The default value of a C++ parameter (`int n = 1`) is not part of its type.
     let text = text.split('=').next().unwrap_or(text);
     let is_array = text.contains('[');
     let text = text.split('[').next().unwrap_or(text);
     match text.rfind('*') {
         // The elements of an array of pointers (`float* x[]`) are addresses.
-        Some(last) => pointer_kind(if is_array { &text[..=last] } else { &text[..last] }),
-        None if is_array => pointer_kind(if dtype_of_type(text).is_some() { text } else { without_name(text) }),
+        Some(last) => parse_pointer_kind(if is_array { &text[..=last] } else { &text[..last] }),
+        None if is_array => parse_pointer_kind(if dtype_of_cpp_type(text).is_some() { text } else { remove_parameter_name(text) }),
         None if text.contains('&') => ParameterKind::Pointer { element: None, writes: !text.contains("const") },
-        None => ParameterKind::Value(dtype_of_type(text).or_else(|| dtype_of_type(without_name(text)))),
+        None => ParameterKind::Value(dtype_of_cpp_type(text).or_else(|| dtype_of_cpp_type(remove_parameter_name(text)))),
     }
 }
 
 /// Returns the kind of a parameter that is a pointer to the C++ type `target`.
-fn pointer_kind(target: &str) -> ParameterKind {
-    let writes = !identifiers(target).any(|w| w == "const");
-    ParameterKind::Pointer { element: if target.contains('*') { None } else { dtype_of_type(target) }, writes }
+fn parse_pointer_kind(target: &str) -> ParameterKind {
+    let writes = !split_identifiers(target).any(|w| w == "const");
+    ParameterKind::Pointer { element: if target.contains('*') { None } else { dtype_of_cpp_type(target) }, writes }
 }
 
 /// Returns a parameter's declaration `text` without its last word, the name of the parameter.
-fn without_name(text: &str) -> &str {
+fn remove_parameter_name(text: &str) -> &str {
     text.trim_end().trim_end_matches(is_identifier_char)
 }
 
-fn identifiers(text: &str) -> impl Iterator<Item = &str> {
+fn split_identifiers(text: &str) -> impl Iterator<Item = &str> {
     text.split(|c: char| !is_identifier_char(c)).filter(|w| !w.is_empty())
 }
 
@@ -174,7 +174,7 @@ fn is_identifier_char(c: char) -> bool {
 }
 
 /// Returns the dtype of `cpp_type`, if this C++ type has one meaning in every program. Integer sizes are those of 64-bit Linux.
-fn dtype_of_type(cpp_type: &str) -> Option<DType> {
+fn dtype_of_cpp_type(cpp_type: &str) -> Option<DType> {
     let cpp_type = cpp_type.replace("cuda::std::", "").replace("std::", "").replace("thrust::", "");
     let complex: String = cpp_type.chars().filter(|c| !c.is_whitespace()).collect();
     let complex = complex.trim_start_matches("const");
@@ -184,7 +184,7 @@ fn dtype_of_type(cpp_type: &str) -> Option<DType> {
         _ => {}
     }
     if let Some((_, own)) = cpp_type.split_once("cuprum::") {
-        let own = identifiers(own).next().unwrap_or_default();
+        let own = split_identifiers(own).next().unwrap_or_default();
         return DType::ALL.into_iter().find(|&d| crate::codegen::ctype(d) == own);
     }
     if cpp_type.contains(['<', ':', '&', '*']) {
@@ -192,7 +192,7 @@ fn dtype_of_type(cpp_type: &str) -> Option<DType> {
     }
     const QUALIFIERS: [&str; 5] = ["const", "volatile", "__restrict__", "__grid_constant__", "int"];
     let mut is_int = false;
-    let mut rest: Vec<&str> = identifiers(&cpp_type).inspect(|w| is_int |= *w == "int").filter(|w| !QUALIFIERS.contains(w)).collect();
+    let mut rest: Vec<&str> = split_identifiers(&cpp_type).inspect(|w| is_int |= *w == "int").filter(|w| !QUALIFIERS.contains(w)).collect();
     rest.sort_unstable();
     Some(match (rest.as_slice(), is_int) {
         (["bool"], false) => DType::Bool,
@@ -289,7 +289,7 @@ mod tests {
         }
         assert_eq!(kinds("alignas(16) Own p, unsigned"), [ParameterKind::Value(None), value(DType::U32)]);
         let source = "__global__ void k(PARAMS) {} template <class... Ts> __global__ void pack(int n, Ts... all) {}";
-        assert_eq!([find_declaration(source, "k"), find_declaration(source, "pack<int, float>")], [None, None]);
+        assert_eq!([find_kernel_parameters(source, "k"), find_kernel_parameters(source, "pack<int, float>")], [None, None]);
     }
 
     #[test]
@@ -298,9 +298,9 @@ mod tests {
         assert_eq!(kinds("Params α, T λ, const float* größe, int 数"), [none, none, reads(DType::F32), value(DType::I32)]);
         assert_eq!(parse_parameters("λ"), None);
         let source = "__global__ void naïve(float* x) {} __global__ __launch_bounds__(β(λ)) void k(int é) {} /* ü */ __global__ é(";
-        assert_eq!(find_declaration(source, "naïve").unwrap()[0].kind, writes(DType::F32));
-        assert_eq!(find_declaration(source, "k").unwrap()[0].kind, value(DType::I32));
-        assert_eq!(find_declaration(source, "ve"), None);
+        assert_eq!(find_kernel_parameters(source, "naïve").unwrap()[0].kind, writes(DType::F32));
+        assert_eq!(find_kernel_parameters(source, "k").unwrap()[0].kind, value(DType::I32));
+        assert_eq!(find_kernel_parameters(source, "ve"), None);
     }
 
     #[test]
@@ -313,14 +313,21 @@ mod tests {
             __global__ void same(int a); __global__ void same(int b) { int q = 1 / 2; }
             __global__ KERNEL;
         "#;
-        assert_eq!(find_declaration(source, "k").unwrap().iter().map(|p| p.kind).collect::<Vec<_>>(), kinds("const float*, float*, int"));
-        assert_eq!(find_declaration(source, "scale<float>").unwrap().len(), 2);
-        assert_eq!(find_declaration(source, "my::k").unwrap().len(), 3);
-        assert_eq!(find_declaration(source, "same").unwrap()[0].text, "int b");
         assert_eq!(
-            [find_declaration(source, "twice"), find_declaration(source, "none"), find_declaration("__global__ void open(", "open")],
+            find_kernel_parameters(source, "k").unwrap().iter().map(|p| p.kind).collect::<Vec<_>>(),
+            kinds("const float*, float*, int")
+        );
+        assert_eq!(find_kernel_parameters(source, "scale<float>").unwrap().len(), 2);
+        assert_eq!(find_kernel_parameters(source, "my::k").unwrap().len(), 3);
+        assert_eq!(find_kernel_parameters(source, "same").unwrap()[0].text, "int b");
+        assert_eq!(
+            [
+                find_kernel_parameters(source, "twice"),
+                find_kernel_parameters(source, "none"),
+                find_kernel_parameters("__global__ void open(", "open")
+            ],
             [None, None, None]
         );
-        assert_eq!(find_declaration("/* never closed", "k"), None);
+        assert_eq!(find_kernel_parameters("/* never closed", "k"), None);
     }
 }

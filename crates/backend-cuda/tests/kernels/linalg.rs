@@ -5,12 +5,12 @@
 //!
 //!     cargo test -p cuprum-backend-cuda --test kernels -- --ignored every_kernel
 //!
-//! `times_of_all_paths` prints the times that decide the thresholds in `families/linalg/path.rs`.
+//! `times_of_all_paths` prints the times that decide the thresholds in `families/linalg/decomposition_path.rs`.
 
 use std::thread;
 
 use cuprum_backend_cpu as _;
-use cuprum_backend_cuda::families::linalg::{DecompositionPath, with_path};
+use cuprum_backend_cuda::families::linalg::{DecompositionPath, with_decomposition_path};
 use cuprum_backend_cuda::{cusolver, device, testing};
 use cuprum_core::error::LinAlgFailure;
 use cuprum_core::ops::linalg::{
@@ -62,7 +62,7 @@ fn kernels_of_this_crate() {
         let cases = move |dtype, n: usize, batch| {
             kinds(dtype).into_iter().map(move |kind| Case { device, dtype, batch, rows: n, columns: n, kind })
         };
-        with_path(DecompositionPath::Team, || {
+        with_decomposition_path(DecompositionPath::Team, || {
             check_all(cases(DType::F32, 3, 1000).take(1).chain(cases(DType::F32, 3, 5)).chain(cases(DType::F32, 33, 2)), check_systems);
             check_all(cases(DType::C128, 17, 3), check_systems);
             check_all(cases(DType::C64, 2, 4).chain(cases(DType::C64, 32, 2)), check_hermitian);
@@ -80,7 +80,7 @@ fn kernels_of_this_crate() {
 #[ignore = "NVRTC compiles some 800 kernels"]
 fn every_kernel() {
     on_device(|device| {
-        with_path(DecompositionPath::Team, || {
+        with_decomposition_path(DecompositionPath::Team, || {
             let all = |extents: &'static [(usize, usize)]| {
                 DTYPES.into_iter().flat_map(move |dtype| {
                     extents.iter().flat_map(move |&(rows, columns)| {
@@ -99,7 +99,7 @@ fn every_kernel() {
 #[test]
 fn square_matrices_by_the_libraries() {
     with_library(|device| {
-        with_path(DecompositionPath::Library, || {
+        with_decomposition_path(DecompositionPath::Library, || {
             for dtype in DTYPES {
                 let case = |n: usize, kind| Case { device, dtype, batch: 1 + n % 3, rows: n, columns: n, kind };
                 check_all([1, 2, 3, 17, 32, 33, 64, 100].map(|n| case(n, MatrixKind::Random)), check_square);
@@ -112,7 +112,7 @@ fn square_matrices_by_the_libraries() {
 #[test]
 fn square_matrices_by_routines_for_batches() {
     with_library(|device| {
-        with_path(DecompositionPath::LibraryBatch, || {
+        with_decomposition_path(DecompositionPath::LibraryBatch, || {
             for dtype in DTYPES {
                 let case = |n: usize, kind| Case { device, dtype, batch: 2 + n % 3, rows: n, columns: n, kind };
                 let random = || [1, 2, 3, 17, 33, 64, 130].map(|n| case(n, MatrixKind::Random));
@@ -128,7 +128,7 @@ fn square_matrices_by_routines_for_batches() {
 #[test]
 fn rectangular_matrices_by_the_libraries() {
     with_library(|device| {
-        with_path(DecompositionPath::Library, || {
+        with_decomposition_path(DecompositionPath::Library, || {
             for dtype in DTYPES {
                 let case = |(rows, columns): (usize, usize), kind| Case { device, dtype, batch: 1 + rows % 3, rows, columns, kind };
                 let extents = [(1, 1), (1, 5), (5, 1), (3, 2), (17, 32), (33, 17), (40, 3), (3, 40), (64, 64), (100, 70), (64, 100)];
@@ -219,9 +219,11 @@ fn failure<T>(result: Result<T>) -> (LinAlgFailure, usize) {
 /// Runs `test` for all paths, or for the kernels of this crate alone if there is no cuSOLVER.
 fn on_all_paths(test: impl Fn()) {
     on_device(|device| {
-        with_path(DecompositionPath::Team, &test);
+        with_decomposition_path(DecompositionPath::Team, &test);
         match cusolver::load(device::context(device).unwrap()) {
-            Ok(()) => [DecompositionPath::Library, DecompositionPath::LibraryBatch].into_iter().for_each(|path| with_path(path, &test)),
+            Ok(()) => [DecompositionPath::Library, DecompositionPath::LibraryBatch]
+                .into_iter()
+                .for_each(|path| with_decomposition_path(path, &test)),
             Err(missing) => testing::skip(1, missing),
         }
     });
@@ -273,7 +275,7 @@ fn nan_and_infinity() {
         }
         // The upper triangle is not read.
         let a = NdArray::from_vec(vec![4.0, f64::NAN, 2.0, 5.0], [2, 2]).unwrap();
-        with_path(DecompositionPath::Library, || {
+        with_decomposition_path(DecompositionPath::Library, || {
             assert!(eigh(&a, Triangle::Lower).and_then(|(w, _)| w.to_vec::<f64>()).is_ok());
             assert_eq!(cholesky(&a, false).unwrap().to_vec::<f64>().unwrap(), [2.0, 0.0, 1.0, 2.0]);
         });
@@ -297,7 +299,7 @@ fn subnormal_and_extreme_magnitudes() {
             let part = |seed| Generator::new(seed).normal(0.0, 1.0, [n, n], dtype.real()).unwrap();
             let random = if dtype.is_complex() { part(1) + part(2) * Complex::new(0.0, 1.0) } else { part(1) };
             let a = (random * factor).astype(dtype).unwrap();
-            let (q, r) = with_path(DecompositionPath::Team, || qr(&a, QrMode::Reduced)).unwrap();
+            let (q, r) = with_decomposition_path(DecompositionPath::Team, || qr(&a, QrMode::Reduced)).unwrap();
             let wide = if dtype.is_complex() { DType::C128 } else { DType::F64 };
             let w = |x: &NdArray| x.astype(wide).unwrap();
             let back = |x: &NdArray| w(x) * factor.sqrt().recip() * factor.sqrt().recip();
@@ -317,11 +319,11 @@ fn subnormal_and_extreme_magnitudes() {
 fn signs_of_reflections() {
     on_device(|_| {
         let a = NdArray::from_vec([0.0, 1.0, 1.0, 0.0], [2, 2]).unwrap();
-        let (q, _) = with_path(DecompositionPath::Team, || qr(&a, QrMode::Reduced)).unwrap();
+        let (q, _) = with_decomposition_path(DecompositionPath::Team, || qr(&a, QrMode::Reduced)).unwrap();
         assert_eq!(q.to_vec::<f64>().unwrap(), [0.0, -1.0, -1.0, 0.0]);
         // The squares of the elements below the head underflow.
         let a = NdArray::from_vec([1f32, 2.0, 1e-25, 3.0], [2, 2]).unwrap();
-        let (_, r) = with_path(DecompositionPath::Team, || qr(&a, QrMode::Reduced)).unwrap();
+        let (_, r) = with_decomposition_path(DecompositionPath::Team, || qr(&a, QrMode::Reduced)).unwrap();
         assert_eq!(r.to_vec::<f32>().unwrap(), [-1.0, -2.0, 0.0, 3.0]);
     });
 }
@@ -330,7 +332,7 @@ fn signs_of_reflections() {
 #[test]
 fn systems_at_the_default_limit_of_shared_memory() {
     on_device(|_| {
-        with_path(DecompositionPath::Team, || {
+        with_decomposition_path(DecompositionPath::Team, || {
             let a = (cuprum_core::eye(76, 76, 0, DType::F64).unwrap() * 2.0).broadcast_to([3, 76, 76]).unwrap();
             for k in [2usize, 3] {
                 let b = Generator::new(0).normal(0.0, 1.0, [3, 76, k], DType::F64).unwrap();
@@ -344,7 +346,7 @@ fn systems_at_the_default_limit_of_shared_memory() {
 fn handles_serve_several_threads_and_streams() {
     with_library(|device| {
         let a = Generator::new(0).normal(0.0, 1.0, [3, 60, 60], DType::F64).unwrap();
-        let run = |a: &NdArray| with_path(DecompositionPath::Library, || solve(a, &inv(a)?)?.to_vec::<f64>());
+        let run = |a: &NdArray| with_decomposition_path(DecompositionPath::Library, || solve(a, &inv(a)?)?.to_vec::<f64>());
         let want = run(&a).unwrap();
         thread::scope(|scope| {
             for own_stream in [false, true, false, true] {
@@ -383,7 +385,7 @@ fn times_of_all_paths() {
             let a = (a.matmul(&a.swapaxes(1, 2).unwrap()).unwrap() / n as f64 + eye).eval().unwrap().clone();
             for (name, task) in tasks {
                 let time = |path| {
-                    let timing = with_path(path, || benchmark_on(&[device], limits, || task(&a))).unwrap().1;
+                    let timing = with_decomposition_path(path, || benchmark_on(&[device], limits, || task(&a))).unwrap().1;
                     timing.device_times().min / 1e3
                 };
                 let times = [DecompositionPath::Team, DecompositionPath::Library, DecompositionPath::LibraryBatch].map(time);

@@ -29,7 +29,7 @@ fn pattern(bytes: usize, seed: u8) -> Vec<u8> {
 
 fn upload<T: bytemuck::Pod>(context: &'static Context, data: &[T]) -> DeviceBuffer {
     let bytes: &[u8] = bytemuck::cast_slice(data);
-    let buffer = context.alloc(bytes.len()).unwrap();
+    let buffer = context.alloc_on_current_stream(bytes.len()).unwrap();
     context.copy_to_device(&buffer, 0, bytes).unwrap();
     buffer
 }
@@ -62,7 +62,7 @@ fn copies_round_trip_at_every_size() {
         assert!(download::<u8>(context, &buffer) == data, "{bytes} bytes");
     }
     // Many small copies, more than the upload ring holds.
-    let buffer = context.alloc(3000 * 1000).unwrap();
+    let buffer = context.alloc_on_current_stream(3000 * 1000).unwrap();
     let data = pattern(3000 * 1000, 7);
     for (i, part) in data.chunks(1000).enumerate() {
         context.copy_to_device(&buffer, i * 1000, part).unwrap();
@@ -81,10 +81,10 @@ fn copies_round_trip_at_every_size() {
         }
     });
     // Bounds and device copies.
-    let small = context.alloc(10).unwrap();
+    let small = context.alloc_on_current_stream(10).unwrap();
     assert!(matches!(context.copy_to_device(&small, 5, &[0; 6]), Err(CudaError::Invalid(_))));
     assert!(matches!(context.copy_to_host(&mut [0; 11], &small, 0), Err(CudaError::Invalid(_))));
-    let copy = context.alloc(data.len()).unwrap();
+    let copy = context.alloc_on_current_stream(data.len()).unwrap();
     Context::copy(&copy, 0, &buffer, 0, data.len()).unwrap();
     assert!(download::<u8>(context, &copy) == data);
     assert!(Context::copy(&copy, 1, &buffer, 0, data.len()).is_err());
@@ -93,7 +93,7 @@ fn copies_round_trip_at_every_size() {
 #[test]
 fn fill_device_memory() {
     let Some((context, _guard)) = device() else { return };
-    let buffer = context.alloc(64).unwrap();
+    let buffer = context.alloc_on_current_stream(64).unwrap();
     context.fill(&buffer, 0, [0xAA], 64).unwrap();
     context.fill(&buffer, 8, 0x1234u16.to_ne_bytes(), 4).unwrap();
     context.fill(&buffer, 32, 1.5f32.to_ne_bytes(), 8).unwrap();
@@ -110,16 +110,16 @@ fn fill_device_memory() {
 fn memory_is_counted_limited_and_returned() {
     let Some((context, _guard)) = device() else { return };
     let before = context.memory_stats().unwrap();
-    let buffer = context.alloc(100 << 20).unwrap();
+    let buffer = context.alloc_on_current_stream(100 << 20).unwrap();
     let during = context.memory_stats().unwrap();
     assert_eq!(during.used, before.used + (100 << 20));
     assert!(during.reserved >= during.used.min(100 << 20) && during.peak >= during.used);
-    let huge = context.alloc(1 << 50);
+    let huge = context.alloc_on_current_stream(1 << 50);
     assert!(matches!(huge, Err(CudaError::OutOfMemory { requested, .. }) if requested == 1 << 50), "{huge:?}");
     context.set_memory_limit(Some(during.used + 1000));
-    let refused = context.alloc(1001);
+    let refused = context.alloc_on_current_stream(1001);
     assert!(matches!(refused, Err(CudaError::OutOfMemory { limit, .. }) if limit as usize == during.used + 1000), "{refused:?}");
-    drop(context.alloc(1000).unwrap());
+    drop(context.alloc_on_current_stream(1000).unwrap());
     context.set_memory_limit(None);
     drop(buffer);
     assert_eq!(context.memory_stats().unwrap().used, before.used);
@@ -127,9 +127,9 @@ fn memory_is_counted_limited_and_returned() {
     assert!(context.memory_stats().unwrap().reserved <= during.reserved);
     // Nearly all memory, twice: the second request reuses the memory of the first.
     let most = context.free_memory().unwrap() / 10 * 8;
-    drop(context.alloc(most).unwrap());
-    drop(context.alloc(most / 2).unwrap());
-    let third = context.alloc(most + most / 20).unwrap();
+    drop(context.alloc_on_current_stream(most).unwrap());
+    drop(context.alloc_on_current_stream(most / 2).unwrap());
+    let third = context.alloc_on_current_stream(most + most / 20).unwrap();
     drop(third);
     context.trim().unwrap();
 }
@@ -139,14 +139,14 @@ fn blocks_are_reused_in_stream_order() {
     let Some((context, _guard)) = device() else { return };
     context.trim().unwrap();
     let before = context.memory_stats().unwrap();
-    let (kept, copy) = (pattern(70_001, 3), context.alloc(70_001).unwrap());
+    let (kept, copy) = (pattern(70_001, 3), context.alloc_on_current_stream(70_001).unwrap());
     let first = upload(context, &kept);
     let (address, bytes) = (first.pointer(), first.len());
     Context::copy(&copy, 0, &first, 0, bytes).unwrap();
     drop(first);
     assert!(context.memory_stats().unwrap().cached >= bytes);
     for n in 0..100u8 {
-        let again = context.alloc(bytes - usize::from(n)).unwrap();
+        let again = context.alloc_on_current_stream(bytes - usize::from(n)).unwrap();
         assert_eq!(again.pointer(), address, "the block that was freed last");
         context.fill(&again, 0, [n], again.len()).unwrap();
     }
@@ -161,10 +161,10 @@ fn blocks_are_reused_in_stream_order() {
                 for n in 0..50usize {
                     let data = pattern(1000 + 13 * n, seed);
                     let one = upload(context, &data);
-                    let two = context.alloc(data.len()).unwrap();
+                    let two = context.alloc_on_current_stream(data.len()).unwrap();
                     Context::copy(&two, 0, &one, 0, data.len()).unwrap();
                     drop(one);
-                    let noise = context.alloc(data.len()).unwrap();
+                    let noise = context.alloc_on_current_stream(data.len()).unwrap();
                     context.fill(&noise, 0, [0xEE], noise.len()).unwrap();
                     assert_eq!(download::<u8>(context, &two), data);
                 }
@@ -181,8 +181,8 @@ fn kept_blocks_are_returned_before_a_request_fails() {
     context.trim().unwrap();
     let before = context.memory_stats().unwrap();
     context.set_memory_limit(Some(before.used + (64 << 20)));
-    drop(context.alloc(40 << 20).unwrap());
-    drop(context.alloc(50 << 20).unwrap());
+    drop(context.alloc_on_current_stream(40 << 20).unwrap());
+    drop(context.alloc_on_current_stream(50 << 20).unwrap());
     let limited = context.memory_stats().unwrap();
     context.set_memory_limit(None);
     assert!(limited.cached >= 50 << 20 && limited.misses == before.misses + 2);
@@ -192,8 +192,8 @@ fn kept_blocks_are_returned_before_a_request_fails() {
 
     // A fifth of the memory is kept, then nine tenths are requested.
     let free = context.free_memory().unwrap();
-    drop(context.alloc(free / 5).unwrap());
-    drop(context.alloc(free / 10 * 9).unwrap());
+    drop(context.alloc_on_current_stream(free / 5).unwrap());
+    drop(context.alloc_on_current_stream(free / 10 * 9).unwrap());
     context.trim().unwrap();
 }
 
@@ -216,22 +216,22 @@ fn kernels_compile_once_launch_and_fault() {
     let Some((context, _guard)) = device() else { return };
     let source = format!("{}{KERNELS}// {}", fault::FAULT_DEVICE_SOURCE, std::process::id());
     let program = CudaProgram { name: "gpu.cu", source: &source, name_expressions: &["twice<int>"], ..CudaProgram::default() };
-    let before = program::stats();
-    let built = program.build(context).unwrap();
-    let after = program::stats();
+    let before = program::compile_stats();
+    let built = program.compile_and_load(context).unwrap();
+    let after = program::compile_stats();
     assert_eq!(after.compiles, before.compiles + 1);
     println!("compile: {} us", after.compile_micros - before.compile_micros);
     let start = Instant::now();
-    let again = program.build(context).unwrap();
+    let again = program.compile_and_load(context).unwrap();
     println!("from the disk cache: {:?}", start.elapsed());
-    assert_eq!(program::stats(), program::CompileStats { hits: after.hits + 1, ..after });
+    assert_eq!(program::compile_stats(), program::CompileStats { hits: after.hits + 1, ..after });
 
     let n = 1_000_003u64;
     let (x, y): (Vec<f32>, Vec<f32>) = (0..n).map(|i| (i as f32, 1.0)).unzip();
     let (dx, dy) = (upload(context, &x), upload(context, &y));
     let key = b"saxpy";
-    let saxpy = context.kernels().get_or_make(5, key, || again.function_named("saxpy")).unwrap();
-    assert!(Arc::ptr_eq(&saxpy, &context.kernels().get(5, key).unwrap()));
+    let saxpy = context.kernel_cache().get_or_make(5, key, || again.function_named("saxpy")).unwrap();
+    assert!(Arc::ptr_eq(&saxpy, &context.kernel_cache().get(5, key).unwrap()));
     let (py, px, a) = (dy.pointer(), dx.pointer(), 2.0f32);
     let mut args = Args::new();
     args.push(&py).push(&px).push(&a).push(&n);
@@ -244,9 +244,9 @@ fn kernels_compile_once_launch_and_fault() {
     let blocks = saxpy.blocks_per_sm(256, 0).unwrap();
     assert_eq!(blocks, context.info().threads_per_sm / 256);
     assert_eq!(saxpy.blocks_per_sm(256, 0).unwrap(), blocks);
-    saxpy.allow_dynamic_shared(context.info().shared_per_block_optin).unwrap();
-    assert!(saxpy.allow_dynamic_shared(1 << 30).is_err());
-    saxpy.allow_dynamic_shared(1).unwrap();
+    saxpy.allow_dynamic_shared_memory(context.info().shared_per_block_optin).unwrap();
+    assert!(saxpy.allow_dynamic_shared_memory(1 << 30).is_err());
+    saxpy.allow_dynamic_shared_memory(1).unwrap();
     assert_eq!(saxpy.blocks_per_sm(256, context.info().shared_per_block_optin).unwrap(), 1, "a smaller request keeps the limit");
 
     let ints = upload(context, &[1i32, 2, 3]);
@@ -278,7 +278,7 @@ fn kernels_compile_once_launch_and_fault() {
     assert!(matches!(Module::load(context, b"rubbish"), Err(CudaError::Invalid(_))));
     assert!(matches!(built.function_named("absent"), Err(CudaError::Driver { .. })));
     let bad = CudaProgram { name: "bad.cu", source: "int f() { return oops; }", ..CudaProgram::default() };
-    assert!(matches!(bad.build(context), Err(CudaError::Compile { source_line: Some(_), .. })));
+    assert!(matches!(bad.compile_and_load(context), Err(CudaError::Compile { source_line: Some(_), .. })));
 
     // Prints the costs.
     let nothing = built.function_named("nothing").unwrap();
@@ -291,7 +291,7 @@ fn kernels_compile_once_launch_and_fault() {
             match what {
                 // SAFETY: a kernel without parameters.
                 "launch" => unsafe { nothing.launch([1, 1, 1], [32, 1, 1], 0, &mut []) }.unwrap(),
-                _ => drop(context.alloc(4096).unwrap()),
+                _ => drop(context.alloc_on_current_stream(4096).unwrap()),
             }
         }
         let host = start.elapsed().as_nanos() as f64 / 1e6;
@@ -360,7 +360,7 @@ fn multiply_matrices_by_cublas() {
         ($dtype:expr, $t:ty, $to:expr, $from:expr, $tolerance:expr) => {{
             let (da, db): (Vec<$t>, Vec<$t>) = (a.iter().map(|&v| $to(v)).collect(), b.iter().map(|&v| $to(v)).collect());
             let (da, db) = (upload(context, &da), upload(context, &db));
-            let dc = context.alloc(batch * m * n * size_of::<$t>()).unwrap();
+            let dc = context.alloc_on_current_stream(batch * m * n * size_of::<$t>()).unwrap();
             // NaN everywhere: beta 0 must not read it.
             context.fill(&dc, 0, [0xff], dc.len()).unwrap();
             let gemm = row_major($dtype, [&da, &db, &dc], [m, n, k, batch].map(|s| s as i64));
@@ -382,7 +382,7 @@ fn multiply_matrices_by_cublas() {
 
     // Full precision: the square of 1 + 2^-12 keeps bits that lower precisions drop.
     let ones = upload(context, &vec![1.0f32 + 1.0 / 4096.0; 256 * 256]);
-    let out = context.alloc(256 * 256 * 4).unwrap();
+    let out = context.alloc_on_current_stream(256 * 256 * 4).unwrap();
     let gemm = row_major(BlasType::F32, [&ones, &ones, &out], [256, 256, 256, 1]);
     let exact = 256.0 * (1.0 + 1.0 / 4096.0f64).powi(2);
     use MatmulPrecision::*;
@@ -400,7 +400,7 @@ fn multiply_matrices_by_cublas() {
     }
     // A leading dimension beyond i32 needs cuBLAS's 64-bit interface. A batch stride beyond i32 does not if the batch is 1, because the
     // stride is then never used.
-    let column = context.alloc(4).unwrap();
+    let column = context.alloc_on_current_stream(4).unwrap();
     let long = Gemm { m: 1, n: 1, k: 1, lda: 1 << 33, ldb: 1 << 33, ldc: 1 << 33, c: column.pointer(), ..gemm };
     // SAFETY: one element of each is touched.
     unsafe { blas.gemm_strided_batched_ex(&long) }.unwrap();

@@ -17,28 +17,29 @@ pub struct Measurement {
 }
 
 /// Range of valid times and rates. Ratios of numbers outside this range could be infinite or zero.
-const VALID_NUMBERS: std::ops::RangeInclusive<f64> = 1e-6..=1e15;
+const VALID_RANGE: std::ops::RangeInclusive<f64> = 1e-6..=1e15;
 
 /// The units in which limits and rates are given.
-const UNITS: [&str; 2] = ["GB_s", "GFLOP_s"];
+const RATE_UNITS: [&str; 2] = ["GB_s", "GFLOP_s"];
 
 /// An upper limit of the machine's speed (`--limit`): a unit with a number, or with the name of a workload whose rate is the limit.
 #[derive(Clone, Debug)]
-pub struct Limit {
+pub struct SpeedLimit {
     unit: usize,
     value: String,
 }
 
-impl Limit {
-    pub fn parse(text: &str) -> Result<Limit, String> {
+impl SpeedLimit {
+    pub fn parse_limit(text: &str) -> Result<SpeedLimit, String> {
         let (unit, value) = text.split_once('=').ok_or("takes UNIT=LIMIT")?;
-        let unit = UNITS.iter().position(|u| *u == unit).ok_or_else(|| format!("the unit is {}, not '{unit}'", UNITS.join(" or ")))?;
-        Ok(Limit { unit, value: value.to_string() })
+        let unit =
+            RATE_UNITS.iter().position(|u| *u == unit).ok_or_else(|| format!("the unit is {}, not '{unit}'", RATE_UNITS.join(" or ")))?;
+        Ok(SpeedLimit { unit, value: value.to_string() })
     }
 }
 
 /// One row of the report: cuprum's measurement of a workload, and the measurements of the other libraries.
-pub struct Row<'a> {
+pub struct WorkloadRow<'a> {
     pub workload: &'a str,
     pub subject: &'a Measurement,
     /// Measurements of the other libraries, in the order of [`Measurements::peer_names`]. `None` where a library has no measurement.
@@ -60,17 +61,17 @@ pub struct Measurements {
 
 impl Measurements {
     /// Reads the JSON lines of one file, whose name is `origin`. Skips lines that do not begin with `{`, which are other output.
-    pub fn read(&mut self, origin: &str, text: &str) {
+    pub fn read_json_lines(&mut self, origin: &str, text: &str) {
         for (number, line) in (1..).zip(text.lines()).filter(|(_, line)| line.starts_with('{')) {
             self.lines.push_str(line);
             self.lines.push('\n');
-            if let Err(reason) = self.read_line(line) {
+            if let Err(reason) = self.parse_line(line) {
                 self.unused.push(format!("{origin}, line {number}: {reason}"));
             }
         }
     }
 
-    fn read_line(&mut self, line: &str) -> Result<(), String> {
+    fn parse_line(&mut self, line: &str) -> Result<(), String> {
         let value: Value = serde_json::from_str(line).map_err(|_| "not valid JSON, such as for a time of NaN".to_string())?;
         let text = |key: &str| value[key].as_str();
         let (Some(peer), Some(workload)) = (text("peer"), text("workload")) else {
@@ -79,11 +80,11 @@ impl Measurements {
         if let Some(error) = text("error") {
             return Err(format!("{workload}: {peer}: {error}"));
         }
-        let usable = |key: &str| value[key].as_f64().filter(|number| VALID_NUMBERS.contains(number));
+        let usable = |key: &str| value[key].as_f64().filter(|number| VALID_RANGE.contains(number));
         // Rejects lines without a time of the workload. Lines of a launch without dispatch (`bare_launch`) have host times only.
         let us = usable("gpu_us").or(usable("us")).ok_or_else(|| format!("{workload}: {peer}: lacks a time between 1e-6 and 1e15 us"))?;
         let served_by = text("served_by").unwrap_or_default().to_string();
-        let measurement = Measurement { us, min_us: usable("min_us"), served_by, rates: UNITS.map(usable) };
+        let measurement = Measurement { us, min_us: usable("min_us"), served_by, rates: RATE_UNITS.map(usable) };
         for (names, name) in [(&mut self.workloads, workload), (&mut self.peers, peer)] {
             if !names.iter().any(|n| n == name) {
                 names.push(name.to_string());
@@ -108,15 +109,15 @@ impl Measurements {
 
     /// Returns one row for each of cuprum's measurements: first the workloads where another library is faster, in order of the ratio, then
     /// workloads without another library.
-    pub fn rows(&self) -> Vec<Row<'_>> {
+    pub fn workload_rows(&self) -> Vec<WorkloadRow<'_>> {
         let row = |workload: &'_ String| {
             let (workload, subject) =
                 self.workloads.iter().find(|w| *w == workload).and_then(|w| Some((w, self.find_measurement(w, OWN_LIBRARY_NAME)?)))?;
             let peers: Vec<Option<&Measurement>> = self.peer_names().iter().map(|p| self.find_measurement(workload, p)).collect();
             let best = peers.iter().flatten().map(|m| m.us).min_by(f64::total_cmp);
-            Some(Row { workload, subject, peers, ratio: best.map(|us| us / subject.us) })
+            Some(WorkloadRow { workload, subject, peers, ratio: best.map(|us| us / subject.us) })
         };
-        let mut rows: Vec<Row> = self.workloads.iter().filter_map(row).collect();
+        let mut rows: Vec<WorkloadRow> = self.workloads.iter().filter_map(row).collect();
         rows.sort_by(|a, b| a.ratio.unwrap_or(f64::INFINITY).total_cmp(&b.ratio.unwrap_or(f64::INFINITY)));
         rows
     }
@@ -127,20 +128,20 @@ impl Measurements {
     }
 
     /// Returns the JSON lines of all files.
-    pub fn lines(&self) -> &str {
+    pub fn json_lines(&self) -> &str {
         &self.lines
     }
 
     /// Returns a sentence with the numbers of rows, other libraries and unused lines.
-    pub fn describe(&self) -> String {
+    pub fn summarize_counts(&self) -> String {
         format!("{} workloads, {} peers, {} lines without a time", self.workload_count(), self.peer_names().len(), self.unused.len())
     }
 
-    /// Resolves a limit to an index in [`UNITS`] and a rate in this unit.
-    pub fn resolve_limit(&self, limit: &Limit) -> Result<(usize, f64), String> {
+    /// Resolves a limit to an index in [`RATE_UNITS`] and a rate in this unit.
+    pub fn resolve_limit(&self, limit: &SpeedLimit) -> Result<(usize, f64), String> {
         let rate = limit.value.parse::<f64>().ok().or_else(|| self.find_measurement(&limit.value, OWN_LIBRARY_NAME)?.rates[limit.unit]);
-        let rate = rate.filter(|r| VALID_NUMBERS.contains(r));
-        let unit = UNITS[limit.unit];
+        let rate = rate.filter(|r| VALID_RANGE.contains(r));
+        let unit = RATE_UNITS[limit.unit];
         rate.map(|rate| (limit.unit, rate))
             .ok_or_else(|| format!("'{}' is neither a number between 1e-6 and 1e15 nor a workload with {unit}", limit.value))
     }
@@ -153,7 +154,8 @@ impl Measurement {
         bytes.map(|r| format!("{r:.1} GB/s")).or(flops.map(|r| format!("{:.3} TFLOP/s", r / 1e3)))
     }
 
-    /// Returns the rate as a fraction of the first of `limits` in the same unit. `limits` are pairs of an index in [`UNITS`] and a rate.
+    /// Returns the rate as a fraction of the first of `limits` in the same unit. `limits` are pairs of an index in [`RATE_UNITS`] and a
+    /// rate.
     pub fn fraction_of_limit(&self, limits: &[(usize, f64)]) -> Option<f64> {
         limits.iter().find_map(|&(unit, limit)| self.rates[unit].map(|rate| rate / limit))
     }

@@ -4,11 +4,11 @@ use std::fmt::Write;
 
 use serde_json::Value;
 
-use super::measurements::{Measurements, Row, geometric_mean, operation_of_workload};
+use super::measurements::{Measurements, WorkloadRow, geometric_mean, operation_of_workload};
 use super::sweeps;
 
 /// CSS for light and dark mode and for print. A word marks losses in addition to the colour.
-const STYLE: &str = "\
+const PAGE_CSS: &str = "\
 :root{color-scheme:light dark;--ink:#1b1b1b;--paper:#fff;--line:#bbb;--win:#0b6e4f;--loss:#a63d00}\
 @media(prefers-color-scheme:dark){:root{--ink:#e8e8e8;--paper:#161616;--line:#555;--win:#5cc8a0;--loss:#ff9d5c}}\
 body{font:16px/1.5 system-ui,sans-serif;color:var(--ink);background:var(--paper);max-width:80rem;margin:auto;padding:1rem}\
@@ -29,7 +29,7 @@ const MEASUREMENT_RULES: [&str; 5] = [
 ];
 
 /// Returns `text` escaped for HTML. Control characters become U+FFFD.
-pub(super) fn escape(text: &str) -> String {
+pub(super) fn escape_html(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
@@ -48,31 +48,31 @@ pub(super) fn escape(text: &str) -> String {
 
 /// Returns the page.
 pub fn render(measurements: &Measurements, limits: &[(usize, f64)], machine: &Value, note: Option<&str>) -> String {
-    let rows = measurements.rows();
+    let rows = measurements.workload_rows();
     let mut page = format!(
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\">\
          <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\
-         <title>cuprum: measurements</title><style>{STYLE}</style></head><body>\n<h1>cuprum: measurements</h1>\n"
+         <title>cuprum: measurements</title><style>{PAGE_CSS}</style></head><body>\n<h1>cuprum: measurements</h1>\n"
     );
     if let Some(note) = note {
-        page += &format!("<p>{}</p>\n", escape(note));
+        page += &format!("<p>{}</p>\n", escape_html(note));
     }
-    page += &describe_machine(machine);
+    page += &machine_table(machine);
     page += &format!("<h2>Rules</h2>\n<ul>{}</ul>\n", MEASUREMENT_RULES.iter().map(|rule| format!("<li>{rule}</li>")).collect::<String>());
-    page += &summary(&rows);
-    page += &ratios_chart(&rows);
-    page += &sweeps::charts(&rows, &measurements.peer_names());
-    page += &table(&rows, &measurements.peer_names(), limits);
+    page += &ratio_summary(&rows);
+    page += &ratio_bar_chart(&rows);
+    page += &sweeps::sweep_charts(&rows, &measurements.peer_names());
+    page += &workload_table(&rows, &measurements.peer_names(), limits);
     if !measurements.unused.is_empty() {
-        let items: String = measurements.unused.iter().map(|u| format!("<li>{}</li>", escape(u))).collect();
+        let items: String = measurements.unused.iter().map(|u| format!("<li>{}</li>", escape_html(u))).collect();
         page += &format!("<h2>Lines without a time</h2>\n<ul>{items}</ul>\n");
     }
-    let lines = escape(measurements.lines());
+    let lines = escape_html(measurements.json_lines());
     page + &format!("<h2>Lines</h2>\n<details><summary>All JSON lines</summary><pre>{lines}</pre></details>\n</body></html>\n")
 }
 
 /// Returns a table with the properties of the machine, or an empty string if they are unknown.
-fn describe_machine(machine: &Value) -> String {
+fn machine_table(machine: &Value) -> String {
     let word = |v: &Value| v.as_str().map(str::to_string).unwrap_or_else(|| if v.is_null() { String::new() } else { v.to_string() });
     let mut facts = vec![("cuprum".to_string(), word(&machine["version"])), ("threads".to_string(), word(&machine["threads"]))];
     for device in machine["devices"].as_array().into_iter().flatten() {
@@ -82,13 +82,13 @@ fn describe_machine(machine: &Value) -> String {
     let rows: String = facts
         .iter()
         .filter(|(_, value)| !value.is_empty())
-        .map(|(name, value)| format!("<tr><th scope=\"row\">{}</th><td>{}</td></tr>\n", escape(name), escape(value)))
+        .map(|(name, value)| format!("<tr><th scope=\"row\">{}</th><td>{}</td></tr>\n", escape_html(name), escape_html(value)))
         .collect();
     if rows.is_empty() { String::new() } else { format!("<h2>Machine</h2>\n<table>{rows}</table>\n") }
 }
 
 /// Returns the geometric means of the speed ratios: of all rows, and of each operation.
-fn summary(rows: &[Row]) -> String {
+fn ratio_summary(rows: &[WorkloadRow]) -> String {
     let ratios = |wanted: Option<&str>| -> Vec<f64> {
         rows.iter().filter(|r| wanted.is_none_or(|w| operation_of_workload(r.workload) == w)).filter_map(|r| r.ratio).collect()
     };
@@ -106,8 +106,10 @@ fn summary(rows: &[Row]) -> String {
     let mut means: Vec<(f64, &str, usize)> =
         operations.iter().filter_map(|o| geometric_mean(&ratios(Some(o))).map(|mean| (mean, *o, ratios(Some(o)).len()))).collect();
     means.sort_by(|a, b| a.0.total_cmp(&b.0));
-    let table: String =
-        means.iter().map(|(mean, name, count)| format!("<tr><td>{}</td><td>{count}</td><td>{mean:.2}</td></tr>\n", escape(name))).collect();
+    let table: String = means
+        .iter()
+        .map(|(mean, name, count)| format!("<tr><td>{}</td><td>{count}</td><td>{mean:.2}</td></tr>\n", escape_html(name)))
+        .collect();
     format!(
         "<h2>Summary</h2>\n<p>Geometric mean {mean:.2}x the fastest peer over {} workloads; {losses} below 1.</p>\n\
          <table><tr><th>operation</th><th>workloads</th><th>geometric mean</th></tr>\n{table}</table>\n",
@@ -116,8 +118,8 @@ fn summary(rows: &[Row]) -> String {
 }
 
 /// Returns a bar chart of the speed ratios on a logarithmic axis. Bars of losses extend to the left of 1x, all other bars to the right.
-fn ratios_chart(rows: &[Row]) -> String {
-    // Workloads whose names state a size have no bar. `sweeps::charts` shows their times as curves.
+fn ratio_bar_chart(rows: &[WorkloadRow]) -> String {
+    // Workloads whose names state a size have no bar. `sweeps::sweep_charts` shows their times as curves.
     let single = rows.iter().filter(|r| sweeps::split_function_and_power(r.workload).is_none());
     let bars: Vec<(&str, f64)> = single.filter_map(|r| Some((r.workload, r.ratio?))).collect();
     if bars.is_empty() {
@@ -142,7 +144,7 @@ fn ratios_chart(rows: &[Row]) -> String {
             "<text x=\"0\" y=\"{}\">{}</text><rect class=\"{class}\" x=\"{from:.1}\" y=\"{y}\" width=\"{:.1}\" height=\"13\"/>\
              <text x=\"{:.1}\" y=\"{}\">{ratio:.2}x</text>",
             y + 11,
-            escape(&label),
+            escape_html(&label),
             (to - from).max(1.0),
             to + 4.0,
             y + 11
@@ -153,10 +155,10 @@ fn ratios_chart(rows: &[Row]) -> String {
 }
 
 /// Returns the HTML table of all rows.
-fn table(rows: &[Row], peers: &[&str], limits: &[(usize, f64)]) -> String {
+fn workload_table(rows: &[WorkloadRow], peers: &[&str], limits: &[(usize, f64)]) -> String {
     let mut head =
         String::from("<th>workload</th><th>x best</th><th>median us</th><th>minimum us</th><th>rate</th><th>of limit</th><th>by</th>");
-    head.extend(peers.iter().map(|peer| format!("<th>{} us</th>", escape(peer))));
+    head.extend(peers.iter().map(|peer| format!("<th>{} us</th>", escape_html(peer))));
     let time = |us: f64| format!("{us:.2}");
     let mut body = String::new();
     for row in rows {
@@ -166,13 +168,13 @@ fn table(rows: &[Row], peers: &[&str], limits: &[(usize, f64)]) -> String {
             false => format!("{r:.2}"),
         });
         let cells = [
-            escape(row.workload),
+            escape_html(row.workload),
             ratio,
             time(subject.us),
             subject.min_us.map_or(String::new(), time),
             subject.format_rate().unwrap_or_default(),
             subject.fraction_of_limit(limits).map_or(String::new(), |s| format!("{:.0} %", 100.0 * s)),
-            escape(&subject.served_by),
+            escape_html(&subject.served_by),
         ];
         let peers = row.peers.iter().map(|p| p.map_or(String::new(), |m| time(m.us)));
         let cells: String = cells.into_iter().chain(peers).map(|cell| format!("<td>{cell}</td>")).collect();
@@ -187,7 +189,7 @@ mod tests {
 
     fn page(text: &str) -> String {
         let mut measurements = Measurements::default();
-        measurements.read("file.log", text);
+        measurements.read_json_lines("file.log", text);
         render(&measurements, &[(0, 50.0)], &Value::Null, Some("note"))
     }
 

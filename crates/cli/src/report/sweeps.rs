@@ -2,22 +2,22 @@
 
 use std::fmt::Write;
 
-use super::measurements::Row;
-use super::page::escape;
+use super::measurements::WorkloadRow;
+use super::page::escape_html;
 
 /// The measurements of one function at several sizes.
-struct Sweep<'a> {
+struct SizeSweep<'a> {
     function: &'a str,
     /// Names of the libraries, cuprum first, with logarithms of the number of elements (base 2) and of the time in us (base 10).
     curves: Vec<(&'a str, Vec<(f64, f64)>)>,
 }
 
 /// Minimum number of measured sizes for which a curve is drawn.
-const MIN_SIZES: usize = 3;
+const MIN_SIZES_PER_CURVE: usize = 3;
 
 /// Returns a chart for each function with several sizes, or an empty string if there is no such function.
-pub fn charts(rows: &[Row], peers: &[&str]) -> String {
-    let charts: String = sweeps(rows, peers).iter().map(chart).collect();
+pub fn sweep_charts(rows: &[WorkloadRow], peers: &[&str]) -> String {
+    let charts: String = group_rows_into_sweeps(rows, peers).iter().map(sweep_chart).collect();
     if charts.is_empty() { charts } else { format!("<h2>Time by size</h2>\n<div class=\"sweeps\">\n{charts}</div>\n") }
 }
 
@@ -27,26 +27,29 @@ pub fn split_function_and_power(workload: &str) -> Option<(&str, u32)> {
     Some((function, power.parse().ok().filter(|power| *power < 64)?))
 }
 
-fn sweeps<'a>(rows: &'a [Row], peers: &[&'a str]) -> Vec<Sweep<'a>> {
-    let mut sized: Vec<(&str, u32, &Row)> =
+fn group_rows_into_sweeps<'a>(rows: &'a [WorkloadRow], peers: &[&'a str]) -> Vec<SizeSweep<'a>> {
+    let mut sized: Vec<(&str, u32, &WorkloadRow)> =
         rows.iter().filter_map(|r| split_function_and_power(r.workload).map(|(f, power)| (f, power, r))).collect();
     sized.sort_by_key(|(function, power, _)| (*function, *power));
     sized
         .chunk_by(|a, b| a.0 == b.0)
-        .filter(|points| points.len() >= MIN_SIZES)
+        .filter(|points| points.len() >= MIN_SIZES_PER_CURVE)
         .map(|points| {
-            let curve = |us: &dyn Fn(&Row) -> Option<f64>| -> Vec<(f64, f64)> {
+            let curve = |us: &dyn Fn(&WorkloadRow) -> Option<f64>| -> Vec<(f64, f64)> {
                 points.iter().filter_map(|(_, power, row)| Some((f64::from(*power), us(row)?.log10()))).collect()
             };
             let own = ("cuprum", curve(&|row| Some(row.subject.us)));
             let others = peers.iter().enumerate().map(|(n, peer)| (*peer, curve(&|row| row.peers[n].map(|m| m.us))));
-            Sweep { function: points[0].0, curves: [own].into_iter().chain(others).filter(|(_, curve)| curve.len() >= MIN_SIZES).collect() }
+            SizeSweep {
+                function: points[0].0,
+                curves: [own].into_iter().chain(others).filter(|(_, curve)| curve.len() >= MIN_SIZES_PER_CURVE).collect(),
+            }
         })
         .collect()
 }
 
 /// Returns the chart of one function: both axes are logarithmic, and a label at its right end names each curve.
-fn chart(sweep: &Sweep) -> String {
+fn sweep_chart(sweep: &SizeSweep) -> String {
     const WIDTH: f64 = 420.0;
     const HEIGHT: f64 = 260.0;
     const LEFT_MARGIN: f64 = 48.0;
@@ -61,7 +64,7 @@ fn chart(sweep: &Sweep) -> String {
     let ((first, last), (fastest, slowest)) = (extent(&|p| p.0), extent(&|p| p.1));
     let x = |power: f64| LEFT_MARGIN + (power - first) / (last - first) * (WIDTH - LEFT_MARGIN - RIGHT_MARGIN);
     let y = |log: f64| TOP_MARGIN + (slowest - log) / (slowest - fastest) * (HEIGHT - TOP_MARGIN - BOTTOM_MARGIN);
-    let function = escape(sweep.function);
+    let function = escape_html(sweep.function);
     let mut svg = format!(
         "<figure><figcaption>{function}</figcaption><svg role=\"img\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" width=\"{WIDTH}\"><title>{function}: \
          time in us by number of elements, both axes logarithmic</title>\n"
@@ -96,7 +99,7 @@ fn chart(sweep: &Sweep) -> String {
             n.min(5),
             WIDTH - RIGHT_MARGIN + 4.0,
             lowest + 4.0,
-            escape(library)
+            escape_html(library)
         );
     }
     svg + "</svg></figure>\n"
@@ -125,8 +128,8 @@ mod tests {
 
     fn charts_of(lines: &[String]) -> String {
         let mut measurements = Measurements::default();
-        measurements.read("file.log", &lines.concat());
-        charts(&measurements.rows(), &measurements.peer_names())
+        measurements.read_json_lines("file.log", &lines.concat());
+        sweep_charts(&measurements.workload_rows(), &measurements.peer_names())
     }
 
     #[test]

@@ -15,7 +15,7 @@ pub struct MissingAccelerator {
 }
 
 /// Facts about the machine and the run that the results do not contain.
-pub struct Facts {
+pub struct RunContext {
     /// Accelerators that are not available.
     pub missing: Vec<MissingAccelerator>,
     /// Whether the run used small arrays because of `--quick`.
@@ -28,19 +28,19 @@ pub struct Facts {
 const MIN_NOTABLE_SPEEDUP: f64 = 1.1;
 
 /// Returns the sentences "Fast here", "Missing here" and "Try next".
-pub fn sentences(results: &[TourResult], facts: &Facts) -> [String; 3] {
-    [fast_here_sentence(results), missing_here_sentence(results, facts), try_next_sentence(results, facts)]
+pub fn summary_sentences(results: &[TourResult], context: &RunContext) -> [String; 3] {
+    [fast_here_sentence(results), missing_here_sentence(results, context), try_next_sentence(results, context)]
 }
 
 /// Returns the valid results of the CPU if `on_cpu`, else of the other devices.
-fn results_of_device(results: &[TourResult], on_cpu: bool) -> impl Iterator<Item = &TourResult> {
+fn valid_results(results: &[TourResult], on_cpu: bool) -> impl Iterator<Item = &TourResult> {
     results.iter().filter(move |r| r.agrees && r.device_us.is_finite() && r.device_us > 0.0 && (r.device == "cpu") == on_cpu)
 }
 
 /// Returns the fastest result of each workload on the CPU if `on_cpu`, else on the other devices.
 fn fastest_results(results: &[TourResult], on_cpu: bool) -> Vec<&TourResult> {
     let mut best: Vec<&TourResult> = Vec::new();
-    for result in results_of_device(results, on_cpu) {
+    for result in valid_results(results, on_cpu) {
         match best.iter_mut().find(|b| b.work == result.work) {
             Some(b) if result.device_us < b.device_us => *b = result,
             Some(_) => {}
@@ -51,7 +51,7 @@ fn fastest_results(results: &[TourResult], on_cpu: bool) -> Vec<&TourResult> {
 }
 
 /// Returns each workload's fastest results on another device and on the CPU, with the CPU's time divided by the device's time.
-fn device_gains(results: &[TourResult]) -> Vec<(&TourResult, f64)> {
+fn speedups_over_cpu(results: &[TourResult]) -> Vec<(&TourResult, f64)> {
     let on_cpu = fastest_results(results, true);
     let gain = |r: &TourResult| on_cpu.iter().find(|c| c.work == r.work).map(|c| c.device_us / r.device_us);
     fastest_results(results, false).into_iter().filter_map(|r| gain(r).map(|g| (r, g))).collect()
@@ -65,7 +65,7 @@ where
 }
 
 fn fast_here_sentence(results: &[TourResult]) -> String {
-    let gains = device_gains(results);
+    let gains = speedups_over_cpu(results);
     if let Some((best, gain)) = largest_by_value(&gains).filter(|(_, gain)| *gain > 1.0) {
         let faster = gains.iter().filter(|(_, g)| *g > 1.0).count();
         return format!(
@@ -77,7 +77,7 @@ fn fast_here_sentence(results: &[TourResult]) -> String {
         );
     }
     let rate = |amount: fn(&TourResult) -> f64| {
-        let rates: Vec<(&TourResult, f64)> = results_of_device(results, true).map(|r| (r, amount(r) / r.device_us / 1e3)).collect();
+        let rates: Vec<(&TourResult, f64)> = valid_results(results, true).map(|r| (r, amount(r) / r.device_us / 1e3)).collect();
         largest_by_value(&rates).filter(|(_, rate)| *rate > 0.0).map(|&(r, rate)| (r.work, rate))
     };
     // Memory-bound operations are rated in bytes per second, matrix products in floating-point operations.
@@ -90,17 +90,17 @@ fn fast_here_sentence(results: &[TourResult]) -> String {
     }
 }
 
-fn missing_here_sentence(results: &[TourResult], facts: &Facts) -> String {
+fn missing_here_sentence(results: &[TourResult], context: &RunContext) -> String {
     let wrong = results.iter().filter(|r| !r.agrees).count();
     if wrong > 0 {
         return format!("Missing here: correct results; {wrong} of {} are wrong or failed.", count_with_noun(results.len(), "result"));
     }
-    if !facts.missing.is_empty() {
-        let names: Vec<&str> = facts.missing.iter().map(|m| m.name.as_str()).collect();
-        let reason = &facts.missing[0];
+    if !context.missing.is_empty() {
+        let names: Vec<&str> = context.missing.iter().map(|m| m.name.as_str()).collect();
+        let reason = &context.missing[0];
         return format!("Missing here: {}; {} reports: {}.", names.join(", "), reason.name, reason.why.trim_end_matches('.'));
     }
-    let gains = device_gains(results);
+    let gains = speedups_over_cpu(results);
     let slower: Vec<&str> = gains.iter().filter(|(_, g)| *g < 1.0).map(|(r, _)| r.work).collect();
     match slower.as_slice() {
         [] => "Missing here: nothing; every accelerator is ready.".into(),
@@ -108,15 +108,15 @@ fn missing_here_sentence(results: &[TourResult], facts: &Facts) -> String {
     }
 }
 
-fn try_next_sentence(results: &[TourResult], facts: &Facts) -> String {
+fn try_next_sentence(results: &[TourResult], context: &RunContext) -> String {
     if let Some(wrong) = results.iter().find(|r| !r.agrees) {
         return format!("Try next: report {} on {} with the output of `cuprum info`.", wrong.work, wrong.device);
     }
-    if let Some(accelerator) = facts.missing.iter().find(|m| !m.help.is_empty()) {
+    if let Some(accelerator) = context.missing.iter().find(|m| !m.help.is_empty()) {
         return format!("Try next: for {}, {}.", accelerator.name, accelerator.help.trim_end_matches('.'));
     }
     let base_time = |r: &TourResult| results.iter().find(|b| b.work == r.work && b.device == r.device && b.accelerators.is_empty());
-    let gains: Vec<(&TourResult, f64)> = results_of_device(results, false)
+    let gains: Vec<(&TourResult, f64)> = valid_results(results, false)
         .filter(|r| !r.accelerators.is_empty())
         .filter_map(|r| base_time(r).map(|b| (r, b.device_us / r.device_us)))
         .collect();
@@ -125,8 +125,8 @@ fn try_next_sentence(results: &[TourResult], facts: &Facts) -> String {
             "Try next: `cuprum tune` and CUPRUM_ACCELERATORS=auto; {} is {gain:.1} times as fast as the base in {}.",
             r.accelerators, r.work
         ),
-        None if facts.quick => "Try next: `cuprum tour` without --quick, which measures large arrays.".into(),
-        None if facts.little_memory => "Try next: a machine with 12 GiB of memory, on which the tour measures large arrays.".into(),
+        None if context.quick => "Try next: `cuprum tour` without --quick, which measures large arrays.".into(),
+        None if context.little_memory => "Try next: a machine with 12 GiB of memory, on which the tour measures large arrays.".into(),
         None => "Try next: `cuprum bench 'EXPRESSION'` with an expression of your own.".into(),
     }
 }
@@ -152,8 +152,8 @@ mod tests {
         }
     }
 
-    fn facts() -> Facts {
-        Facts { missing: vec![], quick: false, little_memory: false }
+    fn context() -> RunContext {
+        RunContext { missing: vec![], quick: false, little_memory: false }
     }
 
     #[test]
@@ -164,7 +164,7 @@ mod tests {
             MissingAccelerator { name: "cuda".into(), why: "no driver".into(), help: "install the NVIDIA driver".into() },
             MissingAccelerator { name: "cub".into(), why: "no cuda".into(), help: String::new() },
         ];
-        let [fast, missing, next] = sentences(&results, &Facts { missing, ..facts() });
+        let [fast, missing, next] = summary_sentences(&results, &RunContext { missing, ..context() });
         assert_eq!(fast, "Fast here: the CPU moves 20.0 GB/s in add and computes 100.0 GFLOP/s in matmul.");
         assert_eq!(missing, "Missing here: cuda, cub; cuda reports: no driver.");
         assert_eq!(next, "Try next: for cuda, install the NVIDIA driver.");
@@ -179,7 +179,7 @@ mod tests {
             result("small", "cuda:0", "", 5.0),
             result("add", "cuda:0", "cub", 50.0),
         ];
-        let [fast, missing, next] = sentences(&results, &facts());
+        let [fast, missing, next] = summary_sentences(&results, &context());
         assert_eq!(fast, "Fast here: cuda:0 computes add in 50.0 us, 20.0 times as fast as the CPU, and is faster in 1 of 2 workloads.");
         assert_eq!(missing, "Missing here: speed of the other devices in small, where the CPU is faster.");
         assert!(next.ends_with("cub is 2.0 times as fast as the base in add."), "{next}");
@@ -188,10 +188,10 @@ mod tests {
     #[test]
     fn wrong_results_come_first_and_odd_times_are_ignored() {
         let wrong = TourResult { agrees: false, error: None, ..result("add", "cpu", "", 0.0) };
-        let [fast, missing, next] = sentences(&[wrong, result("nan", "cpu", "", f64::NAN)], &facts());
+        let [fast, missing, next] = summary_sentences(&[wrong, result("nan", "cpu", "", f64::NAN)], &context());
         assert_eq!(fast, "Fast here: no workload has a correct result.");
         assert_eq!(missing, "Missing here: correct results; 1 of 2 results are wrong or failed.");
         assert_eq!(next, "Try next: report add on cpu with the output of `cuprum info`.");
-        assert!(sentences(&[], &facts()).iter().all(|s| s.ends_with('.')));
+        assert!(summary_sentences(&[], &context()).iter().all(|s| s.ends_with('.')));
     }
 }

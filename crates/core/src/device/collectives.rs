@@ -30,7 +30,7 @@ pub struct ReceivedPiece {
 /// Arguments for a new [`Communicator`]: its group, its rank in the group, and its device.
 #[derive(Clone, Copy, Debug)]
 pub struct CommunicatorArguments<'a> {
-    /// The group's identifier. One rank creates it by [`CollectiveLibrary::new_id`] and sends it to the others.
+    /// The group's identifier. One rank creates it by [`CollectiveLibrary::new_group_id`] and sends it to the others.
     pub id: &'a [u8],
     /// Number of ranks in the group.
     pub size: usize,
@@ -56,7 +56,7 @@ pub trait Communicator: Send + Sync {
     fn exchange(&self, sends: &[SentPiece], receives: &[ReceivedPiece], keep_waiting: KeepWaiting) -> Result<Vec<Arc<dyn Buffer>>>;
 
     /// Returns the first asynchronous error of the library, such as a lost connection, or `Ok` if there is none.
-    fn check(&self) -> Result<()>;
+    fn check_async_error(&self) -> Result<()>;
 
     /// Aborts all transfers of [`Communicator::exchange`], including queued ones. Received buffers then have undefined contents. A second
     /// call has no effect.
@@ -76,7 +76,7 @@ pub struct CollectiveLibrary {
     /// Returns an identifier of the physical device that is unique across all machines.
     pub device_id: fn(Device) -> Result<Vec<u8>>,
     /// Returns the identifier of a new group.
-    pub new_id: fn() -> Result<Vec<u8>>,
+    pub new_group_id: fn() -> Result<Vec<u8>>,
     /// Joins a group. Waits until all ranks of the group have joined.
     pub join: fn(CommunicatorArguments, KeepWaiting) -> Result<Box<dyn Communicator>>,
 }
@@ -84,12 +84,12 @@ inventory::collect!(CollectiveLibrary);
 
 impl CollectiveLibrary {
     /// Returns the library for a device kind, if a backend has submitted one.
-    pub fn of_kind(device: &str) -> Option<&'static CollectiveLibrary> {
+    pub fn for_device_kind(device: &str) -> Option<&'static CollectiveLibrary> {
         inventory::iter::<CollectiveLibrary>().find(|library| library.device == device)
     }
 
     /// Returns all submitted libraries.
-    pub fn all() -> Vec<&'static CollectiveLibrary> {
+    pub fn all_libraries() -> Vec<&'static CollectiveLibrary> {
         inventory::iter::<CollectiveLibrary>().collect()
     }
 }

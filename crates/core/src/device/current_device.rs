@@ -129,7 +129,7 @@ impl Device {
     /// free memory on the GPU or would exceed the memory limit. In the third, the GPU has less free memory than this process caches.
     /// Allocations and [`Device::synchronize`] check the third case every 100 ms, so an idle process keeps its cache.
     pub fn free_all(self) -> Result<()> {
-        driver(self)?.free_all()
+        driver(self)?.free_cached_memory()
     }
 }
 

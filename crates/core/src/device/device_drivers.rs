@@ -5,7 +5,7 @@ use std::sync::{Mutex, OnceLock};
 use super::driver::DeviceDriver;
 use crate::error::{Error, Result};
 use crate::settings;
-use crate::types::device::{Device, DeviceKind, MAX_KINDS};
+use crate::types::device::{Device, DeviceKind, MAX_DEVICE_KINDS};
 
 /// Functions that open and list devices. The registry of accelerators submits them through `inventory`, because the module `device` does
 /// not depend on the registry.
@@ -24,7 +24,7 @@ pub(crate) struct SynchronizeHook(pub fn());
 inventory::collect!(SynchronizeHook);
 
 /// Maximum number of devices of a kind.
-pub(crate) const MAX_ORDINALS: usize = 64;
+pub(crate) const MAX_DEVICES_PER_KIND: usize = 64;
 
 /// Returns the driver of `device`. Opens the device on first use; lock-free afterwards.
 pub fn driver(device: Device) -> Result<&'static dyn DeviceDriver> {
@@ -32,8 +32,8 @@ pub fn driver(device: Device) -> Result<&'static dyn DeviceDriver> {
         opened: OnceLock<Box<dyn DeviceDriver>>,
         opening: Mutex<()>,
     }
-    static DRIVER_SLOTS: [[DriverSlot; MAX_ORDINALS]; MAX_KINDS] =
-        [const { [const { DriverSlot { opened: OnceLock::new(), opening: Mutex::new(()) } }; MAX_ORDINALS] }; MAX_KINDS];
+    static DRIVER_SLOTS: [[DriverSlot; MAX_DEVICES_PER_KIND]; MAX_DEVICE_KINDS] =
+        [const { [const { DriverSlot { opened: OnceLock::new(), opening: Mutex::new(()) } }; MAX_DEVICES_PER_KIND] }; MAX_DEVICE_KINDS];
     let slot = DRIVER_SLOTS.get(device.kind().index()).and_then(|k| k.get(device.ordinal()));
     let slot = slot.ok_or_else(|| Error::Device { op: "device", message: format!("there is no device {device}") })?;
     if let Some(driver) = slot.opened.get() {
@@ -48,7 +48,7 @@ pub fn driver(device: Device) -> Result<&'static dyn DeviceDriver> {
 }
 
 fn open_driver(device: Device) -> Result<Box<dyn DeviceDriver>> {
-    settings::check_at_first_use()?;
+    settings::check_once_without_devices()?;
     let source = inventory::iter::<DeviceSource>().next();
     let source = source.ok_or_else(|| Error::Device { op: "device", message: format!("there is no device {device}") })?;
     (source.open)(device)
@@ -60,8 +60,8 @@ impl DeviceKind {
     /// # Errors
     /// [`Error::Device`] if eight kinds exist already.
     pub fn intern(name: &'static str) -> Result<DeviceKind> {
-        DeviceKind::find_or_add(name).ok_or_else(|| {
-            let message = format!("cannot add device kind '{name}': there are {MAX_KINDS} already");
+        DeviceKind::find_or_add_kind(name).ok_or_else(|| {
+            let message = format!("cannot add device kind '{name}': there are {MAX_DEVICE_KINDS} already");
             Error::Device { op: "register", message }
         })
     }

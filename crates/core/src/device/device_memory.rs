@@ -32,7 +32,8 @@ pub trait Buffer: Any + Send + Sync {
     fn nbytes(&self) -> usize;
     /// Returns `self` for downcasting.
     fn as_any(&self) -> &dyn Any;
-    /// Returns whether a call may write to the memory once no other array uses it ([`OutputSpec::target`](crate::OutputSpec::target)).
+    /// Returns whether a call may write to the memory once no other array uses it
+    /// ([`OutputSpec::target_buffer`](crate::OutputSpec::target_buffer)).
     fn is_writable(&self) -> bool {
         true
     }

@@ -5,8 +5,8 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::buffer::HostBuffer;
 use super::device_memory::{Buffer, MemoryStats};
+use super::host_buffer::HostBuffer;
 use super::stream::Stream;
 use crate::error::{Error, Result};
 
@@ -127,7 +127,7 @@ pub trait DeviceDriver: Send + Sync {
         Err(Error::value("set_memory_limit", "the device has no settable memory limit"))
     }
     /// Returns cached memory to the system. By default nothing is cached.
-    fn free_all(&self) -> Result<()> {
+    fn free_cached_memory(&self) -> Result<()> {
         Ok(())
     }
     /// Marks a range of this thread's work for the vendor's profiling tools, until the returned value is dropped. Returns `None`, the
@@ -163,9 +163,9 @@ pub trait DeviceDriver: Send + Sync {
 /// A backend's [`Graph`](crate::Graph): the captured work and the memory it uses.
 pub trait DeviceGraph: Send + Sync {
     /// Queues the graph on `stream`, after all pending work that uses the graph's arrays.
-    fn launch(&self, stream: Stream) -> Result<()>;
+    fn launch_graph(&self, stream: Stream) -> Result<()>;
     /// Returns whether the graph keeps `buffer` alive, because the captured work uses it.
-    fn keeps_alive(&self, buffer: &dyn Buffer) -> bool;
+    fn keeps_buffer_alive(&self, buffer: &dyn Buffer) -> bool;
     /// Returns the number of kernels, copies and fills in the graph.
     fn node_count(&self) -> usize;
 }

@@ -2,8 +2,8 @@
 //! an elementwise operation on the block.
 //!
 //! Blocks up to [`MAX_SMALL_BLOCK`] bytes are cached per thread, larger blocks in one pool of the process, both by size class. Blocks of
-//! 2 MiB and more use huge pages. The limit (`CUPRUM_CPU_MEMORY_LIMIT`, [`Device::set_memory_limit`]) covers arrays, [`Reservation`]s and
-//! cached blocks; cached blocks are released before a request fails.
+//! 2 MiB and more use huge pages. The limit (`CUPRUM_CPU_MEMORY_LIMIT`, [`Device::set_memory_limit`]) covers arrays,
+//! [`MemoryReservation`]s and cached blocks; cached blocks are released before a request fails.
 //!
 //! All blocks are aligned to [`ALIGNMENT`] and initialised: they contain zeros from the system, or data of an earlier buffer.
 #![allow(unsafe_code)]
@@ -19,23 +19,23 @@ use smallvec::SmallVec;
 
 use super::device_memory::{ALIGNMENT, MemoryStats, pool_block_size};
 use crate::error::{Error, Result};
-use crate::fault_injection::{Point, fails};
+use crate::fault_injection::{FailurePoint, should_fail};
 use crate::settings;
 use crate::types::device::Device;
 
 /// Maximum size of a block in the per-thread caches.
 const MAX_SMALL_BLOCK: usize = 32 << 10;
 /// Maximum number of blocks that a thread caches per size class.
-const MAX_CACHED_PER_CLASS: usize = 8;
+const MAX_CACHED_BLOCKS_PER_CLASS: usize = 8;
 /// Size of a huge page in bytes. A block of at least this size has its own memory mapping.
 const HUGE_PAGE_SIZE: usize = 2 << 20;
 
-/// Number of bytes in use: the requested sizes of the live host buffers, and memory of other allocators ([`Reservation`],
+/// Number of bytes in use: the requested sizes of the live host buffers, and memory of other allocators ([`MemoryReservation`],
 /// [`add_used_bytes`]).
 static USED_BYTES: AtomicUsize = AtomicUsize::new(0);
 /// Maximum value of [`USED_BYTES`] so far.
 static PEAK_BYTES: AtomicUsize = AtomicUsize::new(0);
-static POOL: Mutex<LargeBlockCache> =
+static LARGE_BLOCK_CACHE: Mutex<LargeBlockCache> =
     Mutex::new(LargeBlockCache { classes: BTreeMap::new(), clock: 0, reserved: 0, cached: 0, hits: 0, misses: 0 });
 
 /// The cache of free large blocks, by block size.
@@ -63,15 +63,15 @@ unsafe impl Send for FreeBlock {}
 /// Free blocks that are removed from the cache and returned to the system, with their sizes.
 type EvictedBlocks = SmallVec<[(FreeBlock, usize); 4]>;
 
-fn lock_pool() -> MutexGuard<'static, LargeBlockCache> {
-    POOL.lock().unwrap_or_else(|e| e.into_inner())
+fn lock_large_block_cache() -> MutexGuard<'static, LargeBlockCache> {
+    LARGE_BLOCK_CACHE.lock().unwrap_or_else(|e| e.into_inner())
 }
 
 /// Allocates at least `nbytes` initialised bytes: zeros if `zero`, else unspecified.
 pub(crate) fn allocate(nbytes: usize, zero: bool) -> Result<NonNull<u8>> {
     let limit = settings::checked_cpu_memory_limit()?;
     let out_of_memory = |used| Error::OutOfMemory { op: "allocate", device: Device::CPU, requested: nbytes, used, limit };
-    let used = add_within_limit(nbytes, limit).map_err(out_of_memory)?;
+    let used = try_add_used_bytes(nbytes, limit).map_err(out_of_memory)?;
     let block = if nbytes <= MAX_SMALL_BLOCK {
         allocate_small(nbytes, zero)
     } else {
@@ -91,11 +91,11 @@ pub(crate) fn allocate(nbytes: usize, zero: bool) -> Result<NonNull<u8>> {
 
 /// Adds `nbytes` to the used memory if the sum is within `limit`, and returns the number of bytes used before. If not, adds nothing and
 /// returns that number as the error, so that other threads never count a refused request.
-fn add_within_limit(nbytes: usize, limit: Option<usize>) -> Result<usize, usize> {
+fn try_add_used_bytes(nbytes: usize, limit: Option<usize>) -> Result<usize, usize> {
     let within = |now: &usize| nbytes <= isize::MAX as usize / 2 && limit.is_none_or(|max_bytes| *now <= max_bytes);
     let add = |used: usize| used.checked_add(nbytes).filter(within);
     let used = USED_BYTES.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add)?;
-    if fails(Point::HostMemory) {
+    if should_fail(FailurePoint::HostMemory) {
         subtract_used_bytes(nbytes);
         return Err(used);
     }
@@ -110,13 +110,13 @@ fn raise_peak(now: usize) {
 }
 
 /// Returns an error if `nbytes` of temporary memory from another allocator would exceed the host memory limit.
-pub(crate) fn check_limit(op: &'static str, nbytes: usize) -> Result<()> {
+pub(crate) fn check_memory_limit(op: &'static str, nbytes: usize) -> Result<()> {
     let (used, limit) = (used_bytes(), settings::checked_cpu_memory_limit()?);
     match limit {
         Some(max_bytes) if used.saturating_add(nbytes) > max_bytes => {
             Err(Error::OutOfMemory { op, device: Device::CPU, requested: nbytes, used, limit })
         }
-        _ if fails(Point::HostMemory) => Err(Error::OutOfMemory { op, device: Device::CPU, requested: nbytes, used, limit }),
+        _ if should_fail(FailurePoint::HostMemory) => Err(Error::OutOfMemory { op, device: Device::CPU, requested: nbytes, used, limit }),
         _ => Ok(()),
     }
 }
@@ -132,16 +132,16 @@ pub(crate) fn subtract_used_bytes(nbytes: usize) {
 }
 
 /// Memory of another allocator that counts towards the host memory limit until the value is dropped.
-pub(crate) struct Reservation(usize);
+pub(crate) struct MemoryReservation(usize);
 
-impl Reservation {
+impl MemoryReservation {
     /// Counts `nbytes` towards the host memory limit.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`] if the limit is exceeded.
-    pub fn new(op: &'static str, nbytes: usize) -> Result<Reservation> {
+    pub fn reserve(op: &'static str, nbytes: usize) -> Result<MemoryReservation> {
         let limit = settings::checked_cpu_memory_limit()?;
-        let used = add_within_limit(nbytes, limit).map_err(|used| Error::OutOfMemory {
+        let used = try_add_used_bytes(nbytes, limit).map_err(|used| Error::OutOfMemory {
             op,
             device: Device::CPU,
             requested: nbytes,
@@ -149,11 +149,11 @@ impl Reservation {
             limit,
         })?;
         raise_peak(used + nbytes);
-        Ok(Reservation(nbytes))
+        Ok(MemoryReservation(nbytes))
     }
 }
 
-impl Drop for Reservation {
+impl Drop for MemoryReservation {
     fn drop(&mut self) {
         USED_BYTES.fetch_sub(self.0, Ordering::Relaxed);
     }
@@ -166,17 +166,17 @@ impl Drop for Reservation {
 pub(crate) unsafe fn free(block: NonNull<u8>, nbytes: usize) {
     USED_BYTES.fetch_sub(nbytes, Ordering::Relaxed);
     if nbytes > MAX_SMALL_BLOCK {
-        let evicted = lock_pool().cache_block(block, pool_block_size(nbytes, ALIGNMENT), cache_limit());
+        let evicted = lock_large_block_cache().cache_block(block, pool_block_size(nbytes, ALIGNMENT), cache_limit());
         release_evicted_blocks(evicted);
         return;
     }
     let (index, size) = small_size_class(nbytes);
     let kept = THREAD_CACHE.try_with(|lists| {
         let list = &mut lists.borrow_mut().0[index];
-        list.len() < MAX_CACHED_PER_CLASS && (list.push(block), true).1
+        list.len() < MAX_CACHED_BLOCKS_PER_CLASS && (list.push(block), true).1
     });
     if kept != Ok(true) {
-        system::release_to_system(block, size);
+        system_memory::release_to_system(block, size);
     }
 }
 
@@ -194,19 +194,19 @@ fn cache_limit() -> usize {
 // ---- small blocks ----
 
 /// Number of size classes of small blocks: four per power of two, starting at a cache line.
-const SMALL_CLASS_COUNT: usize = 40;
+const SMALL_SIZE_CLASS_COUNT: usize = 40;
 
 /// The free small blocks of a thread, by size class.
-struct ThreadCache([Vec<NonNull<u8>>; SMALL_CLASS_COUNT]);
+struct ThreadCache([Vec<NonNull<u8>>; SMALL_SIZE_CLASS_COUNT]);
 
 impl ThreadCache {
-    const EMPTY_CACHE: ThreadCache = ThreadCache([const { Vec::new() }; SMALL_CLASS_COUNT]);
+    const EMPTY_CACHE: ThreadCache = ThreadCache([const { Vec::new() }; SMALL_SIZE_CLASS_COUNT]);
 }
 
 impl Drop for ThreadCache {
     fn drop(&mut self) {
         for (index, list) in self.0.iter_mut().enumerate() {
-            list.drain(..).for_each(|block| system::release_to_system(block, small_block_size(index)));
+            list.drain(..).for_each(|block| system_memory::release_to_system(block, small_block_size(index)));
         }
     }
 }
@@ -242,7 +242,7 @@ fn allocate_small(nbytes: usize, zero: bool) -> Option<NonNull<u8>> {
         // SAFETY: `block` has `size >= nbytes` bytes, and the cache of this thread had the only pointer to it.
         unsafe { block.write_bytes(0, nbytes) };
     }
-    kept.or_else(|| system::allocate_from_system(size))
+    kept.or_else(|| system_memory::allocate_from_system(size))
 }
 
 // ---- large blocks ----
@@ -251,33 +251,33 @@ fn allocate_small(nbytes: usize, zero: bool) -> Option<NonNull<u8>> {
 /// block and all cached blocks. Returns `None` if the memory does not suffice.
 fn allocate_large(size: usize, zero: bool, available: usize) -> Option<NonNull<u8>> {
     let evicted = {
-        let mut pool = lock_pool();
-        if let Some(free) = pool.take_cached(size) {
+        let mut pool = lock_large_block_cache();
+        if let Some(free) = pool.take_cached_block(size) {
             drop(pool);
             if zero {
-                // SAFETY: `free.block` has `size` bytes. This function has the only pointer to it, since `take_cached` removed it from the
-                // cache.
+                // SAFETY: `free.block` has `size` bytes. This function has the only pointer to it, since `take_cached_block` removed it
+                // from the cache.
                 unsafe { free.block.write_bytes(0, size) };
             }
             return Some(free.block);
         }
         pool.misses += 1;
         pool.reserved += size;
-        pool.evict(available.saturating_sub(size))
+        pool.evict_oldest(available.saturating_sub(size))
     };
     release_evicted_blocks(evicted);
-    let block = system::allocate_from_system(size).or_else(|| {
-        free_all();
-        system::allocate_from_system(size)
+    let block = system_memory::allocate_from_system(size).or_else(|| {
+        free_cached_blocks();
+        system_memory::allocate_from_system(size)
     });
     if block.is_none() {
-        lock_pool().reserved -= size;
+        lock_large_block_cache().reserved -= size;
     }
     block
 }
 
 impl LargeBlockCache {
-    fn take_cached(&mut self, size: usize) -> Option<FreeBlock> {
+    fn take_cached_block(&mut self, size: usize) -> Option<FreeBlock> {
         let free = self.classes.get_mut(&size)?.pop()?;
         self.cached -= size;
         self.hits += 1;
@@ -289,11 +289,11 @@ impl LargeBlockCache {
         self.clock += 1;
         self.classes.entry(size).or_default().push(FreeBlock { block, since: self.clock });
         self.cached += size;
-        self.evict(max_bytes)
+        self.evict_oldest(max_bytes)
     }
 
     /// Removes the blocks that have been free longest until at most `max_bytes` are cached, and returns them.
-    fn evict(&mut self, max_bytes: usize) -> EvictedBlocks {
+    fn evict_oldest(&mut self, max_bytes: usize) -> EvictedBlocks {
         let mut evicted = EvictedBlocks::new();
         while self.cached > max_bytes {
             // The free blocks of each size are ordered by age, so the first block of a list has been free longest.
@@ -308,12 +308,12 @@ impl LargeBlockCache {
 }
 
 fn release_evicted_blocks(evicted: EvictedBlocks) {
-    evicted.into_iter().for_each(|(free, size)| system::release_to_system(free.block, size));
+    evicted.into_iter().for_each(|(free, size)| system_memory::release_to_system(free.block, size));
 }
 
 /// Returns all cached large blocks and the cached small blocks of this thread to the system.
-pub(crate) fn free_all() {
-    let evicted = lock_pool().evict(0);
+pub(crate) fn free_cached_blocks() {
+    let evicted = lock_large_block_cache().evict_oldest(0);
     release_evicted_blocks(evicted);
     let lists = THREAD_CACHE.try_with(|lists| lists.replace(ThreadCache::EMPTY_CACHE));
     drop(lists);
@@ -322,13 +322,13 @@ pub(crate) fn free_all() {
 /// Sets or removes the host memory limit. Live arrays stay even if they exceed it; cached blocks beyond it are released.
 pub(crate) fn set_limit(limit: Option<usize>) {
     settings::set_cpu_memory_limit(limit);
-    let evicted = lock_pool().evict(cache_limit());
+    let evicted = lock_large_block_cache().evict_oldest(cache_limit());
     release_evicted_blocks(evicted);
 }
 
 /// Returns the counters of the host allocator.
 pub(crate) fn stats() -> MemoryStats {
-    let pool = lock_pool();
+    let pool = lock_large_block_cache();
     MemoryStats {
         used: USED_BYTES.load(Ordering::Relaxed),
         peak: PEAK_BYTES.load(Ordering::Relaxed),
@@ -351,7 +351,7 @@ pub(crate) fn used_bytes() -> usize {
 }
 
 /// Functions that obtain memory from the operating system and release it.
-mod system {
+mod system_memory {
     use super::*;
 
     /// Allocates `size` zeroed bytes, where `size` is a positive multiple of [`ALIGNMENT`]. Returns `None` if the system has too little
@@ -433,7 +433,7 @@ mod tests {
         for n in (0..=MAX_SMALL_BLOCK).step_by(7).chain([1, 64, 65, 255, 256, 257, 320, 321, MAX_SMALL_BLOCK]) {
             let (index, size) = small_size_class(n);
             assert!(
-                index < SMALL_CLASS_COUNT && size >= n && size <= (n + n / 4).next_multiple_of(ALIGNMENT).max(ALIGNMENT),
+                index < SMALL_SIZE_CLASS_COUNT && size >= n && size <= (n + n / 4).next_multiple_of(ALIGNMENT).max(ALIGNMENT),
                 "{n}: {index}, {size}"
             );
             assert!(index == 0 || small_block_size(index - 1) < n, "{n} also fits class {index} - 1");

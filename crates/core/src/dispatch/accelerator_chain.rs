@@ -5,11 +5,11 @@ use std::fmt;
 
 use smallvec::SmallVec;
 
+use super::call_record::{CallRecord, call_dtypes, call_shapes};
 use super::explain::{linear_solve_hint, push_explain_record};
-use super::record::{CallRecord, dtypes, shapes};
 use super::trace;
 use crate::array::{Array, StoredArray};
-use crate::call::{Call, ModeGuard, Outcome, OutputSpec, Outputs, Reason, Sparse, Work, wants_reasons};
+use crate::call::{Call, DeclineReason, KernelModeGuard, Outcome, OutputSpec, Outputs, Sparse, Work, wants_decline_reasons};
 use crate::device::{Device, Stream, driver, with_device};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
@@ -27,10 +27,10 @@ pub fn run_call(call: &Call) -> Result<Outputs> {
     if call.outputs.iter().all(|o| o.layout.size() == 0) {
         return empty_outputs(call);
     }
-    if wants_reasons() || trace::is_tracing() || tracing::level_enabled!(tracing::Level::DEBUG) {
+    if wants_decline_reasons() || trace::is_tracing() || tracing::level_enabled!(tracing::Level::DEBUG) {
         return run_observed_call(call);
     }
-    let mut state = DispatchState::new(call, false);
+    let mut state = DispatchState::for_call(call, false);
     let served = run_chain(call, &mut state);
     return_outputs_or_run_fallback(call, served, &mut state)
 }
@@ -51,20 +51,20 @@ fn run_observed_call(call: &Call) -> Result<Outputs> {
     let _entered = span.enter();
     if !span.is_disabled() {
         span.record("bytes", call.min_memory_traffic());
-        span.record("shapes", tracing::field::debug(shapes(call)));
-        span.record("dtypes", tracing::field::debug(dtypes(call)));
+        span.record("shapes", tracing::field::debug(call_shapes(call)));
+        span.record("dtypes", tracing::field::debug(call_dtypes(call)));
     }
-    let mut state = DispatchState::new(call, wants_reasons());
+    let mut state = DispatchState::for_call(call, wants_decline_reasons());
     let watch = trace::begin_call(call.stream);
     let served = run_chain(call, &mut state);
-    let record = (state.wants_reasons || watch.is_some()).then(|| CallRecord {
+    let record = (state.wants_decline_reasons || watch.is_some()).then(|| CallRecord {
         served_by: state.served_by,
         declined: std::mem::take(&mut state.declined),
         chosen: state.chosen.take(),
-        hint: if state.wants_reasons { linear_solve_hint(call, &state.outputs) } else { None },
-        ..CallRecord::of_call(call)
+        hint: if state.wants_decline_reasons { linear_solve_hint(call, &state.outputs) } else { None },
+        ..CallRecord::from_call(call)
     });
-    if state.wants_reasons {
+    if state.wants_decline_reasons {
         push_explain_record(record.clone());
     }
     if let Some(name) = state.served_by {
@@ -90,7 +90,7 @@ fn return_outputs_or_run_fallback(call: &Call, served: Result<bool>, state: &mut
 struct DispatchState {
     /// Capabilities that the call needs.
     needed: Capabilities,
-    wants_reasons: bool,
+    wants_decline_reasons: bool,
     /// The accelerator that ran the call; `None` while no accelerator has run it.
     served_by: Option<&'static str>,
     /// Outputs of the call. Stored here, because returning them through several functions would take longer than a small call.
@@ -105,10 +105,10 @@ struct DispatchState {
 }
 
 impl DispatchState {
-    fn new(call: &Call, wants_reasons: bool) -> DispatchState {
+    fn for_call(call: &Call, wants_decline_reasons: bool) -> DispatchState {
         DispatchState {
-            needed: call.capabilities(),
-            wants_reasons,
+            needed: call.required_capabilities(),
+            wants_decline_reasons,
             served_by: None,
             outputs: Outputs::new(),
             declined_temporarily: false,
@@ -119,7 +119,7 @@ impl DispatchState {
     }
 
     fn record_decline(&mut self, accelerator: &Accelerator, why: &str) {
-        if self.wants_reasons {
+        if self.wants_decline_reasons {
             self.declined.push((accelerator.name, why.to_string()));
         }
     }
@@ -128,7 +128,7 @@ impl DispatchState {
 /// Tries the kernel of `entry`. Returns whether the kernel served the call.
 fn try_kernel(call: &Call, entry: &ChainEntry, state: &mut DispatchState) -> Result<bool> {
     if let Err(why) = check_kernel_declaration(entry, call, state.needed) {
-        if state.wants_reasons {
+        if state.wants_decline_reasons {
             state.record_decline(entry.accelerator, &why.to_string());
         }
         return Ok(false);
@@ -175,14 +175,14 @@ fn wrong_outputs_error(call: &Call, outputs: &Outputs, entry: &ChainEntry) -> Er
 /// Runs the kernel of `entry`. The caller has checked that the kernel declares the operations and dtypes of `call`.
 #[inline]
 fn run_kernel(call: &Call, entry: &ChainEntry) -> Result<Outcome> {
-    if entry.kernel.targets || !call.has_targets() { (entry.kernel.run)(call) } else { run_kernel_with_new_outputs(call, entry) }
+    if entry.kernel.targets || !call.has_output_targets() { (entry.kernel.run)(call) } else { run_kernel_with_new_outputs(call, entry) }
 }
 
 /// Runs a kernel that cannot write to existing buffers, with new output buffers. Declines a call that updates a part of a buffer.
 #[cold]
 fn run_kernel_with_new_outputs(call: &Call, entry: &ChainEntry) -> Result<Outcome> {
     if call.updates_target() {
-        return Ok(Outcome::Declined(Reason::new("does not write to an existing array")));
+        return Ok(Outcome::Declined(DeclineReason::new("does not write to an existing array")));
     }
     (entry.kernel.run)(&Call { outputs: &call.outputs_with_new_buffers(), ..*call })
 }
@@ -191,13 +191,13 @@ fn run_kernel_with_new_outputs(call: &Call, entry: &ChainEntry) -> Result<Outcom
 /// tried first. Returns whether a kernel served the call.
 fn run_chain(call: &Call, state: &mut DispatchState) -> Result<bool> {
     let chains = registry::current_chains()?;
-    if chains.is_auto() && call.has_targets() && !call.updates_target() {
+    if chains.has_auto_order() && call.has_output_targets() && !call.updates_target() {
         // While tuning measures a call, the call writes to a new buffer instead of its target, an existing buffer. A failing kernel could
         // otherwise overwrite a target that is also an input of the next kernel.
         return run_chain(&Call { outputs: &call.outputs_with_new_buffers(), ..*call }, state);
     }
     let chain = chains.chain_of_family(call.family(), call.device.kind());
-    let advice = if chains.is_auto() { tuning::advise(call, chain)? } else { None };
+    let advice = if chains.has_auto_order() { tuning::recommend_accelerator(call, chain)? } else { None };
     let served = match advice {
         Some(advice) => try_kernels_with_tuning_advice(call, chain, &advice, state),
         None => try_kernels(call, chain, state),
@@ -222,7 +222,7 @@ fn try_kernels<'a>(call: &Call, chain: impl IntoIterator<Item = &'a ChainEntry>,
 /// foreground. Returns whether one served the call.
 fn retry_with_blocking_compilation(call: &Call, chain: &[ChainEntry], state: &mut DispatchState) -> Result<bool> {
     state.declined.clear();
-    let _blocking = ModeGuard::enable_foreground_compilation();
+    let _blocking = KernelModeGuard::enable_foreground_compilation();
     try_kernels(call, chain, state)
 }
 
@@ -237,14 +237,14 @@ fn try_kernels_with_tuning_advice(
     advice: &TuningAdvice,
     state: &mut DispatchState,
 ) -> Result<bool> {
-    if state.wants_reasons {
+    if state.wants_decline_reasons {
         state.chosen = Some(advice.describe());
     }
     let is_first = |entry: &&ChainEntry| std::ptr::eq(entry.accelerator, advice.accelerator);
     let watch = advice.start_timer(call)?;
     match try_kernels(call, chain.iter().filter(is_first), state) {
         Ok(true) => {
-            advice.record_served(call, watch)?;
+            advice.record_served_call(call, watch)?;
             return Ok(true);
         }
         Err(error) if advice.is_trial() && !is_data_error(&error, call) => {
@@ -282,12 +282,12 @@ fn is_data_error(error: &Error, call: &Call) -> bool {
 ///
 /// # Errors
 /// [`Error::Setting`] if the accelerator order is invalid.
-pub fn any_kernel_declares(capability: Capability, family: Family, device: Device) -> Result<bool> {
-    Ok(device_capabilities(family, device)?.contains(capability))
+pub fn any_kernel_has_capability(capability: Capability, family: Family, device: Device) -> Result<bool> {
+    Ok(kernel_capabilities(family, device)?.contains(capability))
 }
 
 /// Returns the capabilities that some kernel of `family` on `device` declares.
-pub(crate) fn device_capabilities(family: Family, device: Device) -> Result<Capabilities> {
+pub(crate) fn kernel_capabilities(family: Family, device: Device) -> Result<Capabilities> {
     Ok(registry::current_chains()?.capabilities(family, device.kind()))
 }
 
@@ -316,7 +316,7 @@ fn check_kernel_declaration(entry: &ChainEntry, call: &Call, needed: Capabilitie
         return Err(DeclarationMismatch::Capability(missing));
     }
     if !matches!(kernel.ops, OpFilter::All) {
-        let is_declared = |kind: StepKind| kind.capability().is_some();
+        let is_declared = |kind: StepKind| kind.required_capability().is_some();
         let listed = |step: &Step| match step.kind {
             StepKind::Fold(op) => Some(op),
             StepKind::Apply(op) if !is_declared(step.kind) => Some(op),
@@ -326,7 +326,7 @@ fn check_kernel_declaration(entry: &ChainEntry, call: &Call, needed: Capabilitie
         let excluded = match call.family() {
             Family::Map | Family::Rows if fused.peek().is_some() => fused.find(|op| !kernel.ops.accepts(*op)),
             Family::Map | Family::Rows => (!is_declared(StepKind::Apply(call.op)) && !kernel.ops.accepts(call.op)).then_some(call.op),
-            _ => (call.op.capability().is_none() && !kernel.ops.accepts(call.op)).then_some(call.op),
+            _ => (call.op.required_capability().is_none() && !kernel.ops.accepts(call.op)).then_some(call.op),
         };
         if let Some(op) = excluded {
             return Err(DeclarationMismatch::Operation(op));
@@ -350,7 +350,7 @@ fn run_fallback(call: &Call) -> Result<Outputs> {
     let has_later_fallback = call.program().is_some() && is_composed || call.family() == Family::Rows;
     let policy = if has_later_fallback { HostFallback::Error } else { settings::host_fallback()? };
     if let Some(composite) = call.op.0.composite.filter(|_| call.program().is_none()) {
-        return composite(call.inputs, call.work.request().parameters());
+        return composite(call.inputs, call.work.request().composite_parameters());
     }
     match policy {
         HostFallback::Error => {}
@@ -363,7 +363,7 @@ fn run_fallback(call: &Call) -> Result<Outputs> {
         }
     }
     // Every kernel has declined and runs again only to format its reason. That is safe, because declining has no side effect.
-    let (guard, needed) = (ModeGuard::enable_reason_formatting(), call.capabilities());
+    let (guard, needed) = (KernelModeGuard::enable_reason_formatting(), call.required_capabilities());
     let mut tried = Vec::new();
     for entry in registry::current_chains()?.chain_of_family(call.family(), call.device.kind()) {
         match check_kernel_declaration(entry, call, needed) {
@@ -389,7 +389,7 @@ fn run_fallback(call: &Call) -> Result<Outputs> {
         };
         tried.push((base.name, format!("has no {:?} kernels{advice}", call.family())));
     }
-    Err(Error::Unsupported { op: call.op.name(), dtypes: dtypes(call), shapes: shapes(call), device: call.device, tried })
+    Err(Error::Unsupported { op: call.op.name(), dtypes: call_dtypes(call), shapes: call_shapes(call), device: call.device, tried })
 }
 
 /// Runs the call on the host: copies inputs to the host and outputs back.
@@ -437,7 +437,7 @@ mod tests {
     #[test]
     fn outputs_on_another_device_are_errors() {
         let specification = OutputSpec::contiguous(DType::F64, &[2]).unwrap();
-        let buffer = std::sync::Arc::new(crate::buffer::HostBuffer::zeroed(16).unwrap());
+        let buffer = std::sync::Arc::new(crate::host_buffer::HostBuffer::zeroed(16).unwrap());
         let outputs: Outputs = [StoredArray::new(DType::F64, specification.layout.clone(), buffer).unwrap()].into_iter().collect();
         let check = |device: Device| {
             let (stream, work) = (Stream::current(Device::CPU), Work::Fill(Fill::Undefined));

@@ -3,17 +3,17 @@
 use std::cell::RefCell;
 use std::sync::{Arc, Weak};
 
-use super::record::CallRecord;
+use super::call_record::CallRecord;
 use super::trace;
 use crate::array::StoredArray;
-use crate::call::{Call, Linalg, ModeGuard, Work, wants_reasons};
+use crate::call::{Call, KernelModeGuard, Linalg, Work, wants_decline_reasons};
 use crate::device::{Buffer, Stream};
 use crate::error::Result;
 
 thread_local! {
     static EXPLAIN_RECORDS: RefCell<Option<Vec<CallRecord>>> = const { RefCell::new(None) };
     /// Buffers of the inverse matrices computed so far inside the innermost [`explain`] of this thread.
-    static INVERSE_BUFFERS: RefCell<Vec<Weak<dyn Buffer>>> = const { RefCell::new(Vec::new()) };
+    static INVERSE_MATRIX_BUFFERS: RefCell<Vec<Weak<dyn Buffer>>> = const { RefCell::new(Vec::new()) };
 }
 
 /// Runs `f` and returns its result with the record of every call that this thread dispatched, in order.
@@ -24,11 +24,11 @@ pub fn explain<R>(f: impl FnOnce() -> R) -> (R, Vec<CallRecord>) {
     impl Drop for RestoreRecords {
         fn drop(&mut self) {
             let _ = EXPLAIN_RECORDS.try_with(|records| records.replace(self.0.take()));
-            let _ = INVERSE_BUFFERS.try_with(|inverses| inverses.replace(std::mem::take(&mut self.1)));
+            let _ = INVERSE_MATRIX_BUFFERS.try_with(|inverses| inverses.replace(std::mem::take(&mut self.1)));
         }
     }
-    let outer = RestoreRecords(EXPLAIN_RECORDS.replace(Some(Vec::new())), INVERSE_BUFFERS.take());
-    let (_guard, _restore) = (ModeGuard::enable_reason_formatting(), outer);
+    let outer = RestoreRecords(EXPLAIN_RECORDS.replace(Some(Vec::new())), INVERSE_MATRIX_BUFFERS.take());
+    let (_guard, _restore) = (KernelModeGuard::enable_reason_formatting(), outer);
     let result = f();
     let records = EXPLAIN_RECORDS.take().unwrap_or_default();
     (result, records)
@@ -38,7 +38,7 @@ pub fn explain<R>(f: impl FnOnce() -> R) -> (R, Vec<CallRecord>) {
 ///
 /// Returns the result of `work`. `describe` is called only if the record is needed.
 pub fn record_launch<R>(stream: Stream, describe: impl FnOnce() -> CallRecord, work: impl FnOnce() -> Result<R>) -> Result<R> {
-    let explaining = wants_reasons();
+    let explaining = wants_decline_reasons();
     if !explaining && !trace::is_tracing() {
         return work();
     }
@@ -64,7 +64,7 @@ pub(super) fn linear_solve_hint(call: &Call, outputs: &[StoredArray]) -> Option<
     if EXPLAIN_RECORDS.try_with(|records| records.borrow().is_none()).unwrap_or(true) {
         return None;
     }
-    let hint = INVERSE_BUFFERS.try_with(|inverses| match &call.work {
+    let hint = INVERSE_MATRIX_BUFFERS.try_with(|inverses| match &call.work {
         Work::Linalg(Linalg::Inverse) => {
             inverses.borrow_mut().extend(outputs.iter().map(|output| Arc::downgrade(output.buffer())));
             None

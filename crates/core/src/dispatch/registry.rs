@@ -10,11 +10,11 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock};
 
-use crate::call::{Call, Outcome, Reason};
-use crate::device::{Device, DeviceDriver, DeviceKind, DeviceSource, MAX_KINDS, MAX_ORDINALS};
-use crate::dtype::DTypeSet;
+pub use super::kernel::{Kernel, OpFilter};
+use crate::call::DeclineReason;
+use crate::device::{Device, DeviceDriver, DeviceKind, DeviceSource, MAX_DEVICE_KINDS, MAX_DEVICES_PER_KIND};
 use crate::error::{Error, Result};
-use crate::op::{Capabilities, Capability, Family, Op};
+use crate::op::{Capabilities, Family};
 use crate::settings::{self, SettingCheck};
 
 /// Whether an accelerator can be used on this machine.
@@ -39,82 +39,6 @@ impl fmt::Display for Availability {
             Availability::Missing { why, help } if help.is_empty() => write!(f, "missing: {why}"),
             Availability::Missing { why, help } => write!(f, "missing: {why}; {help}"),
         }
-    }
-}
-
-/// The operations that a kernel takes. A kernel takes a fused expression only if it takes all operations in it.
-///
-/// The filter does not apply to operations that need a [`Capability`]. A kernel takes these if it declares the capability
-/// ([`Kernel::capabilities`]).
-#[derive(Clone, Copy, Debug)]
-pub enum OpFilter {
-    /// Every operation of the family.
-    All,
-    /// Only these operations.
-    Only(&'static [Op]),
-}
-
-impl OpFilter {
-    /// Returns whether the filter accepts `op`.
-    pub fn accepts(self, op: Op) -> bool {
-        match self {
-            OpFilter::All => true,
-            OpFilter::Only(ops) => ops.contains(&op),
-        }
-    }
-}
-
-/// A function that runs calls of one kernel family, with a declaration of the operations, dtypes and capabilities of the calls that it
-/// takes. Dispatch checks the declaration before it calls the function.
-///
-/// By default a kernel takes every operation and dtype of its family, and fused expressions of this crate's elementwise operations. A
-/// kernel that also takes other calls, such as user-defined operations, declares a [`Capability`] for them.
-///
-/// ```
-/// # use cuprum_core::{Call, DType, DTypeSet, Family, Kernel, Outcome, Result, decline, ops::reduce::SUM};
-/// fn sum(call: &Call) -> Result<Outcome> {
-///     decline!("not today")
-/// }
-/// const KERNELS: &[Kernel] = &[Kernel::new(Family::Reduce, sum).ops(&[SUM]).dtypes(DTypeSet::of(&[DType::F64]))];
-/// ```
-#[derive(Clone, Copy, Debug)]
-pub struct Kernel {
-    /// The family of the kernel.
-    pub family: Family,
-    /// Operations that the kernel takes.
-    pub ops: OpFilter,
-    /// Input dtypes that the kernel takes. A call without inputs is filtered by its output dtypes.
-    pub dtypes: DTypeSet,
-    /// Capabilities that the kernel declares. Dispatch passes a call to the kernel only if the kernel declares every capability that the
-    /// call needs.
-    pub capabilities: Capabilities,
-    /// Whether the kernel writes outputs to existing buffers if the call requests that ([`OutputSpec::target`](crate::OutputSpec::target)).
-    pub targets: bool,
-    /// Runs the call, or declines before it has any side effect.
-    pub run: fn(&Call) -> Result<Outcome>,
-}
-
-impl Kernel {
-    /// Returns a kernel that takes every operation and dtype of `family`, and has no capabilities.
-    pub const fn new(family: Family, run: fn(&Call) -> Result<Outcome>) -> Kernel {
-        Kernel { family, ops: OpFilter::All, dtypes: DTypeSet::ALL, capabilities: Capabilities::NONE, targets: false, run }
-    }
-    /// Restricts the kernel to `ops`.
-    pub const fn ops(self, ops: &'static [Op]) -> Kernel {
-        Kernel { ops: OpFilter::Only(ops), ..self }
-    }
-    /// Restricts the kernel to `dtypes`.
-    pub const fn dtypes(self, dtypes: DTypeSet) -> Kernel {
-        Kernel { dtypes, ..self }
-    }
-    /// Declares that the kernel has the capabilities in `list`.
-    pub const fn capabilities(self, list: &[Capability]) -> Kernel {
-        Kernel { capabilities: Capabilities::of(list), ..self }
-    }
-    /// Declares that the kernel writes outputs to existing buffers if the call requests that
-    /// ([`OutputSpec::target`](crate::OutputSpec::target)).
-    pub const fn writes_targets(self) -> Kernel {
-        Kernel { targets: true, ..self }
     }
 }
 
@@ -166,9 +90,9 @@ pub(crate) struct ChainEntry {
 /// The chains of accelerators of all families and device kinds, under one accelerator order.
 #[derive(Debug, Default)]
 pub(crate) struct AcceleratorChains {
-    entries: [[Vec<ChainEntry>; Family::ALL.len()]; MAX_KINDS],
+    entries: [[Vec<ChainEntry>; Family::ALL.len()]; MAX_DEVICE_KINDS],
     /// For each chain of accelerators, the capabilities that at least one of its kernels declares.
-    capabilities: [[Capabilities; Family::ALL.len()]; MAX_KINDS],
+    capabilities: [[Capabilities; Family::ALL.len()]; MAX_DEVICE_KINDS],
     /// Whether the accelerator order is `auto`.
     is_auto: bool,
     /// Whether the user set the accelerator order. False for the default order.
@@ -186,7 +110,7 @@ impl AcceleratorChains {
     }
 
     /// Returns whether the accelerator order is `auto`: measurements decide which accelerator is tried first.
-    pub(crate) fn is_auto(&self) -> bool {
+    pub(crate) fn has_auto_order(&self) -> bool {
         self.is_auto
     }
 }
@@ -237,7 +161,7 @@ fn with_registry_state<R>(f: impl FnOnce(&mut RegistryState) -> R) -> R {
 /// # Errors
 /// [`Error::Setting`] for an invalid name, a name that is taken, or a second own (base) accelerator of a device kind.
 pub fn register(accelerator: &'static Accelerator) -> Result<()> {
-    let known = all();
+    let known = all_accelerators();
     if known.iter().any(|a| std::ptr::eq(*a, accelerator)) {
         return Ok(());
     }
@@ -266,7 +190,7 @@ fn check_registration(known: &[&'static Accelerator], new: &'static Accelerator)
 
 /// Returns all registered accelerators, sorted by rank and name, with the devices' own (base) accelerators last. If several have the same
 /// name, the first is kept, and `settings::check` returns an error.
-pub fn all() -> Vec<&'static Accelerator> {
+pub fn all_accelerators() -> Vec<&'static Accelerator> {
     let mut list: Vec<&'static Accelerator> = inventory::iter::<Registration>.into_iter().map(|r| r.0).collect();
     list.extend(with_registry_state(|s| s.added.clone()));
     list.sort_by_key(|a| (a.base.is_some(), a.rank, a.name, a.summary));
@@ -343,15 +267,15 @@ pub fn accelerator_order() -> Result<Option<Vec<String>>> {
 
 /// Returns whether the accelerator order `names` is `auto`, under which measurements choose the accelerator (see
 /// [`tuning`](crate::tuning)).
-fn is_auto(names: &[String]) -> bool {
+fn is_auto_order(names: &[String]) -> bool {
     matches!(names, [name] if name == "auto")
 }
 
 /// Parses an accelerator order. `variable` names the environment variable or the setter, for errors.
 fn parse_accelerator_order(variable: &'static str, text: &str) -> Result<Vec<String>> {
     let mut names = settings::parse_names(text);
-    let known = all();
-    if is_auto(&names) {
+    let known = all_accelerators();
+    if is_auto_order(&names) {
         return Ok(names);
     }
     if let Some(unknown) = names.iter().find(|n| known.iter().all(|a| a.name != n.as_str())) {
@@ -373,27 +297,27 @@ fn parse_accelerator_order(variable: &'static str, text: &str) -> Result<Vec<Str
 }
 
 /// An accelerator order: `"cub,cutensor"`, `["cub", "cutensor"]`, `"auto"`, or `None` for the default.
-pub trait IntoOrder {
+pub trait IntoAcceleratorOrder {
     /// Returns the comma-separated names, or `None` for the default order.
-    fn into_order(self) -> Option<String>;
+    fn into_accelerator_order(self) -> Option<String>;
 }
-impl IntoOrder for &str {
-    fn into_order(self) -> Option<String> {
+impl IntoAcceleratorOrder for &str {
+    fn into_accelerator_order(self) -> Option<String> {
         Some(self.to_string())
     }
 }
-impl<const N: usize> IntoOrder for [&str; N] {
-    fn into_order(self) -> Option<String> {
+impl<const N: usize> IntoAcceleratorOrder for [&str; N] {
+    fn into_accelerator_order(self) -> Option<String> {
         Some(self.join(","))
     }
 }
-impl IntoOrder for &[String] {
-    fn into_order(self) -> Option<String> {
+impl IntoAcceleratorOrder for &[String] {
+    fn into_accelerator_order(self) -> Option<String> {
         Some(self.join(","))
     }
 }
-impl IntoOrder for Option<&str> {
-    fn into_order(self) -> Option<String> {
+impl IntoAcceleratorOrder for Option<&str> {
+    fn into_accelerator_order(self) -> Option<String> {
         self.map(str::to_string)
     }
 }
@@ -403,8 +327,8 @@ impl IntoOrder for Option<&str> {
 ///
 /// # Errors
 /// [`Error::Setting`] for an unknown accelerator.
-pub fn set_accelerators(order: impl IntoOrder) -> Result<()> {
-    let order = order.into_order().map(|t| parse_accelerator_order("set_accelerators", &t)).transpose()?;
+pub fn set_accelerators(order: impl IntoAcceleratorOrder) -> Result<()> {
+    let order = order.into_accelerator_order().map(|t| parse_accelerator_order("set_accelerators", &t)).transpose()?;
     with_registry_state(|s| s.process_order = Some(order));
     REGISTRY_GENERATION.fetch_add(1, Ordering::Release);
     Ok(())
@@ -414,14 +338,14 @@ pub fn set_accelerators(order: impl IntoOrder) -> Result<()> {
 ///
 /// # Errors
 /// [`Error::Setting`] for an unknown accelerator; `f` does not run then.
-pub fn with_accelerators<R>(order: impl IntoOrder, f: impl FnOnce() -> R) -> Result<R> {
+pub fn with_accelerators<R>(order: impl IntoAcceleratorOrder, f: impl FnOnce() -> R) -> Result<R> {
     struct RestoreScopedChains(Option<&'static AcceleratorChains>);
     impl Drop for RestoreScopedChains {
         fn drop(&mut self) {
             SCOPED_CHAINS.with(|s| s.set(self.0));
         }
     }
-    let order = order.into_order().map(|t| parse_accelerator_order("with_accelerators", &t)).transpose()?;
+    let order = order.into_accelerator_order().map(|t| parse_accelerator_order("with_accelerators", &t)).transpose()?;
     let chains = chains_for_order(order)?;
     let _restore = RestoreScopedChains(SCOPED_CHAINS.with(|s| s.replace(Some(chains))));
     Ok(f())
@@ -458,8 +382,8 @@ pub fn is_accelerator_order_set() -> bool {
 ///
 /// A kernel uses this function to decline calls that a later kernel of the default order is known to run faster. If the user set the order,
 /// the kernel runs these calls: the order is the user's choice, or is `auto`, under which measurements decide.
-pub fn decline_unless_order_is_set(otherwise: &'static str) -> std::result::Result<(), Reason> {
-    if is_accelerator_order_set() { Ok(()) } else { Err(Reason::new(otherwise)) }
+pub fn decline_unless_order_is_set(otherwise: &'static str) -> std::result::Result<(), DeclineReason> {
+    if is_accelerator_order_set() { Ok(()) } else { Err(DeclineReason::new(otherwise)) }
 }
 
 /// Returns the chains of accelerators for `order`, or for the default order if `order` is `None`. They are built once and kept for the life
@@ -485,18 +409,19 @@ fn chains_for_order(order: Option<Vec<String>>) -> Result<&'static AcceleratorCh
 
 /// Returns the ready accelerators of `order` (all for `None` and `auto`), followed by the ready devices' own (base) accelerators.
 fn active_accelerators(order: Option<&[String]>) -> Vec<&'static Accelerator> {
-    let known = all();
+    let known = all_accelerators();
     let (bases, others): (Vec<_>, Vec<_>) = known.iter().copied().partition(|a| a.base.is_some());
     let chosen: Vec<_> = match order {
         None => others,
-        Some(names) if is_auto(names) => others,
+        Some(names) if is_auto_order(names) => others,
         Some(names) => names.iter().filter_map(|n| others.iter().copied().find(|a| a.name == n)).collect(),
     };
     chosen.into_iter().chain(bases).filter(|a| is_ready(a)).collect()
 }
 
 fn build_chains(order: Option<&[String]>) -> Result<AcceleratorChains> {
-    let mut chains = AcceleratorChains { is_auto: order.is_some_and(is_auto), is_named: order.is_some(), ..AcceleratorChains::default() };
+    let mut chains =
+        AcceleratorChains { is_auto: order.is_some_and(is_auto_order), is_named: order.is_some(), ..AcceleratorChains::default() };
     for accelerator in active_accelerators(order) {
         let kind = DeviceKind::intern(accelerator.device)?;
         for kernel in accelerator.kernels {
@@ -513,7 +438,10 @@ pub fn accelerator_status() -> Result<Vec<AcceleratorStatus>> {
     let order = accelerator_order()?;
     let active_accelerators = active_accelerators(order.as_deref());
     let position = |a: &'static Accelerator| active_accelerators.iter().position(|m| std::ptr::eq(*m, a));
-    Ok(all().into_iter().map(|a| AcceleratorStatus { accelerator: a, availability: availability(a), position: position(a) }).collect())
+    Ok(all_accelerators()
+        .into_iter()
+        .map(|a| AcceleratorStatus { accelerator: a, availability: availability(a), position: position(a) })
+        .collect())
 }
 
 /// Checks `CUPRUM_ACCELERATORS` and the registrations.
@@ -539,13 +467,13 @@ inventory::submit! {
 
 /// Returns the names of the device kinds that have their own (base) accelerator.
 fn kinds_with_base_accelerator() -> Vec<&'static str> {
-    all().iter().filter(|a| a.base.is_some()).map(|a| a.device).collect()
+    all_accelerators().iter().filter(|a| a.base.is_some()).map(|a| a.device).collect()
 }
 
 /// Returns the base accelerator of a device kind, which serves every operation, even if the accelerator's probe failed. Returns `None` if
 /// no base accelerator is registered for the kind.
 pub(crate) fn base_accelerator_of_kind(kind_name: &str) -> Option<&'static Accelerator> {
-    all().into_iter().find(|a| a.base.is_some() && a.device == kind_name)
+    all_accelerators().into_iter().find(|a| a.base.is_some() && a.device == kind_name)
 }
 
 fn open_device(device: Device) -> Result<Box<dyn DeviceDriver>> {
@@ -571,10 +499,10 @@ fn open_device(device: Device) -> Result<Box<dyn DeviceDriver>> {
 /// Returns every ready device of every device kind, the host first.
 fn ready_devices() -> Vec<Device> {
     let mut devices = Vec::new();
-    for a in all() {
+    for a in all_accelerators() {
         let (Some(provider), true) = (&a.base, is_ready(a)) else { continue };
         let Ok(kind) = DeviceKind::intern(a.device) else { continue };
-        let ready = (0..(provider.count)().min(MAX_ORDINALS)).filter(|n| (provider.is_ready)(*n));
+        let ready = (0..(provider.count)().min(MAX_DEVICES_PER_KIND)).filter(|n| (provider.is_ready)(*n));
         devices.extend(ready.map(|n| Device::new(kind, n as u16)));
     }
     devices.sort_by_key(|d| (d.kind(), d.ordinal()));
@@ -584,21 +512,6 @@ fn ready_devices() -> Vec<Device> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{DType, decline};
-
-    #[test]
-    fn kernels_keep_their_declaration() {
-        use crate::ops::elementwise::{ADD, EXP};
-        let kernel = Kernel::new(Family::Map, |_| decline!("never"))
-            .ops(&[ADD])
-            .dtypes(DTypeSet::of(&[DType::F32]))
-            .capabilities(&[Capability::FusedTake])
-            .writes_targets();
-        assert!(kernel.ops.accepts(ADD) && !kernel.ops.accepts(EXP));
-        assert!(kernel.dtypes.contains(DType::F32) && !kernel.dtypes.contains(DType::F64));
-        assert!(kernel.capabilities.contains(Capability::FusedTake) && !kernel.capabilities.contains(Capability::Variance));
-        assert!(kernel.targets && !Kernel::new(Family::Map, |_| decline!("never")).targets);
-    }
 
     #[test]
     fn availability_is_one_line() {
@@ -612,13 +525,13 @@ mod tests {
     fn every_form_of_an_order_has_the_same_names() {
         let names = ["cub".to_string(), "cutensor".to_string()];
         let forms = [
-            "cub,cutensor".into_order(),
-            ["cub", "cutensor"].into_order(),
-            names.as_slice().into_order(),
-            Some("cub,cutensor").into_order(),
+            "cub,cutensor".into_accelerator_order(),
+            ["cub", "cutensor"].into_accelerator_order(),
+            names.as_slice().into_accelerator_order(),
+            Some("cub,cutensor").into_accelerator_order(),
         ];
         assert!(forms.iter().all(|form| form.as_deref() == Some("cub,cutensor")), "{forms:?}");
         let none: [&str; 0] = [];
-        assert_eq!((none.into_order(), None.into_order()), (Some(String::new()), None));
+        assert_eq!((none.into_accelerator_order(), None.into_accelerator_order()), (Some(String::new()), None));
     }
 }

@@ -22,7 +22,7 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 
-use super::record::CallRecord;
+use super::call_record::CallRecord;
 use crate::device::{Device, DeviceEvent, Stream, SynchronizeHook, driver};
 use crate::error::{Error, Result};
 use crate::settings::{self, SettingCheck};
@@ -97,12 +97,12 @@ impl ClockAnchor {
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+fn lock_ignoring_poison<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Returns the microseconds since the first call of this function. The first call is made when the trace is opened.
-fn now_micros() -> f64 {
+fn micros_since_trace_start() -> f64 {
     static TRACE_START: OnceLock<Instant> = OnceLock::new();
     TRACE_START.get_or_init(Instant::now).elapsed().as_secs_f64() * 1e6
 }
@@ -111,7 +111,7 @@ fn open_trace() -> Result<Option<Trace>> {
     let Some(path) = settings::env(TRACE_VARIABLE).map(PathBuf::from) else { return Ok(None) };
     let message = |e| format!("{}: {e}", path.display());
     let trace = Trace::create(path.clone()).map_err(|e| Error::Setting { variable: TRACE_VARIABLE, message: message(e) })?;
-    now_micros();
+    micros_since_trace_start();
     Ok(Some(trace))
 }
 
@@ -133,20 +133,20 @@ fn check_trace_variable() -> Result<()> {
     global_trace().as_ref().map(|_| ()).map_err(Error::clone)
 }
 
-fn trace() -> Option<&'static Trace> {
+fn active_trace() -> Option<&'static Trace> {
     global_trace().as_ref().ok().and_then(|trace| trace.as_ref())
 }
 
 /// Returns whether calls are traced.
 pub fn is_tracing() -> bool {
-    trace().is_some()
+    active_trace().is_some()
 }
 
 /// Writes all pending calls, waiting for the devices.
 ///
 /// Also called when a device is synchronised, when a value is read from a GPU, and at the end of a thread that made calls.
 pub fn flush() {
-    if let Some(trace) = trace() {
+    if let Some(trace) = active_trace() {
         trace.write_oldest_calls(usize::MAX);
     }
 }
@@ -194,32 +194,32 @@ pub fn with_rank<R>(rank: usize, f: impl FnOnce() -> R) -> R {
 }
 
 /// A traced call that has begun but not yet ended.
-pub(crate) struct OpenCall {
+pub(crate) struct UnfinishedCall {
     at: f64,
     stream: Stream,
     before: Option<Box<dyn DeviceEvent>>,
 }
 
 /// Starts timing a call on `stream`. Returns `None` if calls are not traced.
-pub(crate) fn begin_call(stream: Stream) -> Option<OpenCall> {
-    let trace = trace()?;
+pub(crate) fn begin_call(stream: Stream) -> Option<UnfinishedCall> {
+    let trace = active_trace()?;
     let before = match stream.device == Device::CPU {
         true => None,
         // Work that is captured into a graph does not run now, so it has no device time.
         false if stream.is_capturing() => None,
         false => trace.record_event(stream).inspect_err(|error| tracing::warn!(%error, "the device is not traced")).ok(),
     };
-    Some(OpenCall { at: now_micros(), stream, before })
+    Some(UnfinishedCall { at: micros_since_trace_start(), stream, before })
 }
 
 /// Records the end of the call for which [`begin_call`] returned `begun`. `record` describes the call, and `error` is its error, if it
 /// failed. Does nothing if `begun` or `record` is `None`.
-pub(crate) fn end_call(begun: Option<OpenCall>, record: Option<&CallRecord>, error: Option<&Error>) {
-    let (Some(trace), Some(OpenCall { at, stream, before }), Some(record)) = (trace(), begun, record) else { return };
+pub(crate) fn end_call(begun: Option<UnfinishedCall>, record: Option<&CallRecord>, error: Option<&Error>) {
+    let (Some(trace), Some(UnfinishedCall { at, stream, before }), Some(record)) = (active_trace(), begun, record) else { return };
     let device = || driver(record.device);
     let after = || device()?.record_event(stream);
     let on_device = before.and_then(|before| Some(DeviceSpan { stream, before, after: after().ok()? }));
-    let duration = now_micros() - at;
+    let duration = micros_since_trace_start() - at;
     let memory = device().and_then(|d| d.memory_stats()).map_or(Value::Null, |stats| json!(stats.used));
     let details = json!({
         "accelerator": record.served_by,
@@ -246,13 +246,13 @@ pub(crate) struct HostRange {
 }
 
 /// Starts a range of this thread with `name`, if calls are traced.
-pub(crate) fn host_range(name: &str) -> Option<HostRange> {
-    is_tracing().then(|| HostRange { name: name.into(), at: now_micros() })
+pub(crate) fn begin_host_range(name: &str) -> Option<HostRange> {
+    is_tracing().then(|| HostRange { name: name.into(), at: micros_since_trace_start() })
 }
 
 impl Drop for HostRange {
     fn drop(&mut self) {
-        let (name, duration) = (std::mem::take(&mut self.name), now_micros() - self.at);
+        let (name, duration) = (std::mem::take(&mut self.name), micros_since_trace_start() - self.at);
         let ended = FinishedSpan {
             name,
             category: "range".into(),
@@ -263,7 +263,7 @@ impl Drop for HostRange {
             details: json!({}),
             on_device: None,
         };
-        if let Some(trace) = trace() {
+        if let Some(trace) = active_trace() {
             trace.push_span(ended);
         }
     }
@@ -281,21 +281,21 @@ impl Trace {
     /// Records an event on `stream`. First records a [`ClockAnchor`] for the device, unless the device has one younger than
     /// [`CLOCK_ANCHOR_VALIDITY_MICROS`].
     fn record_event(&self, stream: Stream) -> Result<Box<dyn DeviceEvent>> {
-        let (device, now) = (stream.device, now_micros());
+        let (device, now) = (stream.device, micros_since_trace_start());
         let driver = driver(device)?;
-        let mut anchors = lock(&self.anchors);
+        let mut anchors = lock_ignoring_poison(&self.anchors);
         if !anchors.iter().any(|a| a.can_convert_new_events(device, now)) {
             let event = driver.record_event(stream)?;
             event.millis_since(event.as_ref())?; // waits until the device has reached the event
             anchors.retain(|a| a.may_be_used_by_pending_calls(now));
-            anchors.push(ClockAnchor { device, event: event.into(), at: now_micros() });
+            anchors.push(ClockAnchor { device, event: event.into(), at: micros_since_trace_start() });
         }
         driver.record_event(stream)
     }
 
     fn push_span(&self, ended: FinishedSpan) {
         let behind = {
-            let mut pending = lock(&self.pending);
+            let mut pending = lock_ignoring_poison(&self.pending);
             pending.push_back(ended);
             pending.len()
         };
@@ -308,15 +308,15 @@ impl Trace {
     /// Writes the oldest `count` pending calls to the trace file. Waits for the device if it has not finished these calls.
     fn write_oldest_calls(&self, count: usize) {
         let written = {
-            let mut output = lock(&self.output);
+            let mut output = lock_ignoring_poison(&self.output);
             let ended: Vec<FinishedSpan> = {
-                let mut pending = lock(&self.pending);
+                let mut pending = lock_ignoring_poison(&self.pending);
                 let count = count.min(pending.len());
                 pending.drain(..count).collect()
             };
             let mut lines = Vec::new();
-            let timed = ended.into_iter().map(|e| self.push_bars(e, &mut output, &mut lines)).fold(Ok(()), Result::and);
-            output.write(&lines).map_err(|e| Error::io(self.path.clone(), e)).and(timed)
+            let timed = ended.into_iter().map(|e| self.push_trace_events(e, &mut output, &mut lines)).fold(Ok(()), Result::and);
+            output.write_events(&lines).map_err(|e| Error::io(self.path.clone(), e)).and(timed)
         };
         if let Err(error) = written {
             tracing::warn!(%error, file = %self.path.display(), "some calls are missing from the trace");
@@ -327,7 +327,7 @@ impl Trace {
     /// appended unless `output` already has it.
     ///
     /// The bar in the thread's row is appended even if reading the device times fails.
-    fn push_bars(&self, ended: FinishedSpan, output: &mut TraceFile, lines: &mut Vec<Value>) -> Result<()> {
+    fn push_trace_events(&self, ended: FinishedSpan, output: &mut TraceFile, lines: &mut Vec<Value>) -> Result<()> {
         let FinishedSpan { name, category, thread, rank, begin, duration, details, on_device } = ended;
         let bar = |group: u64, row: u64, begin: f64, duration: f64| json!({"name": name, "cat": category, "ph": "X", "pid": group, "tid": row, "ts": begin, "dur": duration, "args": details});
         output.push_row_name(HOST_ROW_GROUP, thread, "host", &format!("thread {thread}"), lines);
@@ -349,7 +349,8 @@ impl Trace {
 
     /// Returns the host time of `event` in microseconds. `recorded` is the host time at which the event was queued.
     fn to_host_time(&self, device: Device, event: &dyn DeviceEvent, recorded: f64) -> Result<f64> {
-        let newest = lock(&self.anchors).iter().rfind(|a| a.device == device && a.at <= recorded).map(|a| (a.at, a.event.clone()));
+        let newest =
+            lock_ignoring_poison(&self.anchors).iter().rfind(|a| a.device == device && a.at <= recorded).map(|a| (a.at, a.event.clone()));
         let (at, anchor) = newest.ok_or_else(|| Error::value("trace", format!("no reference time for {device}")))?;
         Ok(at + event.millis_since(anchor.as_ref())? * 1e3)
     }
@@ -358,12 +359,12 @@ impl Trace {
 /// Returns the number of the row group of `device` in the trace viewer, distinct from the numbers of other devices, of host threads and of
 /// ranks.
 fn device_row_group(device: Device) -> u64 {
-    const MAX_DEVICES_PER_KIND: u64 = 1 << 16;
-    2 + device.kind().index() as u64 * MAX_DEVICES_PER_KIND + device.ordinal() as u64
+    const ROW_GROUPS_PER_DEVICE_KIND: u64 = 1 << 16;
+    2 + device.kind().index() as u64 * ROW_GROUPS_PER_DEVICE_KIND + device.ordinal() as u64
 }
 
 impl TraceFile {
-    fn write(&mut self, lines: &[Value]) -> std::io::Result<()> {
+    fn write_events(&mut self, lines: &[Value]) -> std::io::Result<()> {
         if lines.is_empty() {
             return Ok(());
         }
@@ -430,7 +431,7 @@ mod tests {
     fn device_times_use_the_newest_anchor_before_the_event() {
         let folder = tempfile::tempdir().unwrap();
         let (trace, [first, second]) = (Trace::create(folder.path().join("trace.json")).unwrap(), two_devices());
-        lock(&trace.anchors).extend([anchor(first, 1000.0, 5.0), anchor(second, 1500.0, 0.0), anchor(first, 9000.0, 13.0)]);
+        lock_ignoring_poison(&trace.anchors).extend([anchor(first, 1000.0, 5.0), anchor(second, 1500.0, 0.0), anchor(first, 9000.0, 13.0)]);
         assert_eq!(trace.to_host_time(first, &FakeEvent(7.0), 2000.0).unwrap(), 3000.0);
         assert_eq!(trace.to_host_time(first, &FakeEvent(13.5), 9100.0).unwrap(), 9500.0);
         assert_eq!(trace.to_host_time(second, &FakeEvent(1.0), 2000.0).unwrap(), 2500.0);
@@ -456,11 +457,11 @@ mod tests {
             events.iter().filter(|e| e["ph"] == "X").count()
         };
         (0..MAX_PENDING_CALLS).for_each(|_| trace.push_span(span()));
-        assert_eq!((written(), lock(&trace.pending).len()), (0, MAX_PENDING_CALLS));
+        assert_eq!((written(), lock_ignoring_poison(&trace.pending).len()), (0, MAX_PENDING_CALLS));
         trace.push_span(span());
-        assert_eq!((written(), lock(&trace.pending).len()), (MAX_PENDING_CALLS / 2, MAX_PENDING_CALLS / 2 + 1));
+        assert_eq!((written(), lock_ignoring_poison(&trace.pending).len()), (MAX_PENDING_CALLS / 2, MAX_PENDING_CALLS / 2 + 1));
         trace.write_oldest_calls(usize::MAX);
-        assert_eq!((written(), lock(&trace.pending).len()), (MAX_PENDING_CALLS + 1, 0));
+        assert_eq!((written(), lock_ignoring_poison(&trace.pending).len()), (MAX_PENDING_CALLS + 1, 0));
     }
 
     #[test]

@@ -12,7 +12,7 @@
 //!
 //! The time of a call is the larger of its host time and its device time, because the larger one bounds the throughput of many such calls.
 //! Winners are stored in memory and in the cache folder, with the versions of all measured components; see [`all_results`]. An accelerator
-//! with several algorithms may store its own measurements with [`store_measurements`] and read them with [`find_fastest`].
+//! with several algorithms may store its own measurements with [`store_measurements`] and read them with [`find_fastest_algorithm`].
 
 mod tuning_results;
 
@@ -39,7 +39,7 @@ pub const MAX_CANDIDATES: usize = 3;
 /// Maximum number of calls per signature that run on accelerators other than the fastest, to measure them.
 pub const MAX_LOSING_RUNS: usize = 5;
 /// Two candidates of a trial are close if their times differ by at most this factor.
-const CLOSE_RATIO: f64 = 1.25;
+const MAX_CLOSE_TIME_RATIO: f64 = 1.25;
 
 /// A candidate of a trial: an accelerator that may be the fastest for a call signature.
 struct Candidate {
@@ -53,7 +53,7 @@ struct Candidate {
 }
 
 /// A trial: the measurements of a call signature whose fastest accelerator has not been determined yet.
-struct Trial {
+struct SignatureTrial {
     candidates: SmallVec<[Candidate; 4]>,
     /// Whether a thread is measuring an accelerator for this signature. While it is true, other threads try accelerators in the default
     /// order.
@@ -66,15 +66,15 @@ enum NextStep {
     Decide { winner: usize },
 }
 
-impl Trial {
-    fn new(chain: &'static [ChainEntry]) -> Trial {
+impl SignatureTrial {
+    fn from_chain(chain: &'static [ChainEntry]) -> SignatureTrial {
         let mut candidates = SmallVec::<[Candidate; 4]>::new();
         for entry in chain {
             if candidates.iter().all(|c| !std::ptr::eq(c.accelerator, entry.accelerator)) {
                 candidates.push(Candidate { accelerator: entry.accelerator, runs: 0, best: None, excluded: false });
             }
         }
-        Trial { candidates, busy: false }
+        SignatureTrial { candidates, busy: false }
     }
 
     /// Returns the next step of the trial, or `None` if every candidate is excluded.
@@ -99,7 +99,7 @@ impl Trial {
         in_play.sort_by(|&a, &b| time(a).total_cmp(&time(b)));
         let (winner, second) = (in_play[0], in_play[1]);
         let others: usize = in_play[1..].iter().map(|&n| self.candidates[n].runs).sum();
-        if time(second) > CLOSE_RATIO * time(winner) || others >= MAX_LOSING_RUNS {
+        if time(second) > MAX_CLOSE_TIME_RATIO * time(winner) || others >= MAX_LOSING_RUNS {
             return Some(NextStep::Decide { winner });
         }
         let candidate = if self.candidates[winner].runs < self.candidates[second].runs { winner } else { second };
@@ -107,7 +107,8 @@ impl Trial {
     }
 }
 
-/// Key of a [`Trial`] and of its result: the hash of the call signature ([`TuningSignature`]), and the address of the chain of kernels.
+/// Key of a [`SignatureTrial`] and of its result: the hash of the call signature ([`TuningSignature`]), and the address of the chain of
+/// kernels.
 type TrialKey = (u64, usize);
 
 /// The step of a trial that a thread performs with one call.
@@ -125,7 +126,7 @@ struct ChosenAccelerator {
     times: Arc<str>,
 }
 
-static TRIALS: Mutex<Option<FxHashMap<TrialKey, Trial>>> = Mutex::new(None);
+static TRIALS: Mutex<Option<FxHashMap<TrialKey, SignatureTrial>>> = Mutex::new(None);
 /// Number of calls of [`forget`] so far. Each thread stores this number with its cached choices, and drops them if the number has changed.
 static CHOICES_GENERATION: AtomicU64 = AtomicU64::new(0);
 
@@ -133,7 +134,7 @@ thread_local! {
     static CACHED_CHOICES: RefCell<(u64, FxHashMap<TrialKey, ChosenAccelerator>)> = RefCell::default();
 }
 
-fn with_trials<R>(f: impl FnOnce(&mut FxHashMap<TrialKey, Trial>) -> R) -> R {
+fn with_trials<R>(f: impl FnOnce(&mut FxHashMap<TrialKey, SignatureTrial>) -> R) -> R {
     let mut guard = TRIALS.lock().unwrap_or_else(|e| e.into_inner());
     f(guard.get_or_insert_with(FxHashMap::default))
 }
@@ -183,19 +184,19 @@ pub(crate) struct CallTimer {
 /// Returns the accelerator to try first for `call`.
 ///
 /// Returns `None` if `chain` has only one accelerator, or if the fastest accelerator is unknown and `call` cannot be part of a trial.
-pub(crate) fn advise(call: &Call, chain: &'static [ChainEntry]) -> Result<Option<TuningAdvice>> {
+pub(crate) fn recommend_accelerator(call: &Call, chain: &'static [ChainEntry]) -> Result<Option<TuningAdvice>> {
     let [first, .., last] = chain else { return Ok(None) };
     if std::ptr::eq(first.accelerator, last.accelerator) {
         return Ok(None);
     }
-    let key = (TuningSignature::of(call)?, chain.as_ptr() as usize);
-    if let Some(choice) = find_choice(&key) {
+    let key = (TuningSignature::hash_call(call)?, chain.as_ptr() as usize);
+    if let Some(choice) = find_cached_choice(&key) {
         return Ok(Some(choice.into()));
     }
     if let Some(known) = tuning_results::find_result(call.device, key.0)?
         && let Some(entry) = chain.iter().find(|e| e.accelerator.name == known.winner)
     {
-        return Ok(Some(store_choice(key, entry.accelerator, known.display_times()).into()));
+        return Ok(Some(cache_choice(key, entry.accelerator, known.display_times()).into()));
     }
     if tuning_results::uses_named_file() || call.stream.is_capturing() {
         return Ok(None);
@@ -207,7 +208,7 @@ pub(crate) fn advise(call: &Call, chain: &'static [ChainEntry]) -> Result<Option
 /// another thread runs a candidate, or if every candidate is excluded.
 fn advance_trial(call: &Call, chain: &'static [ChainEntry], key: TrialKey) -> Option<TuningAdvice> {
     let step = with_trials(|trials| {
-        let trial = trials.entry(key).or_insert_with(|| Trial::new(chain));
+        let trial = trials.entry(key).or_insert_with(|| SignatureTrial::from_chain(chain));
         if trial.busy {
             return None;
         }
@@ -230,14 +231,14 @@ fn advance_trial(call: &Call, chain: &'static [ChainEntry], key: TrialKey) -> Op
             let mut times: Vec<(String, f64)> = candidates.iter().filter_map(time).collect();
             times.sort_by(|a, b| a.1.total_cmp(&b.1));
             let entry = TuningResult { key: key.0, winner: accelerator.name.into(), times, description: describe_call(call) };
-            let choice = store_choice(key, accelerator, entry.display_times());
+            let choice = cache_choice(key, accelerator, entry.display_times());
             tuning_results::insert_result(call.device, entry);
             Some(choice.into())
         }
     }
 }
 
-fn find_choice(key: &TrialKey) -> Option<ChosenAccelerator> {
+fn find_cached_choice(key: &TrialKey) -> Option<ChosenAccelerator> {
     let find = |known: &RefCell<(u64, FxHashMap<TrialKey, ChosenAccelerator>)>| {
         let (generation, choices) = &mut *known.borrow_mut();
         let now = CHOICES_GENERATION.load(Ordering::Acquire);
@@ -250,7 +251,7 @@ fn find_choice(key: &TrialKey) -> Option<ChosenAccelerator> {
     CACHED_CHOICES.try_with(find).ok().flatten() // `Err` while the thread ends
 }
 
-fn store_choice(key: TrialKey, accelerator: &'static Accelerator, times: String) -> ChosenAccelerator {
+fn cache_choice(key: TrialKey, accelerator: &'static Accelerator, times: String) -> ChosenAccelerator {
     let choice = ChosenAccelerator { accelerator, times: times.into() };
     let _ = CACHED_CHOICES.try_with(|known| known.borrow_mut().1.insert(key, choice.clone()));
     choice
@@ -292,7 +293,7 @@ impl TuningAdvice {
 
     /// Records that the accelerator that this advice names served `call`. If `timer` is given, also records the time since the timer was
     /// started.
-    pub fn record_served(&self, call: &Call, timer: Option<CallTimer>) -> Result<()> {
+    pub fn record_served_call(&self, call: &Call, timer: Option<CallTimer>) -> Result<()> {
         let AdviceKind::Trial { guard, .. } = &self.kind else { return Ok(()) };
         let time = match timer {
             Some(CallTimer { before, host }) => {
@@ -332,8 +333,8 @@ impl TrialGuard {
 ///
 /// # Errors
 /// [`Error::Setting`] if the file of `CUPRUM_TUNING` is invalid.
-pub fn find_fastest(call: &Call, choice: &str) -> Result<Option<String>> {
-    let key = TuningSignature::of_call_with_choice(call, choice)?;
+pub fn find_fastest_algorithm(call: &Call, choice: &str) -> Result<Option<String>> {
+    let key = TuningSignature::hash_call_with_choice(call, choice)?;
     Ok(tuning_results::find_result(call.device, key)?.map(|entry| entry.winner))
 }
 
@@ -342,8 +343,8 @@ pub fn may_measure() -> bool {
     !tuning_results::uses_named_file()
 }
 
-/// Stores the times of an accelerator's algorithms, each as name and microseconds, under the name `choice`. [`find_fastest`] returns the
-/// name of the fastest.
+/// Stores the times of an accelerator's algorithms, each as name and microseconds, under the name `choice`. [`find_fastest_algorithm`]
+/// returns the name of the fastest.
 ///
 /// Names have no whitespace, commas or `=`. Has no effect if [`may_measure`] returns false.
 ///
@@ -360,7 +361,7 @@ pub fn store_measurements(call: &Call, choice: &str, mut times: Vec<(String, f64
     }
     times.sort_by(|a, b| a.1.total_cmp(&b.1));
     if let Some((winner, _)) = times.first() {
-        let key = TuningSignature::of_call_with_choice(call, choice)?;
+        let key = TuningSignature::hash_call_with_choice(call, choice)?;
         tuning_results::insert_result(
             call.device,
             TuningResult { key, winner: winner.clone(), times, description: format!("{choice} of {}", describe_call(call)) },
@@ -394,7 +395,7 @@ inventory::submit! {
 
 /// Checks that the file named by `CUPRUM_TUNING`, if any, is readable and valid.
 fn check_tuning_variable() -> Result<()> {
-    tuning_results::named_file().map(|_| ()).map_err(Error::clone)
+    tuning_results::read_named_file().map(|_| ()).map_err(Error::clone)
 }
 
 #[cfg(test)]
@@ -413,10 +414,10 @@ mod tests {
     };
 
     /// A trial whose candidates have these numbers of runs and best times.
-    fn trial(candidates: &[(usize, Option<f64>)]) -> Trial {
+    fn trial(candidates: &[(usize, Option<f64>)]) -> SignatureTrial {
         static ONE: Accelerator = ACCELERATOR;
         let candidate = |&(runs, best)| Candidate { accelerator: &ONE, runs, best, excluded: false };
-        Trial { candidates: candidates.iter().map(candidate).collect(), busy: false }
+        SignatureTrial { candidates: candidates.iter().map(candidate).collect(), busy: false }
     }
 
     /// The candidate that runs next and whether it is timed, or the winner.

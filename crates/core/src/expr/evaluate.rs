@@ -5,19 +5,20 @@ use std::sync::atomic::Ordering;
 
 use smallvec::SmallVec;
 
-use super::flatten::{ProgramBuilder, RowLoop};
 use super::fusion::fusion_enabled;
 use super::node::{DeferredOperation, Expression, NdArray, Operand};
+use super::program_builder::ProgramBuilder;
+use super::row_loop::RowLoop;
 use crate::array::{Array, Outputs, StoredArray};
-use crate::buffer::HostBuffer;
 use crate::call::{self, Call, OutputSpec, Work};
 use crate::device::{Device, Stream};
 use crate::dispatch;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
+use crate::host_buffer::HostBuffer;
 use crate::layout::Layout;
 use crate::op::{Family, MAX_ARITY, Op};
-use crate::plan::elementwise::{LoopPlan, output_order};
+use crate::plan::elementwise::{LoopPlan, output_axis_order};
 use crate::program::{Program, StepKind};
 use crate::scalar::Scalar;
 
@@ -63,8 +64,8 @@ impl NdArray {
     }
 
     /// Returns the layout and the host buffer, if this handle is the only reference to the elements and the elements are in host memory.
-    pub(crate) fn unique_host_buffer(&mut self) -> Option<(&Layout, &mut HostBuffer)> {
-        Arc::get_mut(&mut self.0)?.value.get_mut()?.as_mut().ok()?.unique_host_buffer()
+    pub(crate) fn host_buffer_if_unique(&mut self) -> Option<(&Layout, &mut HostBuffer)> {
+        Arc::get_mut(&mut self.0)?.value.get_mut()?.as_mut().ok()?.host_buffer_if_unique()
     }
 
     /// Makes the elements unique and C-contiguous, with copy-on-write like [`Arc::make_mut`].
@@ -120,12 +121,12 @@ impl NdArray {
             return Ok(());
         }
         if self.0.weight.folds > 0 {
-            if let Some(rows) = RowLoop::of(self)
+            if let Some(rows) = RowLoop::find(self)
                 && self.try_run_in_row_loop(rows)?
             {
                 return Ok(());
             }
-            if let Some(fold) = self.as_fold() {
+            if let Some(fold) = self.as_deferred_reduction() {
                 self.store_result(fold.run_reduction(self));
                 return Ok(());
             }
@@ -156,8 +157,8 @@ impl NdArray {
                 kept.push((step, sibling));
             }
         }
-        flat.count_recomputation();
-        flat.release_nodes();
+        flat.count_inlined_nodes();
+        flat.drop_visited_nodes();
         if self.nbytes() >= MIN_IN_PLACE_BYTES && self.run_in_place(&flat.program, &mut flat.inputs) {
             return Ok(());
         }
@@ -218,7 +219,7 @@ impl NdArray {
         drop(expression);
         let whole = |a: &StoredArray| a.layout().size() * a.dtype().itemsize() == a.buffer().nbytes() && a.buffer().is_writable();
         let target = inputs.iter_mut().position(|a| a.dtype() == self.dtype() && whole(a) && a.is_unique());
-        let outputs = run_map(op, self.device(), self.shape(), program, inputs, target);
+        let outputs = dispatch_map_call(op, self.device(), self.shape(), program, inputs, target);
         let value = outputs.and_then(|mut outputs| outputs.pop().ok_or_else(|| Error::value("eval", "no value was computed")));
         let _ = self.0.value.set(value.map_err(Box::new)); // succeeds, since only this thread had the expression
         true
@@ -227,7 +228,7 @@ impl NdArray {
     /// Runs a program whose first result is the value of this array, and returns all results of the program.
     fn run_program(&self, program: &Program, inputs: &[StoredArray]) -> Result<Outputs> {
         let op = self.0.op.ok_or_else(|| Error::value("eval", "an expression without an operation"))?;
-        let outputs = run_map(op, self.device(), self.shape(), program, inputs, None);
+        let outputs = dispatch_map_call(op, self.device(), self.shape(), program, inputs, None);
         if let Err(unsupported @ Error::Unsupported { .. }) = outputs {
             return Ok(Outputs::from_elem(self.run_composite(op, unsupported)?, 1));
         }
@@ -308,12 +309,12 @@ impl NdArray {
     ) -> Result<R> {
         // If an earlier evaluation has already computed this node as part of another array, the node is now evaluated separately and its
         // value is stored. A program that extends `x` and reads `x.sum()` in a loop then takes linear time.
-        if self.0.inlined.load(Ordering::Relaxed) > 0 || self.lacks_fusion_code() || self.is_fold() || !fusion_enabled() {
+        if self.0.inlined.load(Ordering::Relaxed) > 0 || self.lacks_fusion_code() || self.is_deferred_reduction() || !fusion_enabled() {
             self.stored_value()?;
         }
         let mut flat = ProgramBuilder::new(false, true);
         if self.is_deferred() {
-            flat.declared = dispatch::device_capabilities(family, self.device())?;
+            flat.declared = dispatch::kernel_capabilities(family, self.device())?;
             if flat.lacks_kernel_for(self) {
                 self.stored_value()?;
             }
@@ -327,7 +328,7 @@ impl NdArray {
             root = flat.program.push_step(StepKind::Cast, dtype, &[root]);
         }
         flat.program.outputs.push(root);
-        flat.count_recomputation();
+        flat.count_inlined_nodes();
         if stored.is_none() && self.is_deferred() {
             self.0.inlined.fetch_add(1, Ordering::Relaxed);
         }
@@ -374,10 +375,17 @@ impl Drop for StoreErrorOnDrop<'_> {
 ///
 /// `target` is the index of an input whose memory nothing else uses. The result is written to that memory if the input has the layout of
 /// the result. If the layouts differ or `target` is `None`, the result gets new memory.
-fn run_map(op: Op, device: Device, shape: &[usize], program: &Program, inputs: &[StoredArray], target: Option<usize>) -> Result<Outputs> {
+fn dispatch_map_call(
+    op: Op,
+    device: Device,
+    shape: &[usize],
+    program: &Program,
+    inputs: &[StoredArray],
+    target: Option<usize>,
+) -> Result<Outputs> {
     let flat = inputs.iter().all(|a| a.layout().is_c_contiguous());
     let layouts: SmallVec<[&Layout; 4]> = if flat { SmallVec::new() } else { inputs.iter().map(|a| a.layout()).collect() };
-    let layout = if flat { Layout::contiguous(shape)? } else { Layout::contiguous_in_order(shape, &output_order(shape, &layouts))? };
+    let layout = if flat { Layout::contiguous(shape)? } else { Layout::contiguous_in_order(shape, &output_axis_order(shape, &layouts))? };
     let size = layout.size();
     let mut first = OutputSpec::new(program.output_dtype(0), layout);
     if let Some(input) = target.map(|n| &inputs[n]).filter(|input| *input.layout() == first.layout) {

@@ -12,7 +12,7 @@ thread_local! {
 /// [`set_fusion`](crate::set_fusion), else of `CUPRUM_FUSION`, else true.
 #[inline]
 pub fn fusion_enabled() -> bool {
-    SCOPED_FUSION.with(Cell::get).unwrap_or_else(settings::fusion_default)
+    SCOPED_FUSION.with(Cell::get).unwrap_or_else(settings::is_process_fusion_enabled)
 }
 
 /// Runs `f` with deferral enabled (`on`) or disabled on this thread.

@@ -2,9 +2,9 @@
 
 use super::node::NdArray;
 use crate::array::Array;
-use crate::buffer::HostBuffer;
 use crate::dtype::Element;
 use crate::error::{Error, Result};
+use crate::host_buffer::HostBuffer;
 use crate::layout::Layout;
 
 /// Values for a new array. A `Vec` or boxed slice is moved into the array. Rust arrays and references to slices are copied.
@@ -111,7 +111,7 @@ impl NdArray {
     pub fn into_vec<T: Element>(mut self) -> Result<Vec<T>> {
         self.check_element_type::<T>("into_vec")?;
         self.stored_value()?;
-        if let Some((layout, host)) = self.unique_host_buffer()
+        if let Some((layout, host)) = self.host_buffer_if_unique()
             && layout.is_c_contiguous()
             && layout.offset() == 0
             && let Some(values) = host.take_vec(layout.size())

@@ -68,7 +68,7 @@ pub(super) enum Expression {
     /// An elementwise operation on `args`, and the operations appended to it (`then`).
     Elementwise { args: Operands, then: Vec<AppendedOperation>, siblings: Option<Arc<Siblings>> },
     /// A reduction along rows, with one result per row.
-    Fold(Fold),
+    Fold(DeferredReduction),
 }
 
 /// The results of an [`OpGroup`](crate::op::OpGroup). When one result is evaluated, the same call also computes the other results that are
@@ -109,7 +109,7 @@ pub(super) struct AppendedOperation {
 
 /// A deferred reduction over the last axes, which stay with extent 1.
 #[derive(Clone)]
-pub(crate) struct Fold {
+pub(crate) struct DeferredReduction {
     /// The reduction.
     pub op: Op,
     /// The array to reduce.
@@ -119,17 +119,17 @@ pub(crate) struct Fold {
     /// dtype to which the elements are converted before they are reduced.
     pub value: DType,
     /// The functions that compute the reduction `op`, and its number of program steps.
-    pub implementation: &'static FoldImplementation,
+    pub implementation: &'static RowReductionImplementation,
 }
 
 /// Operation-specific part of a deferred reduction, as a table of functions. The reductions in `ops` define the tables.
-pub(crate) struct FoldImplementation {
+pub(crate) struct RowReductionImplementation {
     /// Estimated number of program steps, conversions included.
     pub nodes: u32,
     /// Appends the steps that reduce `values`, the index of a step, along rows of `length` elements. Returns the index of the last step.
-    pub push: fn(fold: &Fold, program: &mut Program, values: u16, length: usize) -> u16,
+    pub push: fn(fold: &DeferredReduction, program: &mut Program, values: u16, length: usize) -> u16,
     /// Computes the reduction by its own kernel, without fusing it into the expression that uses its result.
-    pub run: fn(fold: &Fold, output: OutputSpec) -> Result<StoredArray>,
+    pub run: fn(fold: &DeferredReduction, output: OutputSpec) -> Result<StoredArray>,
 }
 
 /// An argument of an elementwise operation: an array, or a weak scalar.
@@ -247,12 +247,12 @@ impl NdArray {
 
     /// Returns whether this array is a deferred reduction.
     #[inline]
-    pub(super) fn is_fold(&self) -> bool {
+    pub(super) fn is_deferred_reduction(&self) -> bool {
         self.is_deferred() && self.0.op.is_some_and(|op| op.family() == Family::Reduce)
     }
 
     /// Returns the reduction that computes this array, if the array is a deferred reduction.
-    pub(super) fn as_fold(&self) -> Option<Fold> {
+    pub(super) fn as_deferred_reduction(&self) -> Option<DeferredReduction> {
         match self.lock_expression().as_ref() {
             Some(Expression::Fold(fold)) => Some(fold.clone()),
             _ => None,

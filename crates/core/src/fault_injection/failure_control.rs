@@ -4,15 +4,15 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use super::Point;
+use super::FailurePoint;
 
-/// The kind of operation that is counted ([`Point`]), or 0 for none.
+/// The kind of operation that is counted ([`FailurePoint`]), or 0 for none.
 static COUNTED_POINT: AtomicUsize = AtomicUsize::new(0);
 /// Number of operations of the counted kind so far.
 static COUNTED_OPERATIONS: AtomicUsize = AtomicUsize::new(0);
 /// Index of the first operation that fails, among the counted operations.
-static FIRST_FAILING: AtomicUsize = AtomicUsize::new(0);
-/// Number of consecutive operations that fail, beginning with number [`FIRST_FAILING`].
+static FIRST_FAILING_OPERATION: AtomicUsize = AtomicUsize::new(0);
+/// Number of consecutive operations that fail, beginning with number [`FIRST_FAILING_OPERATION`].
 static FAILING_COUNT: AtomicUsize = AtomicUsize::new(0);
 /// Index of the operation at which the process aborts, among the counted operations; `usize::MAX` for none.
 static ABORTING_OPERATION: AtomicUsize = AtomicUsize::new(usize::MAX);
@@ -36,7 +36,7 @@ pub enum CountingScope {
 /// Lock that is held while operations are counted.
 static COUNTING_LOCK: Mutex<()> = Mutex::new(());
 
-pub fn fails(point: Point) -> bool {
+pub fn should_fail(point: FailurePoint) -> bool {
     if COUNTED_POINT.load(Ordering::Relaxed) != point as usize
         || (COUNTS_ONE_THREAD_ONLY.load(Ordering::Relaxed) && !STARTED_COUNTING.get())
     {
@@ -46,7 +46,7 @@ pub fn fails(point: Point) -> bool {
     if index == ABORTING_OPERATION.load(Ordering::Relaxed) {
         std::process::abort();
     }
-    index.wrapping_sub(FIRST_FAILING.load(Ordering::Relaxed)) < FAILING_COUNT.load(Ordering::Relaxed)
+    index.wrapping_sub(FIRST_FAILING_OPERATION.load(Ordering::Relaxed)) < FAILING_COUNT.load(Ordering::Relaxed)
 }
 
 /// Guard that stops counting when it is dropped, also after a panic of the closure.
@@ -59,10 +59,17 @@ impl Drop for StopCountingOnDrop {
     }
 }
 
-fn run_counted<R>(scope: CountingScope, point: Point, target: usize, length: usize, abort: usize, f: impl FnOnce() -> R) -> (R, usize) {
+fn run_counted<R>(
+    scope: CountingScope,
+    point: FailurePoint,
+    target: usize,
+    length: usize,
+    abort: usize,
+    f: impl FnOnce() -> R,
+) -> (R, usize) {
     let _exclusive = COUNTING_LOCK.lock().unwrap_or_else(PoisonError::into_inner);
     COUNTED_OPERATIONS.store(0, Ordering::Relaxed);
-    FIRST_FAILING.store(target, Ordering::Relaxed);
+    FIRST_FAILING_OPERATION.store(target, Ordering::Relaxed);
     FAILING_COUNT.store(length, Ordering::Relaxed);
     ABORTING_OPERATION.store(abort, Ordering::Relaxed);
     COUNTS_ONE_THREAD_ONLY.store(scope == CountingScope::Thread, Ordering::Relaxed);
@@ -76,28 +83,28 @@ fn run_counted<R>(scope: CountingScope, point: Point, target: usize, length: usi
 
 /// Runs `f` while operation number `n` of kind `point` fails, counted from 0 over all threads. Returns the result, and whether `f`
 /// reached that operation. Concurrent calls wait for each other, and a nested call deadlocks.
-pub fn with_failure<R>(point: Point, n: usize, f: impl FnOnce() -> R) -> (R, bool) {
+pub fn with_failure<R>(point: FailurePoint, n: usize, f: impl FnOnce() -> R) -> (R, bool) {
     with_failures(point, n, 1, f)
 }
 
 /// Runs `f` as [`with_failure`] does, while operations `n..n + length` fail. With two failures in a row, a retry fails too.
-pub fn with_failures<R>(point: Point, n: usize, length: usize, f: impl FnOnce() -> R) -> (R, bool) {
+pub fn with_failures<R>(point: FailurePoint, n: usize, length: usize, f: impl FnOnce() -> R) -> (R, bool) {
     let (result, counted) = run_counted(CountingScope::Process, point, n, length, usize::MAX, f);
     (result, counted > n)
 }
 
 /// Runs `f` as [`with_failure`] does, and counts only the operations in `scope`.
-pub fn with_failure_in<R>(scope: CountingScope, point: Point, n: usize, f: impl FnOnce() -> R) -> (R, bool) {
+pub fn with_failure_in_scope<R>(scope: CountingScope, point: FailurePoint, n: usize, f: impl FnOnce() -> R) -> (R, bool) {
     let (result, counted) = run_counted(scope, point, n, 1, usize::MAX, f);
     (result, counted > n)
 }
 
 /// Runs `f` and ends the process without cleaning up at operation number `n` of kind `point`, as a crash or a signal would.
-pub fn with_process_abort<R>(point: Point, n: usize, f: impl FnOnce() -> R) -> R {
+pub fn with_process_abort<R>(point: FailurePoint, n: usize, f: impl FnOnce() -> R) -> R {
     run_counted(CountingScope::Process, point, 0, 0, n, f).0
 }
 
 /// Runs `f` and returns its result with the number of operations of kind `point` in `scope`.
-pub fn count_operations<R>(scope: CountingScope, point: Point, f: impl FnOnce() -> R) -> (R, usize) {
+pub fn count_operations<R>(scope: CountingScope, point: FailurePoint, f: impl FnOnce() -> R) -> (R, usize) {
     run_counted(scope, point, 0, 0, usize::MAX, f)
 }

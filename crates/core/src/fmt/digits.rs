@@ -7,11 +7,11 @@ use crate::rounding::round_to_dtype;
 pub fn shortest_digits(v: f64, dtype: DType) -> (String, i32) {
     let text = match dtype {
         DType::F32 => format!("{:e}", v as f32),
-        DType::F16 | DType::BF16 => return shortest_half_digits(v.abs(), dtype),
+        DType::F16 | DType::BF16 => return shortest_16_bit_float_digits(v.abs(), dtype),
         _ => format!("{v:e}"),
     };
     let (digits, e) = split_digits(&text);
-    (even_digits_of_tie(v.abs(), dtype, &digits).unwrap_or(digits), e)
+    (round_tie_to_even(v.abs(), dtype, &digits).unwrap_or(digits), e)
 }
 
 /// Splits a number in Rust's exponent notation into mantissa digits and exponent.
@@ -31,7 +31,7 @@ fn parse_digits(digits: &str, e: i32, dtype: DType) -> f64 {
 
 /// Returns the shortest digits of a 16-bit float `v >= 0`: of each length, the nearest decimal number, then the next one above. Below a
 /// power of two the numbers of a format are denser, so the nearest decimal number may belong to the number below.
-fn shortest_half_digits(v: f64, dtype: DType) -> (String, i32) {
+fn shortest_16_bit_float_digits(v: f64, dtype: DType) -> (String, i32) {
     for precision in 0..8 {
         let (digits, e) = exact_digits(v, precision);
         if parse_digits(&digits, e, dtype) == v {
@@ -47,7 +47,7 @@ fn shortest_half_digits(v: f64, dtype: DType) -> (String, i32) {
 
 /// Returns the digits of the decimal number below `digits` if `v` is exactly halfway between both numbers, the last digit of `digits` is
 /// odd, and the number below also stands for `v` in `dtype`. Rust rounds such a tie up, and NumPy to the even digit.
-fn even_digits_of_tie(v: f64, dtype: DType, digits: &str) -> Option<String> {
+fn round_tie_to_even(v: f64, dtype: DType, digits: &str) -> Option<String> {
     let last = digits.bytes().last()?;
     if digits.len() < 2 || (last - b'0').is_multiple_of(2) {
         return None;

@@ -3,9 +3,9 @@
 use ::faer::{Mat, MatRef};
 
 use crate::array::NdArray;
-use crate::buffer::try_reserve;
 use crate::dtype::Element;
 use crate::error::{Error, Result};
+use crate::host_buffer::try_reserve;
 
 /// Returns the extents of a 2-D array.
 fn matrix_extents(op: &'static str, array: &NdArray) -> Result<(usize, usize)> {

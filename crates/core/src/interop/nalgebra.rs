@@ -3,9 +3,9 @@
 use ::nalgebra::{DMatrix, DVector, Dim, Matrix, RawStorage};
 
 use crate::array::NdArray;
-use crate::buffer::{HostBuffer, try_collect};
 use crate::dtype::Element;
 use crate::error::{Error, Result};
+use crate::host_buffer::{HostBuffer, try_collect};
 use crate::layout::Layout;
 
 /// Returns an error unless `array` has `ndim` axes.
@@ -37,12 +37,12 @@ impl NdArray {
     /// # }
     /// ```
     pub fn from_nalgebra<T: Element, R: Dim, C: Dim, S: RawStorage<T, R, C>>(matrix: &Matrix<T, R, C, S>) -> Result<NdArray> {
-        array_from_columns(matrix.nrows(), matrix.ncols(), try_collect("from_nalgebra", matrix.iter().copied())?)
+        array_from_column_major(matrix.nrows(), matrix.ncols(), try_collect("from_nalgebra", matrix.iter().copied())?)
     }
 }
 
 /// Returns a 2-D array of values in Fortran order.
-fn array_from_columns<T: Element>(rows: usize, columns: usize, values: Vec<T>) -> Result<NdArray> {
+fn array_from_column_major<T: Element>(rows: usize, columns: usize, values: Vec<T>) -> Result<NdArray> {
     let layout = Layout::contiguous(&[columns, rows])?.transpose();
     NdArray::from_host_buffer(T::DTYPE, layout, HostBuffer::from_vec(values))
 }
@@ -52,7 +52,7 @@ impl<T: Element> From<DMatrix<T>> for NdArray {
     /// error.
     fn from(matrix: DMatrix<T>) -> NdArray {
         let shape = [matrix.nrows(), matrix.ncols()];
-        array_from_columns(shape[0], shape[1], matrix.data.into()).unwrap_or_else(|e| NdArray::failed_array(T::DTYPE, &shape, e))
+        array_from_column_major(shape[0], shape[1], matrix.data.into()).unwrap_or_else(|e| NdArray::failed_array(T::DTYPE, &shape, e))
     }
 }
 

@@ -3,9 +3,9 @@
 use ::ndarray::{Array, ArrayD, ArrayRef, ArrayView, ArrayViewD, Dimension, IxDyn, ShapeBuilder, ShapeError, StrideShape};
 
 use crate::array::NdArray;
-use crate::buffer::{HostBuffer, try_collect};
 use crate::dtype::Element;
 use crate::error::{Error, Result};
+use crate::host_buffer::{HostBuffer, try_collect};
 use crate::layout::Layout;
 
 /// Returns the shape and strides of `layout` in the form that ndarray's constructors take. Strides of empty arrays have no meaning.
@@ -20,19 +20,19 @@ fn ndarray_shape_and_strides(layout: &Layout) -> StrideShape<IxDyn> {
 }
 
 /// Returns the layout of an array of ndarray whose first element has index `offset` in the buffer.
-fn layout_of_foreign_array<D: Dimension>(array: &ArrayRef<impl Element, D>, offset: usize) -> Result<Layout> {
+fn layout_of_ndarray<D: Dimension>(array: &ArrayRef<impl Element, D>, offset: usize) -> Result<Layout> {
     match array.is_empty() {
         true => Layout::contiguous(array.shape()),
         false => Layout::strided(array.shape(), array.strides(), offset),
     }
 }
 
-fn shape_error(op: &'static str) -> impl Fn(ShapeError) -> Error {
+fn ndarray_shape_error(op: &'static str) -> impl Fn(ShapeError) -> Error {
     move |e| Error::value(op, format!("ndarray: {e}"))
 }
 
 /// Converts `array` to a type with a fixed number of dimensions.
-fn with_dimension<T, D: Dimension>(op: &'static str, array: ArrayD<T>) -> Result<Array<T, D>> {
+fn into_fixed_dimension<T, D: Dimension>(op: &'static str, array: ArrayD<T>) -> Result<Array<T, D>> {
     let (ndim, shape) = (array.ndim(), array.shape().to_vec());
     array.into_dimensionality().map_err(|_| dimension_error::<D>(op, ndim, &shape))
 }
@@ -65,7 +65,7 @@ impl NdArray {
     /// # }
     /// ```
     pub fn from_ndarray<T: Element, D: Dimension>(array: Array<T, D>) -> Result<NdArray> {
-        let layout = layout_of_foreign_array(&array, 0)?;
+        let layout = layout_of_ndarray(&array, 0)?;
         let (values, offset) = array.into_raw_vec_and_offset();
         NdArray::from_host_buffer(T::DTYPE, layout.with_offset(offset.unwrap_or(0)), HostBuffer::from_vec(values))
     }
@@ -94,7 +94,7 @@ impl NdArray {
         // The pointer of an ndarray view is the address of element 0. Along an axis with a negative stride, that is the highest address.
         let reversed = view.shape().iter().zip(view.strides()).filter(|(_, stride)| **stride < 0);
         let offset = reversed.map(|(&n, &stride)| (n.saturating_sub(1)) * stride.unsigned_abs()).sum();
-        NdArray::from_host_buffer(T::DTYPE, layout_of_foreign_array(view, offset)?, HostBuffer::from_slice(values)?)
+        NdArray::from_host_buffer(T::DTYPE, layout_of_ndarray(view, offset)?, HostBuffer::from_slice(values)?)
     }
 
     /// Returns a view of the elements, borrowed from the array's memory, in any layout. Evaluates a deferred array.
@@ -117,7 +117,7 @@ impl NdArray {
     pub fn view_ndarray<T: Element>(&self) -> Result<ArrayViewD<'_, T>> {
         let op = "view_ndarray";
         let (values, layout) = self.elements_spanned_by_layout::<T>(op)?;
-        ArrayViewD::from_shape(ndarray_shape_and_strides(&layout), values).map_err(shape_error(op))
+        ArrayViewD::from_shape(ndarray_shape_and_strides(&layout), values).map_err(ndarray_shape_error(op))
     }
 
     /// Returns a copy of the elements in C order, in host memory. Waits for the device.
@@ -137,7 +137,7 @@ impl NdArray {
     /// # }
     /// ```
     pub fn to_ndarray<T: Element>(&self) -> Result<ArrayD<T>> {
-        ArrayD::from_shape_vec(IxDyn(self.shape()), self.to_vec()?).map_err(shape_error("to_ndarray"))
+        ArrayD::from_shape_vec(IxDyn(self.shape()), self.to_vec()?).map_err(ndarray_shape_error("to_ndarray"))
     }
 
     /// Returns the elements as an array of ndarray, and consumes this array. Evaluates a deferred array and waits for the device.
@@ -151,13 +151,13 @@ impl NdArray {
         let op = "into_ndarray";
         self.check_element_type::<T>(op)?;
         self.eval()?;
-        if let Some((layout, host)) = self.unique_host_buffer()
+        if let Some((layout, host)) = self.host_buffer_if_unique()
             && let (0, end) = layout.buffer_range()
             && !layout.may_overlap()
         {
             let shape = ndarray_shape_and_strides(layout);
             if let Some(values) = host.take_vec(end as usize) {
-                return ArrayD::from_shape_vec(shape, values).map_err(shape_error(op));
+                return ArrayD::from_shape_vec(shape, values).map_err(ndarray_shape_error(op));
             }
         }
         self.to_ndarray()
@@ -195,7 +195,7 @@ impl<T: Element, D: Dimension> TryFrom<NdArray> for Array<T, D> {
 
     /// Returns the elements, as [`NdArray::into_ndarray`] does. An array with another number of dimensions than `D` is an error.
     fn try_from(array: NdArray) -> Result<Array<T, D>> {
-        with_dimension("into_ndarray", array.into_ndarray()?)
+        into_fixed_dimension("into_ndarray", array.into_ndarray()?)
     }
 }
 
@@ -204,7 +204,7 @@ impl<T: Element, D: Dimension> TryFrom<&NdArray> for Array<T, D> {
 
     /// Returns a copy of the elements, as [`NdArray::to_ndarray`] does. An array with another number of dimensions than `D` is an error.
     fn try_from(array: &NdArray) -> Result<Array<T, D>> {
-        with_dimension("to_ndarray", array.to_ndarray()?)
+        into_fixed_dimension("to_ndarray", array.to_ndarray()?)
     }
 }
 

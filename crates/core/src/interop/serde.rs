@@ -15,8 +15,8 @@ use ::serde::{Deserialize, Deserializer, Serialize, Serializer};
 use num_complex::Complex;
 
 use crate::array::NdArray;
-use crate::buffer::try_reserve;
 use crate::dtype::{DType, Kind};
+use crate::host_buffer::try_reserve;
 use crate::layout::{Dims, MAX_NDIM, checked_size};
 use crate::scalar::Scalar;
 

@@ -11,7 +11,7 @@ use crate::op::{ArgumentType, result_type};
 pub use crate::ops::user_defined::{DeclaredOperation, apply, call_elementwise, call_reduction, reduce};
 
 /// The code of a user-defined operation: its signature, its C++ source, and its machine code.
-pub struct Body {
+pub struct OperationBody {
     /// Parameters of the user-defined function, in order.
     pub parameters: &'static [Parameter],
     /// The dtypes that the generic type `T` accepts.
@@ -89,7 +89,7 @@ impl GenericBound {
     pub(crate) fn resolve_dtypes(self, op: &'static str, types: &[ArgumentType]) -> Result<(DType, DType)> {
         let dtype = if types.is_empty() { DType::F64 } else { result_type(types) };
         let is_float32 = match self {
-            GenericBound::Single => cast_safely_to_float32(types),
+            GenericBound::Single => all_cast_safely_to_float32(types),
             _ => !types.is_empty() && types.iter().all(|of| matches!(of, ArgumentType::Array(DType::F32))),
         };
         let refuse = |what: &str| Err(Error::dtype(op, format!("takes {what}"), &[dtype]));
@@ -109,7 +109,7 @@ impl GenericBound {
 
 /// Returns whether each argument casts safely to float32. For example, int16 and uint16 do, although int32, to which both promote, does
 /// not.
-fn cast_safely_to_float32(types: &[ArgumentType]) -> bool {
+fn all_cast_safely_to_float32(types: &[ArgumentType]) -> bool {
     let arrays = || types.iter().filter_map(|of| if let ArgumentType::Array(dtype) = of { Some(*dtype) } else { None });
     let casts = |dtype: DType| dtype.can_cast_safe(DType::F32);
     types.iter().all(|of| match of {
@@ -119,14 +119,14 @@ fn cast_safely_to_float32(types: &[ArgumentType]) -> bool {
     })
 }
 
-impl Body {
+impl OperationBody {
     /// Returns the parameters that are arguments of a call, all except loop indices ([`ParameterKind::Index`]).
     pub(crate) fn argument_parameters(&self) -> impl Iterator<Item = &'static Parameter> + use<> {
         self.parameters.iter().filter(|p| !matches!(p.kind, ParameterKind::Index(_)))
     }
 
     /// Returns the number of arguments of a C++ function with `parameters`.
-    pub const fn arity(parameters: &[Parameter]) -> u8 {
+    pub const fn total_argument_count(parameters: &[Parameter]) -> u8 {
         let (mut n, mut arity) = (0, 0);
         while n < parameters.len() {
             arity += parameters[n].kind.argument_count() as u8;
@@ -135,7 +135,7 @@ impl Body {
         arity
     }
 
-    /// Returns the parameters, each with the index of its first argument in the C++ function of [`Body::source`].
+    /// Returns the parameters, each with the index of its first argument in the C++ function of [`OperationBody::source`].
     pub fn indexed_parameters(&self) -> impl Iterator<Item = (usize, &'static Parameter)> + use<> {
         self.parameters.iter().scan(0, |next, p| {
             let at = *next;
@@ -144,7 +144,7 @@ impl Body {
         })
     }
 
-    /// Returns whether argument `n` of the C++ function of [`Body::source`] is the pointer to the elements of a whole array.
+    /// Returns whether argument `n` of the C++ function of [`OperationBody::source`] is the pointer to the elements of a whole array.
     pub fn is_whole_array(&self, n: usize) -> bool {
         self.indexed_parameters().any(|(at, p)| at == n && p.kind == ParameterKind::Whole)
     }

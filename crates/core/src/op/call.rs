@@ -3,6 +3,7 @@
 mod contract;
 mod copy;
 mod custom;
+mod decline_reason;
 mod fft;
 mod fill;
 mod gather;
@@ -15,11 +16,11 @@ mod output_spec;
 mod random;
 mod reduce;
 mod request;
-mod rows;
+mod row_program;
 mod scan;
 mod scatter;
 mod search;
-mod segments;
+mod segment_reduction;
 mod select;
 mod sort;
 mod sparse;
@@ -32,23 +33,24 @@ use smallvec::SmallVec;
 pub use self::contract::Contract;
 pub use self::copy::Copy;
 pub use self::custom::Custom;
+pub use self::decline_reason::DeclineReason;
 pub use self::fft::{Fft, FftKind};
 pub use self::fill::Fill;
 pub use self::gather::Gather;
 pub use self::histogram::{Binning, Histogram};
-pub(crate) use self::kernel_modes::{ModeGuard, blocks_on_compilation, wants_reasons};
+pub(crate) use self::kernel_modes::{KernelModeGuard, blocks_on_compilation, wants_decline_reasons};
 pub use self::linalg::{Form, Linalg, MatrixFunction, QrMode, SingularVectors, Triangle};
 pub use self::map::Map;
-pub use self::outcome::{Outcome, Reason};
+pub use self::outcome::Outcome;
 pub use self::output_spec::OutputSpec;
 pub use self::random::{Distribution, Random, Sampler, UniformScaling};
 pub use self::reduce::Reduce;
 pub use self::request::Request;
-pub use self::rows::Rows;
+pub use self::row_program::RowProgram;
 pub use self::scan::Scan;
-pub use self::scatter::{Scatter, ScatterRows};
-pub use self::search::{Search, SearchResult};
-pub use self::segments::Segments;
+pub use self::scatter::{RowAssignment, Scatter};
+pub use self::search::{Search, SearchResultKind};
+pub use self::segment_reduction::SegmentReduction;
 pub use self::select::Select;
 pub use self::sort::{SegmentSort, Sort};
 pub use self::sparse::Sparse;
@@ -112,7 +114,7 @@ macro_rules! work {
 work! {
     Map(Map<'a>): "An elementwise loop.";
     Reduce(Reduce<'a>): "A reduction over axes.";
-    Rows(Rows<'a>): "An expression that contains reductions along rows.";
+    Rows(RowProgram<'a>): "An expression that contains reductions along rows.";
     Scan(Scan<'a>): "A running reduction along an axis.";
     Contract(Contract<'a>): "A contraction of two arrays: sums of products, such as a matrix product.";
     Fill(Fill): "An array computed without inputs.";
@@ -125,7 +127,7 @@ work! {
     Histogram(Histogram<'a>): "Counts of values in bins.";
     Gather(Gather): "Elements selected by index.";
     Scatter(Scatter<'a>): "Writes to elements selected by index.";
-    Segments(Segments<'a>): "A reduction of segments.";
+    Segments(SegmentReduction<'a>): "A reduction of segments.";
     Linalg(Linalg): "A decomposition of matrices or a solution of linear systems.";
     Fft(Fft<'a>): "A Fourier transform.";
     Sparse(Sparse): "A product or a triangular solution of sparse matrices.";
@@ -139,14 +141,14 @@ impl Call<'_> {
     }
 
     /// Returns the capabilities that a kernel needs for this call.
-    pub fn capabilities(&self) -> Capabilities {
-        let steps = self.program().into_iter().flat_map(|program| &program.steps).map(|step| step.kind.capability());
+    pub fn required_capabilities(&self) -> Capabilities {
+        let steps = self.program().into_iter().flat_map(|program| &program.steps).map(|step| step.kind.required_capability());
         let with = |needed: Capabilities, c: Option<Capability>| c.map_or(needed, |c| needed.union(Capabilities::of(&[c])));
         // The program of a call of the families `Map` and `Rows` already contains `op`, so its steps determine the capabilities. (In a row
         // program, a variance is several steps.)
-        let alone = if matches!(self.family(), Family::Map | Family::Rows) { None } else { self.op.capability() };
-        let range = self.writes_range().then_some(Capability::OutputRanges);
-        let request = with(with(Capabilities::NONE, self.work.request().capability()), range);
+        let alone = if matches!(self.family(), Family::Map | Family::Rows) { None } else { self.op.required_capability() };
+        let range = self.writes_target_range().then_some(Capability::OutputRanges);
+        let request = with(with(Capabilities::NONE, self.work.request().required_capability()), range);
         steps.fold(with(request, alone), with)
     }
 
@@ -172,7 +174,7 @@ impl Call<'_> {
     /// If `n` is not the index of an output.
     pub fn allocate_output(&self, n: usize) -> Result<Arc<dyn Buffer>> {
         let spec = &self.outputs[n];
-        if let Some(target) = spec.target() {
+        if let Some(target) = spec.target_buffer() {
             return Ok(target.clone());
         }
         let bytes = spec.layout.size().saturating_mul(spec.dtype.itemsize());
@@ -184,19 +186,19 @@ impl Call<'_> {
         })
     }
 
-    /// Returns whether an output is written to an existing buffer ([`OutputSpec::target`]).
-    pub fn has_targets(&self) -> bool {
+    /// Returns whether an output is written to an existing buffer ([`OutputSpec::target_buffer`]).
+    pub fn has_output_targets(&self) -> bool {
         self.outputs.iter().any(|output| output.target.is_some())
     }
 
     /// Returns whether the call is an elementwise loop that writes a range of an existing buffer.
-    fn writes_range(&self) -> bool {
-        self.has_targets() && self.family() == Family::Map && self.outputs.iter().any(OutputSpec::is_part_of_target)
+    fn writes_target_range(&self) -> bool {
+        self.has_output_targets() && self.family() == Family::Map && self.outputs.iter().any(OutputSpec::is_part_of_target)
     }
 
     /// Returns whether the call writes some elements of an existing buffer and keeps the others.
     pub(crate) fn updates_target(&self) -> bool {
-        self.has_targets() && (self.work.request().updates_target() || self.writes_range())
+        self.has_output_targets() && (self.work.request().updates_target() || self.writes_target_range())
     }
 
     /// Returns the specifications of the outputs, with new buffers instead of the targets.
@@ -208,7 +210,7 @@ impl Call<'_> {
     ///
     /// # Errors
     /// [`Error::Value`] if the number of buffers differs from the number of outputs, or if a buffer is too small for its layout.
-    pub fn done_with_buffers(&self, buffers: impl IntoIterator<Item = Arc<dyn Buffer>>) -> Result<Outcome> {
+    pub fn outcome_from_buffers(&self, buffers: impl IntoIterator<Item = Arc<dyn Buffer>>) -> Result<Outcome> {
         let mut outputs = Outputs::new(); // `collect` would move the large arrays more often
         for (n, buffer) in buffers.into_iter().enumerate() {
             let Some(spec) = self.outputs.get(n) else { return Err(self.wrong_buffers_error(&format!("more than {n} buffers"))) };
@@ -233,11 +235,11 @@ impl Call<'_> {
         Error::value(self.op.name(), message)
     }
 
-    /// Like [`Call::done_with_buffers`], for 1-D outputs whose length the kernel determines, as in the family `Select`.
+    /// Like [`Call::outcome_from_buffers`], for 1-D outputs whose length the kernel determines, as in the family `Select`.
     ///
     /// # Errors
     /// [`Error::Shape`] if a buffer is too small for `length`.
-    pub fn done_with_length(&self, length: usize, buffers: impl IntoIterator<Item = Arc<dyn Buffer>>) -> Result<Outcome> {
+    pub fn outcome_with_length(&self, length: usize, buffers: impl IntoIterator<Item = Arc<dyn Buffer>>) -> Result<Outcome> {
         let layout = Layout::contiguous(&[length])?;
         let arrays = self.outputs.iter().zip(buffers).map(|(spec, buffer)| StoredArray::new(spec.dtype, layout.clone(), buffer));
         Ok(Outcome::Done(arrays.collect::<Result<Outputs>>()?))
@@ -256,7 +258,7 @@ impl Call<'_> {
 
 impl TuningSignature {
     /// Returns the tuning signature of `call`.
-    pub(crate) fn of(call: &Call) -> Result<u64> {
+    pub(crate) fn hash_call(call: &Call) -> Result<u64> {
         let mut signature = TuningSignature::default();
         signature.add_value(call.family() as u8);
         signature.add_op(call.op);
@@ -272,9 +274,9 @@ impl TuningSignature {
 
     /// Returns the tuning signature of `call`, combined with `choice`, the name of a decision within an accelerator, such as the tile size
     /// of a matrix product.
-    pub(crate) fn of_call_with_choice(call: &Call, choice: &str) -> Result<u64> {
+    pub(crate) fn hash_call_with_choice(call: &Call, choice: &str) -> Result<u64> {
         let mut signature = TuningSignature::default();
-        signature.add_value((TuningSignature::of(call)?, choice));
+        signature.add_value((TuningSignature::hash_call(call)?, choice));
         Ok(signature.finish())
     }
 }

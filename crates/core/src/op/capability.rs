@@ -1,7 +1,7 @@
 //! Capabilities: optional features of calls. A kernel receives calls that use a feature only if it declares the capability.
 
-/// An optional feature of calls. Only kernels that declare the capability by [`Kernel::capabilities`](crate::Kernel::capabilities) receive
-/// calls that use the feature.
+/// An optional feature of calls. Only kernels that declare the capability by
+/// [`Kernel::with_capabilities`](crate::Kernel::with_capabilities) receive calls that use the feature.
 ///
 /// On a device without a kernel that declares a capability, the result is computed by other calls, which do not need the capability.
 /// User-defined operations are the exception: on such a device, they are errors. A kernel's filter by operation
@@ -10,7 +10,7 @@
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum Capability {
-    /// Programs that contain [`FUSED_TAKE`](crate::ops::indexing::FUSED_TAKE), which reads an array by index. `take` is deferred only for
+    /// Programs that contain [`FUSED_TAKE`](crate::ops::take::FUSED_TAKE), which reads an array by index. `take` is deferred only for
     /// devices with a kernel that declares this capability.
     FusedTake,
     /// [Row programs](crate::op::ReductionDef::in_rows), whose steps include [`StepKind::Fold`](crate::StepKind::Fold), a reduction along
@@ -19,7 +19,7 @@ pub enum Capability {
     /// Calls of the operation `var`, which request the sum of squared distances from the mean. Without the capability, a variance is
     /// computed in two passes.
     Variance,
-    /// User-defined operations with code ([`Body`](crate::body::Body)), in programs and as reductions.
+    /// User-defined operations with code ([`OperationBody`](crate::body::OperationBody)), in programs and as reductions.
     UserDefined,
     /// Scatters whose result depends on the order in which several values for one row of the target are applied, such as sums of floats. A
     /// kernel with this capability applies the values in order. Without such a kernel, the values are grouped by row before the call,

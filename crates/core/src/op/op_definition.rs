@@ -5,7 +5,7 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 
 use crate::array::{Outputs, StoredArray};
-use crate::body::Body;
+use crate::body::OperationBody;
 use crate::dtype::{DType, Kind};
 use crate::error::{Error, Result};
 use crate::op::Capability;
@@ -231,8 +231,8 @@ pub enum Cost {
 /// adapts a function that takes [`NdArray`](crate::NdArray)s.
 pub type Composite = fn(&[StoredArray], Option<&Parameters>) -> Result<Outputs>;
 
-/// The parameters of a composition of other operations ([`Request::parameters`](crate::call::Request::parameters)). Scalars of an
-/// expression are not among the parameters: the composition receives them as 0-d arrays.
+/// The parameters of a composition of other operations ([`Request::composite_parameters`](crate::call::Request::composite_parameters)).
+/// Scalars of an expression are not among the parameters: the composition receives them as 0-d arrays.
 pub type Parameters = dyn Any + Send + Sync;
 
 /// Definition of an operation.
@@ -252,7 +252,7 @@ pub struct OpDef {
     /// A composition of other operations that computes this operation. The composition runs if every accelerator declines.
     pub composite: Option<Composite>,
     /// The code of an operation that `cuprum::kernel!` declares.
-    pub body: Option<&'static Body>,
+    pub body: Option<&'static OperationBody>,
     /// How elements combine, for scans and for reductions over axes or of segments.
     pub reduction: Option<&'static ReductionDef>,
 }
@@ -305,7 +305,7 @@ impl Op {
     }
     /// Returns the capability that a kernel needs for a call of this operation, as opposed to a program that contains it. If the result is
     /// `None`, the kernel's [`OpFilter`](crate::OpFilter) decides.
-    pub fn capability(self) -> Option<Capability> {
+    pub fn required_capability(self) -> Option<Capability> {
         match self.0 {
             def if def.body.is_some() => Some(Capability::UserDefined),
             def if def.reduction.is_some_and(|r| r.combine == Combine::Moments) => Some(Capability::Variance),
@@ -350,11 +350,11 @@ pub struct ReductionDef {
     /// The combination of two accumulators. It is associative up to rounding.
     pub combine: Combine,
     /// The identity element: combining it with any value gives that value.
-    pub identity: Identity,
+    pub identity: ReductionIdentity,
     /// Whether a reduction of no elements gives the identity. Otherwise such a reduction is an error.
     pub allows_empty: bool,
     /// The dtype of accumulators.
-    pub accumulator: Accumulator,
+    pub accumulator: AccumulatorDType,
     /// Whether the combination returns one of its arguments, so that combining an element twice changes nothing.
     pub selects: bool,
     /// Whether the result is the index of the selected element. Plans then keep the reduced axes in their original order.
@@ -371,7 +371,7 @@ pub struct ReductionDef {
 pub enum Combine {
     /// An elementwise operation of two arguments, as in NumPy's `ufunc.reduce`: `add` for a sum.
     Elementwise(Op),
-    /// The code of a user-defined operation ([`Body`]): a commutative function of two elements.
+    /// The code of a user-defined operation ([`OperationBody`]): a commutative function of two elements.
     Body,
     /// Combines count, mean, and sum of squared distances from the mean. The result of the reduction is the sum of squared distances, in
     /// the real dtype.
@@ -380,7 +380,7 @@ pub enum Combine {
 
 /// The dtype of accumulators.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Accumulator {
+pub enum AccumulatorDType {
     /// The dtype of the elements.
     Element,
     /// float32 for 16-bit floats, else the dtype of the elements.
@@ -389,20 +389,20 @@ pub enum Accumulator {
     Fixed(DType),
 }
 
-impl Accumulator {
+impl AccumulatorDType {
     /// Returns the dtype of accumulators for elements of dtype `value`.
     pub const fn of(self, value: DType) -> DType {
         match (self, value) {
-            (Accumulator::Wide, DType::F16 | DType::BF16) => DType::F32,
-            (Accumulator::Wide | Accumulator::Element, _) => value,
-            (Accumulator::Fixed(dtype), _) => dtype,
+            (AccumulatorDType::Wide, DType::F16 | DType::BF16) => DType::F32,
+            (AccumulatorDType::Wide | AccumulatorDType::Element, _) => value,
+            (AccumulatorDType::Fixed(dtype), _) => dtype,
         }
     }
 }
 
 /// The identity element of a reduction.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Identity {
+pub enum ReductionIdentity {
     /// A given number.
     Value(Scalar),
     /// The smallest value of the dtype; minus infinity for floats.
@@ -415,38 +415,40 @@ pub enum Identity {
     NanOrHighest,
 }
 
-impl Identity {
+impl ReductionIdentity {
     /// Returns the identity as a number of `dtype`.
     pub fn of(self, dtype: DType) -> Scalar {
         let bits = 8 * dtype.itemsize() as u32;
         match (self, dtype.kind()) {
-            (Identity::Value(value), _) => value,
-            (Identity::NanOrLowest | Identity::NanOrHighest, Kind::Float) => Scalar::Float(f64::NAN),
-            (Identity::NanOrLowest | Identity::NanOrHighest, Kind::Complex) => Scalar::Complex(Complex::new(f64::NAN, f64::NAN)),
-            (Identity::NanOrLowest, _) => Identity::Lowest.of(dtype),
-            (Identity::NanOrHighest, _) => Identity::Highest.of(dtype),
-            (Identity::Lowest, Kind::Signed) => Scalar::Int(-(1i128 << (bits - 1))),
-            (Identity::Lowest, Kind::Unsigned | Kind::Bool) => Scalar::Int(0),
-            (Identity::Highest, Kind::Signed) => Scalar::Int((1i128 << (bits - 1)) - 1),
-            (Identity::Highest, Kind::Unsigned) => Scalar::Int((1i128 << bits) - 1),
-            (Identity::Highest, Kind::Bool) => Scalar::Int(1),
-            (Identity::Lowest, Kind::Float) => Scalar::Float(f64::NEG_INFINITY),
-            (Identity::Highest, Kind::Float) => Scalar::Float(f64::INFINITY),
+            (ReductionIdentity::Value(value), _) => value,
+            (ReductionIdentity::NanOrLowest | ReductionIdentity::NanOrHighest, Kind::Float) => Scalar::Float(f64::NAN),
+            (ReductionIdentity::NanOrLowest | ReductionIdentity::NanOrHighest, Kind::Complex) => {
+                Scalar::Complex(Complex::new(f64::NAN, f64::NAN))
+            }
+            (ReductionIdentity::NanOrLowest, _) => ReductionIdentity::Lowest.of(dtype),
+            (ReductionIdentity::NanOrHighest, _) => ReductionIdentity::Highest.of(dtype),
+            (ReductionIdentity::Lowest, Kind::Signed) => Scalar::Int(-(1i128 << (bits - 1))),
+            (ReductionIdentity::Lowest, Kind::Unsigned | Kind::Bool) => Scalar::Int(0),
+            (ReductionIdentity::Highest, Kind::Signed) => Scalar::Int((1i128 << (bits - 1)) - 1),
+            (ReductionIdentity::Highest, Kind::Unsigned) => Scalar::Int((1i128 << bits) - 1),
+            (ReductionIdentity::Highest, Kind::Bool) => Scalar::Int(1),
+            (ReductionIdentity::Lowest, Kind::Float) => Scalar::Float(f64::NEG_INFINITY),
+            (ReductionIdentity::Highest, Kind::Float) => Scalar::Float(f64::INFINITY),
             // Complex numbers compare by real part, then imaginary part.
-            (Identity::Lowest, Kind::Complex) => Scalar::Complex(Complex::new(f64::NEG_INFINITY, f64::NEG_INFINITY)),
-            (Identity::Highest, Kind::Complex) => Scalar::Complex(Complex::new(f64::INFINITY, f64::INFINITY)),
+            (ReductionIdentity::Lowest, Kind::Complex) => Scalar::Complex(Complex::new(f64::NEG_INFINITY, f64::NEG_INFINITY)),
+            (ReductionIdentity::Highest, Kind::Complex) => Scalar::Complex(Complex::new(f64::INFINITY, f64::INFINITY)),
         }
     }
 }
 
 impl ReductionDef {
     /// Describes a reduction by the elementwise operation `combine`. A reduction of no elements gives the identity.
-    pub const fn new(combine: Op, identity: Scalar) -> ReductionDef {
+    pub const fn elementwise_reduction(combine: Op, identity: Scalar) -> ReductionDef {
         ReductionDef {
             combine: Combine::Elementwise(combine),
-            identity: Identity::Value(identity),
+            identity: ReductionIdentity::Value(identity),
             allows_empty: true,
-            accumulator: Accumulator::Element,
+            accumulator: AccumulatorDType::Element,
             selects: false,
             returns_index: false,
             in_rows: true,
@@ -454,17 +456,17 @@ impl ReductionDef {
     }
 
     /// Describes a reduction by the elementwise operation `combine`, which returns one of its arguments. Reducing no elements is an error.
-    pub const fn selecting_reduction(combine: Op, identity: Identity) -> ReductionDef {
-        ReductionDef { identity, allows_empty: false, selects: true, ..ReductionDef::new(combine, Scalar::Int(0)) }
+    pub const fn selecting_reduction(combine: Op, identity: ReductionIdentity) -> ReductionDef {
+        ReductionDef { identity, allows_empty: false, selects: true, ..ReductionDef::elementwise_reduction(combine, Scalar::Int(0)) }
     }
 
     /// Describes a reduction that combines elements by the code of a user-defined operation.
-    pub const fn user_defined_reduction(identity: Identity) -> ReductionDef {
+    pub const fn user_defined_reduction(identity: ReductionIdentity) -> ReductionDef {
         ReductionDef {
             combine: Combine::Body,
             identity,
             allows_empty: true,
-            accumulator: Accumulator::Element,
+            accumulator: AccumulatorDType::Element,
             selects: false,
             returns_index: false,
             in_rows: false,
@@ -476,17 +478,17 @@ impl ReductionDef {
         combine: Combine::Moments,
         allows_empty: false,
         in_rows: true,
-        ..ReductionDef::user_defined_reduction(Identity::Value(Scalar::Int(0)))
+        ..ReductionDef::user_defined_reduction(ReductionIdentity::Value(Scalar::Int(0)))
     };
 
     /// Makes the reduction accumulate 16-bit floats in float32.
     pub const fn accumulating_16_bit_in_float32(self) -> ReductionDef {
-        ReductionDef { accumulator: Accumulator::Wide, ..self }
+        ReductionDef { accumulator: AccumulatorDType::Wide, ..self }
     }
 
     /// Sets `dtype` as the accumulator dtype for all elements, and excludes the reduction from [row programs](ReductionDef::in_rows).
     pub const fn with_accumulator_dtype(self, dtype: DType) -> ReductionDef {
-        ReductionDef { accumulator: Accumulator::Fixed(dtype), in_rows: false, ..self }
+        ReductionDef { accumulator: AccumulatorDType::Fixed(dtype), in_rows: false, ..self }
     }
 
     /// Makes the reduction return the index of the selected element, and excludes it from [row programs](ReductionDef::in_rows).
@@ -530,9 +532,9 @@ mod tests {
 
     #[test]
     fn identities_are_neutral_in_every_dtype() {
-        assert_eq!(Identity::Lowest.of(DType::I8), Scalar::Int(-128));
-        assert_eq!(Identity::Highest.of(DType::U64), Scalar::Int(u64::MAX.into()));
-        assert_eq!(Identity::Highest.of(DType::BF16), Scalar::Float(f64::INFINITY));
-        assert_eq!(Identity::Lowest.of(DType::C64), Scalar::Complex(Complex::new(f64::NEG_INFINITY, f64::NEG_INFINITY)));
+        assert_eq!(ReductionIdentity::Lowest.of(DType::I8), Scalar::Int(-128));
+        assert_eq!(ReductionIdentity::Highest.of(DType::U64), Scalar::Int(u64::MAX.into()));
+        assert_eq!(ReductionIdentity::Highest.of(DType::BF16), Scalar::Float(f64::INFINITY));
+        assert_eq!(ReductionIdentity::Lowest.of(DType::C64), Scalar::Complex(Complex::new(f64::NEG_INFINITY, f64::NEG_INFINITY)));
     }
 }

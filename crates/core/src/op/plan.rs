@@ -5,6 +5,6 @@
 pub mod contract;
 pub mod elementwise;
 pub mod reduce;
-pub mod rows;
+pub mod row_loop;
 pub mod scan;
 pub mod sort;

@@ -46,12 +46,12 @@ impl StepKind {
 
 impl StepKind {
     /// Returns the capability that a kernel needs for a step of this kind; `None` if it needs none.
-    pub fn capability(self) -> Option<Capability> {
+    pub fn required_capability(self) -> Option<Capability> {
         match self {
             StepKind::Fold(_) => Some(Capability::RowPrograms),
             // `FUSED_TAKE` is the only operation of the kernel family `Gather` that programs contain.
             StepKind::Apply(op) if op.family() == Family::Gather => Some(Capability::FusedTake),
-            StepKind::Apply(op) => op.capability(),
+            StepKind::Apply(op) => op.required_capability(),
             StepKind::Input(_) | StepKind::Param(_) | StepKind::Cast => None,
         }
     }
@@ -137,7 +137,7 @@ impl Program {
     ///
     /// Scalar arguments are equal if they have equal bits in their dtype. If an equal step exists, parameters at the end of the program
     /// that were appended as arguments of this step are removed.
-    pub fn push_unless_present(&mut self, kind: StepKind, dtype: DType, args: &[u16]) -> u16 {
+    pub fn push_step_unless_present(&mut self, kind: StepKind, dtype: DType, args: &[u16]) -> u16 {
         let value = |step: u16| match self.steps[step as usize].kind {
             StepKind::Param(n) => {
                 let dtype = self.steps[step as usize].dtype;
@@ -195,7 +195,7 @@ impl Program {
     }
 
     /// Returns the reductions along rows that the steps compute, in order.
-    pub fn folds(&self) -> impl Iterator<Item = Op> + '_ {
+    pub fn row_reductions(&self) -> impl Iterator<Item = Op> + '_ {
         self.steps.iter().filter_map(|s| if let StepKind::Fold(op) = s.kind { Some(op) } else { None })
     }
 
@@ -213,7 +213,7 @@ impl Program {
     }
 
     /// Returns whether `self` and `other` have the same steps and outputs.
-    pub fn same_structure(&self, other: &Program) -> bool {
+    pub fn has_same_structure(&self, other: &Program) -> bool {
         self.steps == other.steps && self.outputs == other.outputs
     }
 }
@@ -277,7 +277,7 @@ mod tests {
         let mut p = Program::identity(DType::F64);
         let mut times = |by: f64| {
             let by = p.push_param(Scalar::Float(by), DType::F64);
-            (p.push_unless_present(StepKind::Apply(MULTIPLY), DType::F64, &[0, by]), p.params.len())
+            (p.push_step_unless_present(StepKind::Apply(MULTIPLY), DType::F64, &[0, by]), p.params.len())
         };
         assert_eq!(
             [times(0.0), times(2.0), times(0.0), times(-0.0)],

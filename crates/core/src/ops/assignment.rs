@@ -16,7 +16,7 @@ use crate::layout::{Dims, Layout};
 use crate::op::Op;
 use crate::ops::creation::full_on_device;
 use crate::ops::elementwise::where_;
-use crate::ops::index::{IndexItem, IntoIndex, basic_items};
+use crate::ops::index::{IndexItem, IntoIndex, as_basic_items};
 use crate::ops::manipulation::COPY;
 
 /// Returns `value` converted to `dtype`. NumPy's casting rule `same_kind` has to allow the conversion.
@@ -73,7 +73,7 @@ impl NdArray {
     /// ```
     pub fn assign(&mut self, index: impl IntoIndex, value: impl Into<Operand>) -> Result<()> {
         let value = value.into();
-        index.with_items(|items| match basic_items(items) {
+        index.with_index_items(|items| match as_basic_items(items) {
             Some(basic) => self.assign_to_view(&basic, value),
             None => self.assign_by_arrays(items, value),
         })
@@ -82,7 +82,7 @@ impl NdArray {
     /// Returns an assigned value as an array of this array's dtype.
     pub(super) fn convert_assigned_value(&self, op: &'static str, value: Operand) -> Result<NdArray> {
         match value {
-            Operand::Scalar(s) => full_on_device(self.device(), &[], s.checked_element(op, self.dtype())?, self.dtype()),
+            Operand::Scalar(s) => full_on_device(self.device(), &[], s.to_checked_element(op, self.dtype())?, self.dtype()),
             Operand::Array(a) => {
                 self.check_value_device(op, &a)?;
                 a.astype(self.dtype())
@@ -165,7 +165,7 @@ impl NdArray {
         if let (Work::Scatter(request), [indices, values]) = (&work, inputs)
             && request.needs.is_some()
         {
-            *self = super::scatter::run_combining_request(&NdArray::from(region), indices, values, request)?;
+            *self = super::scatter::combine_float_values_of_request(&NdArray::from(region), indices, values, request)?;
             return Ok(());
         }
         if matches!(work, Work::Map(_)) && !(layout.offset() * target.dtype().itemsize()).is_multiple_of(16) {

@@ -71,7 +71,7 @@ impl BinRule {
         let (least, greatest) = (number(values.min(())?)?, number(values.max(())?)?);
         let (low, high) = range.unwrap_or_else(|| widened((least, greatest)));
         let spread = greatest - least;
-        let mut width = self.width(&values, spread, (low, high))?;
+        let mut width = self.bin_width(&values, spread, (low, high))?;
         if integers && width < 1.0 && width != 0.0 {
             width = 1.0;
         }
@@ -84,7 +84,7 @@ impl BinRule {
 
     /// Returns the width of the bins, or 0 for one bin. `values` is float64 and not empty, and `spread` is the difference of its largest
     /// and smallest element.
-    fn width(self, values: &NdArray, spread: f64, range: (f64, f64)) -> Result<f64> {
+    fn bin_width(self, values: &NdArray, spread: f64, range: (f64, f64)) -> Result<f64> {
         let n = values.size() as f64;
         let number = |a: NdArray| a.item().map(Scalar::as_f64);
         Ok(match self {
@@ -107,7 +107,7 @@ impl BinRule {
                 spread / (1.0 + n.log2() + (1.0 + skewness.abs() / expected).log2())
             }
             BinRule::Auto => {
-                let (fd, sturges) = (BinRule::FreedmanDiaconis.width(values, spread, range)?, spread / (n.log2() + 1.0));
+                let (fd, sturges) = (BinRule::FreedmanDiaconis.bin_width(values, spread, range)?, spread / (n.log2() + 1.0));
                 // As in NumPy, half the width of `Sqrt` replaces a smaller width of `FreedmanDiaconis`.
                 fd.max(spread / n.sqrt() / 2.0).min(sturges)
             }

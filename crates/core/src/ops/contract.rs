@@ -285,12 +285,12 @@ fn tensordot_from_args(args: &Args) -> Result<Value> {
     let (a, b) = (args.array("a")?, args.array("b")?);
     let pair = match args.get("axes") {
         // As in NumPy, the rows of an array are the axes of each operand.
-        Some(rows @ Value::Array(array)) if array.ndim() > 0 => Some(rows.arrays("tensordot")?.into_iter().map(Value::Array).collect()),
+        Some(rows @ Value::Array(array)) if array.ndim() > 0 => Some(rows.to_arrays("tensordot")?.into_iter().map(Value::Array).collect()),
         axes => axes.and_then(Value::items).map(<[Value]>::to_vec),
     };
     match pair.as_deref() {
         None => tensordot(&a, &b, args.int_or("axes", 2)?),
-        Some([x, y]) => tensordot(&a, &b, (x.axes("tensordot")?, y.axes("tensordot")?)),
+        Some([x, y]) => tensordot(&a, &b, (x.to_axes("tensordot")?, y.to_axes("tensordot")?)),
         Some(_) => Err(Error::value("tensordot", "axes must be an int or a pair of sequences")),
     }
     .map(Value::Array)

@@ -4,12 +4,12 @@
 //! value: reading it returns the error. [`NdArray::from_vec`] returns the error itself.
 
 use crate::array::NdArray;
-use crate::buffer::{try_collect, try_reserve};
 use crate::dtype::Element;
 use crate::error::{Error, Result};
+use crate::host_buffer::{try_collect, try_reserve};
 
 /// Returns the array of `result`. For an error, returns an array of `shape` without a value: reading it returns the error.
-fn array_or_failed<T: Element>(result: Result<NdArray>, shape: &[usize]) -> NdArray {
+fn unwrap_or_failed_array<T: Element>(result: Result<NdArray>, shape: &[usize]) -> NdArray {
     result.unwrap_or_else(|e| NdArray::failed_array(T::DTYPE, shape, e))
 }
 
@@ -17,25 +17,25 @@ impl<T: Element> From<Vec<T>> for NdArray {
     /// Moves the values into a 1-D array on the current device, as [`NdArray::from_vec`] does.
     fn from(values: Vec<T>) -> NdArray {
         let shape = [values.len()];
-        array_or_failed::<T>(NdArray::from_vec(values, shape), &shape)
+        unwrap_or_failed_array::<T>(NdArray::from_vec(values, shape), &shape)
     }
 }
 
 impl<T: Element, const N: usize> From<[T; N]> for NdArray {
     fn from(values: [T; N]) -> NdArray {
-        array_or_failed::<T>(NdArray::from_vec(values, [N]), &[N])
+        unwrap_or_failed_array::<T>(NdArray::from_vec(values, [N]), &[N])
     }
 }
 
 impl<T: Element, const N: usize, const M: usize> From<[[T; M]; N]> for NdArray {
     fn from(values: [[T; M]; N]) -> NdArray {
-        array_or_failed::<T>(NdArray::from_vec(values.as_flattened(), [N, M]), &[N, M])
+        unwrap_or_failed_array::<T>(NdArray::from_vec(values.as_flattened(), [N, M]), &[N, M])
     }
 }
 
 impl<T: Element, const N: usize, const M: usize, const K: usize> From<[[[T; K]; M]; N]> for NdArray {
     fn from(values: [[[T; K]; M]; N]) -> NdArray {
-        array_or_failed::<T>(NdArray::from_vec(values.as_flattened().as_flattened(), [N, M, K]), &[N, M, K])
+        unwrap_or_failed_array::<T>(NdArray::from_vec(values.as_flattened().as_flattened(), [N, M, K]), &[N, M, K])
     }
 }
 

@@ -10,14 +10,14 @@ use crate::expr::Operand;
 use crate::function::FromArgs;
 use crate::layout::broadcast_shapes;
 use crate::op::{Op, result_type};
-use crate::ops::creation_options::create_from_args;
+use crate::ops::creation_options::create_with_device_and_order;
 use crate::ops::manipulation::concat;
 use crate::ops::value::{Args, Value};
 use crate::scalar::Scalar;
 use cuprum_macros::numpy;
 
 /// Returns the argument `dtype` in `args`, or `default` if it is missing.
-fn dtype_argument_or(args: &Args, default: DType) -> Result<DType> {
+fn dtype_argument_or_default(args: &Args, default: DType) -> Result<DType> {
     Ok(args.dtype("dtype")?.unwrap_or(default))
 }
 
@@ -27,13 +27,13 @@ fn create_like_from_args(args: &Args, name: &str, make: impl FnOnce(&[usize], DT
     let a = args.array(name)?;
     let dtype = args.dtype("dtype")?.unwrap_or(a.dtype());
     let shape = if args.get("shape").is_some() { args.shape("shape")? } else { a.shape().to_vec() };
-    // If the argument `device` is given, `create_from_args` makes it the current device while `make` runs.
+    // If the argument `device` is given, `create_with_device_and_order` makes it the current device while `make` runs.
     let is_requested = args.get("device").is_some();
-    create_from_args(args, || if is_requested { make(&shape, dtype) } else { with_device(a.device(), || make(&shape, dtype)) })
+    create_with_device_and_order(args, || if is_requested { make(&shape, dtype) } else { with_device(a.device(), || make(&shape, dtype)) })
 }
 
 /// Returns an error if the argument `order` is `'K'` or `'A'`, the order of an operand: a new array has no operand.
-fn check_order_of_new_array(args: &Args) -> Result<()> {
+fn reject_orders_k_and_a(args: &Args) -> Result<()> {
     match args.get("order") {
         Some(Value::Str(order)) if order == "K" || order == "A" => Err(Error::value(args.op(), "only 'C' or 'F' order is permitted")),
         _ => Ok(()),
@@ -42,17 +42,17 @@ fn check_order_of_new_array(args: &Args) -> Result<()> {
 
 /// Calls `make` with the arguments `shape` and `dtype`. The default dtype is float64.
 fn create_with_shape_from_args(args: &Args, make: impl FnOnce(Vec<usize>, DType) -> Result<NdArray>) -> Result<Value> {
-    check_order_of_new_array(args)?;
-    let (shape, dtype) = (args.shape("shape")?, dtype_argument_or(args, DType::F64)?);
-    create_from_args(args, || make(shape, dtype))
+    reject_orders_k_and_a(args)?;
+    let (shape, dtype) = (args.shape("shape")?, dtype_argument_or_default(args, DType::F64)?);
+    create_with_device_and_order(args, || make(shape, dtype))
 }
 
 fn full_from_args(args: &Args) -> Result<Value> {
-    check_order_of_new_array(args)?;
+    reject_orders_k_and_a(args)?;
     let value = args.operand("fill_value")?;
-    let dtype = dtype_argument_or(args, result_type(&[value.arg_type()]))?;
+    let dtype = dtype_argument_or_default(args, result_type(&[value.arg_type()]))?;
     let shape = args.shape("shape")?;
-    create_from_args(args, || full(shape, value, dtype))
+    create_with_device_and_order(args, || full(shape, value, dtype))
 }
 
 fn full_like_from_args(args: &Args) -> Result<Value> {
@@ -67,16 +67,16 @@ fn arange_from_args(args: &Args) -> Result<Value> {
         Some(_) => (args.scalar("start")?, args.scalar("stop")?),
     };
     let (step, dtype) = (args.get("step").map_or(Ok(1.into()), |_| args.scalar("step"))?, args.dtype("dtype")?);
-    create_from_args(args, || arange_of_scalars(start, stop, step, dtype))
+    create_with_device_and_order(args, || arange_of_scalars(start, stop, step, dtype))
 }
 
 fn eye_from_args(args: &Args) -> Result<Value> {
-    check_order_of_new_array(args)?;
+    reject_orders_k_and_a(args)?;
     let extent = |n: isize| usize::try_from(n).map_err(|_| Error::value(EYE.name(), "negative dimensions are not allowed"));
     let rows = FromArgs::from_args(args, "N")?;
     let (columns, k) = (extent(args.int_or("M", rows)?)?, args.int_or("k", 0)? as i64);
-    let (rows, dtype) = (extent(rows)?, dtype_argument_or(args, DType::F64)?);
-    create_from_args(args, || eye(rows, columns, k, dtype))
+    let (rows, dtype) = (extent(rows)?, dtype_argument_or_default(args, DType::F64)?);
+    create_with_device_and_order(args, || eye(rows, columns, k, dtype))
 }
 
 super::ops! { Fill after contract:
@@ -100,7 +100,7 @@ fn dispatch_fill(op: Op, device: Device, shape: &[usize], dtype: DType, fill: Fi
 
 /// Returns an array on `device` filled with `value`.
 pub(crate) fn full_on_device(device: Device, shape: &[usize], value: Scalar, dtype: DType) -> Result<NdArray> {
-    dispatch_fill(FULL, device, shape, dtype, Fill::Constant(value.checked_for(FULL.name(), dtype)?))
+    dispatch_fill(FULL, device, shape, dtype, Fill::Constant(value.check_fits_dtype(FULL.name(), dtype)?))
 }
 
 /// Returns an array filled with `value`.
@@ -109,7 +109,9 @@ pub(crate) fn full_on_device(device: Device, shape: &[usize], value: Scalar, dty
 fn full_from_operand(op: Op, device: Device, shape: &[usize], value: Operand, dtype: DType) -> Result<NdArray> {
     let array = match value {
         Operand::Array(array) => array,
-        Operand::Scalar(value) => return dispatch_fill(op, device, shape, dtype, Fill::Constant(value.checked_for(op.name(), dtype)?)),
+        Operand::Scalar(value) => {
+            return dispatch_fill(op, device, shape, dtype, Fill::Constant(value.check_fits_dtype(op.name(), dtype)?));
+        }
     };
     if array.device() != device {
         let message = format!("the fill array is on {}, the result on {device}; use to_device", array.device());
@@ -136,12 +138,12 @@ fn arange_of_scalars(start: Scalar, stop: Scalar, step: Scalar, dtype: Option<DT
         None if natural == DType::Bool => DType::I64,
         None => {
             for scalar in [start, stop, step] {
-                scalar.checked_for(op, scalar.default_dtype())?; // an int that fits no dtype is an error; NumPy would return an object array
+                scalar.check_fits_dtype(op, scalar.default_dtype())?; // NumPy returns an object array for an int that fits no dtype
             }
             natural
         }
     };
-    let count = arange_count(start, stop, step)?;
+    let count = arange_element_count(start, stop, step)?;
     if dtype == DType::Bool && count > 2 {
         return Err(Error::value(op, "arange() is only supported for booleans when the result has at most length 2"));
     }
@@ -172,7 +174,7 @@ fn arange_of_scalars(start: Scalar, stop: Scalar, step: Scalar, dtype: Option<DT
 /// Returns the number of elements of `arange`, exactly for ints.
 ///
 /// As in NumPy, there is one element if the quotient `(stop - start) / step` underflows to zero, such as for an infinite step.
-fn arange_count(start: Scalar, stop: Scalar, step: Scalar) -> Result<usize> {
+fn arange_element_count(start: Scalar, stop: Scalar, step: Scalar) -> Result<usize> {
     let bad = |why: &str| Error::value(ARANGE.name(), why);
     let too_many = || bad("maximum allowed size exceeded");
     if step.as_f64() == 0.0 {
@@ -234,8 +236,8 @@ fn python_number_to_element(value: Scalar, dtype: DType) -> Result<Scalar> {
         return Ok(Scalar::Float(Scalar::from_bytes(dtype.real(), &Scalar::Float(value.as_f64()).to_bytes(dtype.real())).as_f64()));
     }
     match as_python_int(value) {
-        Some(_) => value.checked_for(ARANGE.name(), dtype),
-        None if value.as_f64().is_finite() => Scalar::Int(value.as_f64() as i128).checked_for(ARANGE.name(), dtype),
+        Some(_) => value.check_fits_dtype(ARANGE.name(), dtype),
+        None if value.as_f64().is_finite() => Scalar::Int(value.as_f64() as i128).check_fits_dtype(ARANGE.name(), dtype),
         None => Err(Error::value(ARANGE.name(), format!("{} cannot be converted to {dtype}", value.as_f64()))),
     }
 }

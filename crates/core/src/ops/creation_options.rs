@@ -13,7 +13,7 @@ use crate::ops::value::{Args, Value};
 ///
 /// # Errors
 /// An unknown device or order, and the errors of `make`.
-pub fn create_from_args(args: &Args, make: impl FnOnce() -> Result<NdArray>) -> Result<Value> {
+pub fn create_with_device_and_order(args: &Args, make: impl FnOnce() -> Result<NdArray>) -> Result<Value> {
     let named = |result: Result<NdArray>| result.map_err(|e| e.with_function_name(args.op()));
     let created = match args.get("device") {
         None => named(make())?,
@@ -77,7 +77,7 @@ pub(crate) fn reverse_axes_for_order(args: &Args, a: NdArray) -> Result<(NdArray
 /// Calls `NdArray::astype` with the arguments of `numpy.astype`. Arrays are values, so the argument `copy` has no effect.
 pub(crate) fn astype_from_args(args: &Args) -> Result<Value> {
     let (x, dtype) = (args.array("x")?, args.dtype("dtype")?.unwrap_or(DType::F64));
-    create_from_args(args, || x.astype(dtype))
+    create_with_device_and_order(args, || x.astype(dtype))
 }
 
 /// Calls `NdArray::astype` with the arguments of `numpy.ndarray.astype`.
@@ -91,5 +91,5 @@ pub(crate) fn astype_method_from_args(args: &Args) -> Result<Value> {
         let message = format!("cannot convert {} to {dtype} by the rule '{rule}'", x.dtype());
         return Err(Error::dtype(args.op(), message, &[x.dtype(), dtype]));
     }
-    create_from_args(args, || x.astype(dtype))
+    create_with_device_and_order(args, || x.astype(dtype))
 }

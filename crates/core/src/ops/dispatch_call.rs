@@ -44,7 +44,7 @@ pub(crate) fn dispatch_single_output(op: Op, device: Device, inputs: &[StoredArr
 /// Returns a program that computes the elements of `a` in C order, and the inputs of the program, for a call of `family`.
 ///
 /// The program has one result, of `dtype`. Its inputs are 1-D arrays of stride 1, or 0 for a repeated element.
-pub(crate) fn flat_fused_input(family: Family, a: &NdArray, dtype: DType) -> Result<(Program, SmallVec<[StoredArray; 4]>)> {
+pub(crate) fn fuse_flattened_input(family: Family, a: &NdArray, dtype: DType) -> Result<(Program, SmallVec<[StoredArray; 4]>)> {
     let prologue = |program: &Program, inputs: &[StoredArray]| {
         let inputs = inputs.iter().map(flat_view).collect::<Option<Result<SmallVec<_>>>>();
         inputs.map(|inputs| Ok((program.clone(), inputs?))).transpose()
@@ -68,7 +68,7 @@ fn flat_view(a: &StoredArray) -> Option<Result<StoredArray>> {
     matches!(layout.strides(), [0 | 1]).then(|| a.with_layout(layout))
 }
 
-/// Declares the ops of a family other than elementwise: a constant and a static for each, and `DEFINITIONS`.
+/// Declares the ops of a family other than elementwise: a constant and a static for each, and `OP_DEFINITIONS`.
 ///
 /// A table row consists of constant, name and arity. It may end with `by` and the description of a reduction. It may also end with `else`
 /// and a composition of other operations, which runs if every kernel declines. `after` names the module whose last op index precedes the
@@ -81,7 +81,7 @@ macro_rules! ops {
         /// The op index after that of the last op of this module. The first op of the next module has this index.
         #[allow(dead_code, reason = "no module follows the last one")]
         pub(crate) const NEXT_OP_INDEX: u16 = FIRST_OP_INDEX + OpIndex::End as u16;
-        mod defs {
+        mod op_definitions {
             use super::*;
             $(pub(super) static $CONST: crate::op::OpDef = crate::op::OpDef {
                 name: $name,
@@ -95,9 +95,9 @@ macro_rules! ops {
                 reduction: [$(Some($reduction),)? None][0],
             };)*
         }
-        $(#[doc = concat!("The operation `", $name, "`.")] pub const $CONST: crate::op::Op = crate::op::Op(&defs::$CONST);)*
+        $(#[doc = concat!("The operation `", $name, "`.")] pub const $CONST: crate::op::Op = crate::op::Op(&op_definitions::$CONST);)*
         /// Definitions of the ops of this module, in index order.
-        pub static DEFINITIONS: &[&crate::op::OpDef] = &[$(&defs::$CONST),*];
+        pub static OP_DEFINITIONS: &[&crate::op::OpDef] = &[$(&op_definitions::$CONST),*];
     };
 }
 pub(crate) use ops;

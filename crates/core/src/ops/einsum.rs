@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::layout::{Dims, check_ndim};
 use crate::ops::contract::{EINSUM, LabeledOperand, align_axes, contract_pair, simplify_operand};
 use crate::ops::function::IntoValue;
-use crate::ops::manipulation::with_arrays;
+use crate::ops::manipulation::with_array_refs;
 use crate::ops::value::{Args, Value};
 use crate::plan::contract::Mode;
 use cuprum_macros::numpy;
@@ -22,7 +22,7 @@ fn einsum_from_args(args: &Args) -> Result<Value> {
 }
 
 /// Parsed subscripts: the modes of each operand and of the output, and the extent of each mode.
-struct Subscripts {
+struct ParsedSubscripts {
     /// The modes of each operand: one for each axis, except for the axes in `stretched`.
     inputs: Vec<SmallVec<[Mode; 6]>>,
     /// For each operand, the axes of extent 1 whose mode has another extent, which broadcasting would stretch. They are removed before the
@@ -63,7 +63,7 @@ fn parse_term(subscripts: &str, text: &str) -> Result<SubscriptTerm> {
 const MAX_OPERANDS: usize = 512;
 
 /// Parses subscripts and checks them against the operands' shapes.
-fn parse(subscripts: &str, operands: &[&NdArray]) -> Result<Subscripts> {
+fn parse_subscripts(subscripts: &str, operands: &[&NdArray]) -> Result<ParsedSubscripts> {
     let text: String = subscripts.chars().filter(|c| !c.is_whitespace()).collect();
     let (left, right) = match text.split_once("->") {
         Some((l, r)) => (l, Some(r)),
@@ -153,7 +153,7 @@ fn parse(subscripts: &str, operands: &[&NdArray]) -> Result<Subscripts> {
         *modes = (0..modes.len()).filter(|axis| !axes.contains(axis)).map(|axis| modes[axis]).collect();
         stretched.push(axes);
     }
-    Ok(Subscripts { inputs, stretched, output, extents })
+    Ok(ParsedSubscripts { inputs, stretched, output, extents })
 }
 
 /// Evaluates Einstein summation over one or more operands (`numpy.einsum`).
@@ -180,14 +180,14 @@ fn parse(subscripts: &str, operands: &[&NdArray]) -> Result<Subscripts> {
 /// ```
 #[numpy("einsum(subscripts, *operands, optimize=True)", differs = "without the keywords of ufuncs such as `dtype`", call = einsum_from_args)]
 pub fn einsum(subscripts: &str, operands: impl IntoIterator<Item: AsRef<NdArray>>) -> Result<NdArray> {
-    with_arrays("einsum", operands, |operands| contract_operands(subscripts, operands))
+    with_array_refs("einsum", operands, |operands| contract_operands(subscripts, operands))
 }
 
 fn contract_operands(subscripts: &str, operands: &[&NdArray]) -> Result<NdArray> {
     if operands.is_empty() {
         return Err(Error::value("einsum", "at least one operand is needed"));
     }
-    let Subscripts { inputs, stretched, output, extents } = parse(subscripts, operands)?;
+    let ParsedSubscripts { inputs, stretched, output, extents } = parse_subscripts(subscripts, operands)?;
     let dtype = DType::promote_all(operands.iter().map(|a| a.dtype())).unwrap_or(DType::F64);
     // Intermediate results of a 16-bit dtype could overflow and would be rounded. NumPy computes in float32 and rounds once.
     let has_intermediate = match &inputs[..] {
@@ -204,7 +204,7 @@ fn contract_operands(subscripts: &str, operands: &[&NdArray]) -> Result<NdArray>
     let mut modes: Vec<SmallVec<[Mode; 6]>> = terms.iter().map(|term| term.modes.clone()).collect();
     while terms.len() > 1 {
         let (i, j) = choose_greedy_pair(&modes, &output, &extents);
-        let kept = contract_modes(&mut modes, i, j, &output);
+        let kept = replace_pair_by_contraction(&mut modes, i, j, &output);
         let (b, a) = (terms.remove(j), terms.remove(i));
         let array = contract_pair(EINSUM, a, b, &kept, &extents)?;
         terms.push(LabeledOperand { array, modes: kept });
@@ -230,7 +230,7 @@ fn kept_modes<'a>(a: &[Mode], b: &[Mode], rest: impl Iterator<Item = &'a Operand
 }
 
 /// Removes the operands `i < j` from `terms`, and appends the modes of their contraction. Returns these modes.
-fn contract_modes(terms: &mut Vec<OperandModes>, i: usize, j: usize, output: &[Mode]) -> OperandModes {
+fn replace_pair_by_contraction(terms: &mut Vec<OperandModes>, i: usize, j: usize, output: &[Mode]) -> OperandModes {
     let (b, a) = (terms.remove(j), terms.remove(i));
     let kept = if terms.is_empty() { output.into() } else { kept_modes(&a, &b, terms.iter(), output) };
     terms.push(kept.clone());
@@ -351,11 +351,11 @@ fn einsum_path_from_args(args: &Args) -> Result<Value> {
     call = einsum_path_from_args
 )]
 pub fn einsum_path(subscripts: &str, operands: impl IntoIterator<Item: AsRef<NdArray>>) -> Result<EinsumPath> {
-    with_arrays("einsum_path", operands, |operands| {
+    with_array_refs("einsum_path", operands, |operands| {
         if operands.is_empty() {
             return Err(Error::value("einsum_path", "at least one operand is needed"));
         }
-        let Subscripts { inputs: mut terms, output, extents, .. } = parse(subscripts, operands)?;
+        let ParsedSubscripts { inputs: mut terms, output, extents, .. } = parse_subscripts(subscripts, operands)?;
         let all: Vec<Mode> = terms.iter().flatten().copied().collect();
         // Each index combination takes a multiplication for each factor after the first, and an addition if an index is summed.
         let cost = |a: &[Mode], b: &[Mode], factors: usize, kept: &[Mode]| {
@@ -376,7 +376,7 @@ pub fn einsum_path(subscripts: &str, operands: impl IntoIterator<Item: AsRef<NdA
         while terms.len() > 1 {
             let (i, j) = choose_greedy_pair(&terms, &output, &extents);
             let (a, b) = (terms[i].clone(), terms[j].clone());
-            let kept = contract_modes(&mut terms, i, j, &output);
+            let kept = replace_pair_by_contraction(&mut terms, i, j, &output);
             path.operations += cost(&a, &b, 2, &kept);
             path.largest_intermediate = path.largest_intermediate.max(size_of_modes(&kept, &extents));
             path.contractions.push(vec![i, j]);
@@ -392,7 +392,7 @@ mod tests {
     #[test]
     fn bad_subscripts_are_errors() {
         for text in ["ij,jk", "i->j", "i1", "i..j", "ii->ii", ""] {
-            assert!(parse(text, &[]).is_err(), "{text}");
+            assert!(parse_subscripts(text, &[]).is_err(), "{text}");
         }
     }
 

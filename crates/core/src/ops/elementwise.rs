@@ -41,11 +41,11 @@ pub use clip::clip;
 pub use conj::conj;
 pub use power::{ldexp, power};
 pub use round::round;
-pub use several_results::{DIVMOD, FREXP, GROUPS, MODF, divmod, frexp, modf};
+pub use several_results::{DIVMOD, FREXP, MODF, OP_GROUPS, divmod, frexp, modf};
 
 /// Returns whether a table entry has the option `method`, which also declares a method of `ndarray`. `words` is `["method"]` if the entry
 /// has the option, else empty.
-const fn is_method(words: &[&str]) -> bool {
+const fn has_method_option(words: &[&str]) -> bool {
     !words.is_empty()
 }
 
@@ -99,7 +99,7 @@ macro_rules! elementwise {
         enum OpIndex { $($U,)* $($B,)* $($F,)* End }
         /// The op index after that of the last op of this module. The first op of the next module has this index.
         pub(crate) const NEXT_OP_INDEX: u16 = OpIndex::End as u16;
-        mod defs {
+        mod op_definitions {
             use super::*;
             $(pub(super) static $U: OpDef = OpDef {
                 name: stringify!($u), family: Family::Map, arity: 1, index: OpIndex::$U as u16,
@@ -114,11 +114,11 @@ macro_rules! elementwise {
                 rule: Some(TypeRule::$frule), cost: Cost::$fcost, composite: $fcomposite, body: None, reduction: None,
             };)*
         }
-        $(#[doc = $udoc] pub const $U: Op = Op(&defs::$U);)*
-        $(#[doc = $bdoc] pub const $B: Op = Op(&defs::$B);)*
-        $(#[doc = concat!("The operation `", $fname, "`.")] pub const $F: Op = Op(&defs::$F);)*
+        $(#[doc = $udoc] pub const $U: Op = Op(&op_definitions::$U);)*
+        $(#[doc = $bdoc] pub const $B: Op = Op(&op_definitions::$B);)*
+        $(#[doc = concat!("The operation `", $fname, "`.")] pub const $F: Op = Op(&op_definitions::$F);)*
         /// Definitions of the ops of this module, in index order.
-        pub static DEFINITIONS: &[&OpDef] = &[$(&defs::$U,)* $(&defs::$B,)* $(&defs::$F,)*];
+        pub static OP_DEFINITIONS: &[&OpDef] = &[$(&op_definitions::$U,)* $(&op_definitions::$B,)* $(&op_definitions::$F,)*];
 
         $(
             #[doc = $udoc]
@@ -129,7 +129,7 @@ macro_rules! elementwise {
             inventory::submit! {
                 Function {
                     namespace: "", name: stringify!($u), aliases: &[$($ualias),*], parameters: &UNARY_PARAMETERS, doc: $udoc,
-                    rust: concat!(module_path!(), "::", stringify!($u)), is_method: is_method(&[$(stringify!($umethod))?]), differs: "", updates_argument: false,
+                    rust: concat!(module_path!(), "::", stringify!($u)), is_method: has_method_option(&[$(stringify!($umethod))?]), differs: "", updates_argument: false,
                     call: |args| $u(args.operand("x")?).map(Value::Array),
                 }
             }

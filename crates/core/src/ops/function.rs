@@ -15,7 +15,7 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::expr::{Operand, elementwise};
 use crate::op::{ArgumentType, DTypeSignature, MAX_ARITY, Op, TypeRule};
-pub use crate::ops::creation_options::{MemoryOrder, create_from_args, requested_order};
+pub use crate::ops::creation_options::{MemoryOrder, create_with_device_and_order, requested_order};
 pub use crate::ops::parameters::Parameters;
 use crate::ops::value::{Args, Value};
 use crate::scalar::Scalar;
@@ -84,19 +84,19 @@ impl Function {
         match (args.get("out"), &result) {
             (None | Some(Value::None), _) => Ok(result),
             (Some(Value::Tuple(outs)), Value::Tuple(results)) if outs.len() == results.len() => {
-                let fitted = results.iter().zip(outs.iter()).map(|(result, out)| self.fit_to_out(&args, result, out));
+                let fitted = results.iter().zip(outs.iter()).map(|(result, out)| self.cast_and_broadcast_to_out(&args, result, out));
                 Ok(Value::Tuple(fitted.collect::<Result<_>>()?))
             }
             (Some(_), Value::Tuple(results)) => {
                 Err(Error::value(self.name, format!("'out' must be a tuple of {} arrays, one for each result", results.len())))
             }
-            (Some(Value::Tuple(outs)), _) if outs.len() == 1 => self.fit_to_out(&args, &result, &outs[0]),
-            (Some(out), _) => self.fit_to_out(&args, &result, out),
+            (Some(Value::Tuple(outs)), _) if outs.len() == 1 => self.cast_and_broadcast_to_out(&args, &result, &outs[0]),
+            (Some(out), _) => self.cast_and_broadcast_to_out(&args, &result, out),
         }
     }
 
     /// Returns the position of `out` among the positional arguments, if the function accepts `out` as a positional argument.
-    pub fn out_position(&self) -> Option<usize> {
+    pub fn out_argument_position(&self) -> Option<usize> {
         let names = self.parameters.text.split(',').map(str::trim).filter(|p| *p != "/").take_while(|p| !p.starts_with('*'));
         names.enumerate().find(|(_, p)| p.starts_with("out=")).map(|(at, _)| at)
     }
@@ -114,7 +114,7 @@ impl Function {
 
     /// Returns the names of an elementwise function's operands, which are its positional-only parameters.
     fn operand_names(&self) -> impl Iterator<Item = &'static str> + use<> {
-        let parameters = self.parameters.parsed();
+        let parameters = self.parameters.parsed_parameters();
         parameters.list.iter().take(parameters.positional_only).map(|p| p.name)
     }
 
@@ -133,33 +133,33 @@ impl Function {
             for name in self.operand_names().filter(|name| self.name != "ldexp" || *name != "x2") {
                 let Some(value) = args.get(name).cloned() else { continue };
                 let operand = value.operand(self.name)?;
-                let dtype = self.operand_dtype_for(&operand, dtype);
+                let dtype = self.operand_dtype_for_result(&operand, dtype);
                 let (from, converted) = match operand {
                     Operand::Array(a) => (a.dtype(), a.astype(dtype)?),
                     Operand::Scalar(s) => {
                         // As in NumPy, bools and a Python number that is the only operand are not weak.
                         let is_weak = casting != "equiv" && !matches!(s, Scalar::Bool(_)) && self.operand_names().count() > 1;
                         let from = if is_weak { s.weak_promote(dtype) } else { s.default_dtype() };
-                        (from, NdArray::scalar_as(s.checked_for(self.name, dtype)?, dtype)?)
+                        (from, NdArray::scalar_as(s.check_fits_dtype(self.name, dtype)?, dtype)?)
                     }
                 };
                 if !can_cast(from, dtype)? {
                     let message = format!("cannot convert '{name}' from {from} to {dtype} by the rule '{casting}'");
                     return Err(Error::dtype(self.name, message, &[from, dtype]));
                 }
-                args.replace(name, Value::Array(converted));
+                args.replace_argument(name, Value::Array(converted));
             }
         }
         let forbids_conversion = operand_dtype.is_none() && matches!(casting.as_str(), "no" | "equiv");
         // No table has the dtype rules of special functions. Their operands have the dtype of the result.
         let is_special = self.namespace == "special";
         if forbids_conversion && !is_special {
-            self.check_no_conversion(args, &casting, None)?;
+            self.reject_operand_conversion(args, &casting, None)?;
         }
         let result = (self.call)(args)?;
         if forbids_conversion && is_special {
             let first = result.items().and_then(|results| results.first()).unwrap_or(&result);
-            self.check_no_conversion(args, &casting, Some(first.array(self.name)?.dtype()))?;
+            self.reject_operand_conversion(args, &casting, Some(first.array(self.name)?.dtype()))?;
         }
         // As in NumPy, `where=None` counts as false.
         let none = Value::from(false);
@@ -183,8 +183,8 @@ impl Function {
                         result = result.astype(out.dtype())?;
                         out.clone()
                     }
-                    // Without an `out` to which the result can be converted, excluded elements are 0. `fit_to_out` returns the error for
-                    // any other `out`.
+                    // Without an `out` to which the result can be converted, excluded elements are 0.
+                    // `cast_and_broadcast_to_out` returns the error for any other `out`.
                     _ => NdArray::scalar_as(0, result.dtype())?.to_device(result.device())?,
                 };
                 let select = Op::by_name("where").ok_or_else(|| Error::value(self.name, "`where` is not an operation"))?;
@@ -212,7 +212,7 @@ impl Function {
     /// Returns whether the result has `dtype` for all operands. Such a dtype does not convert the operands.
     fn is_fixed_result_dtype(&self, dtype: DType) -> bool {
         match dtype {
-            DType::Bool => self.has_bool_result_of_numbers(),
+            DType::Bool => self.returns_bool_for_numbers(),
             DType::U8 => self.name == "bitwise_count",
             _ => false,
         }
@@ -220,14 +220,14 @@ impl Function {
 
     /// Returns whether the result for numbers as operands is bool. Also true for a composition of operations, because its type rule is
     /// unknown.
-    fn has_bool_result_of_numbers(&self) -> bool {
+    fn returns_bool_for_numbers(&self) -> bool {
         let Some((op, rule)) = Op::by_name(self.name).and_then(|op| Some((op, op.0.rule?))) else { return true };
         let operands = [ArgumentType::Array(DType::F64); MAX_ARITY];
         rule.resolve_dtypes(self.name, &operands[..op.arity()]).is_ok_and(|signature| signature.result == DType::Bool)
     }
 
     /// Returns the dtype to which an operand is converted if the result has `dtype`.
-    fn operand_dtype_for(&self, operand: &Operand, dtype: DType) -> DType {
+    fn operand_dtype_for_result(&self, operand: &Operand, dtype: DType) -> DType {
         let from = match operand {
             Operand::Array(a) => a.dtype(),
             Operand::Scalar(s) => s.default_dtype(),
@@ -245,7 +245,7 @@ impl Function {
 
     /// Returns an error if an elementwise function converts an operand although the rule `casting` allows no conversion. `common` is the
     /// dtype to which the function converts all operands, or `None` to derive the dtypes from the function's name.
-    fn check_no_conversion(&self, args: &Args, casting: &str, common: Option<DType>) -> Result<()> {
+    fn reject_operand_conversion(&self, args: &Args, casting: &str, common: Option<DType>) -> Result<()> {
         let operands = self.operand_names().filter_map(|name| args.get(name));
         let mut types: Vec<ArgumentType> = operands.map(|value| Ok(value.operand(self.name)?.arg_type())).collect::<Result<_>>()?;
         let count = types.len();
@@ -314,7 +314,7 @@ impl Function {
 
     /// Returns `result` converted to the dtype and shape of `out`. The casting rule is the argument `casting`, by default NumPy's
     /// `same_kind`.
-    fn fit_to_out(&self, args: &Args, result: &Value, out: &Value) -> Result<Value> {
+    fn cast_and_broadcast_to_out(&self, args: &Args, result: &Value, out: &Value) -> Result<Value> {
         let (mut result, out) = match (result, out) {
             (_, Value::None) => return Ok(result.clone()),
             (result, Value::Array(out)) => (result.array(self.name)?, out),
@@ -417,7 +417,7 @@ impl FromArgs for Axes {
     fn from_args(args: &Args, name: &str) -> Result<Axes> {
         match args.value(name) {
             None | Some(Value::None) => Ok(Axes::All),
-            Some(axes) => axes.axes(args.op()),
+            Some(axes) => axes.to_axes(args.op()),
         }
     }
 }
@@ -425,57 +425,57 @@ impl FromArgs for Axes {
 from_value! {
     NdArray: |value, op, _name| value.array(op);
     Operand: |value, op, _name| value.operand(op);
-    Vec<NdArray>: |value, op, _name| value.arrays(op);
+    Vec<NdArray>: |value, op, _name| value.to_arrays(op);
     Scalar: |value, op, name| match value {
         Value::Scalar(s) => Ok(*s),
         Value::Array(a) if a.size() == 1 => a.item(),
-        other => Err(type_error(op, name, "a number", other)),
+        other => Err(argument_type_error(op, name, "a number", other)),
     };
     Op: |value, op, name| match value {
         Value::Str(path) => match Function::find(path).and_then(|function| Op::by_name(function.name)).filter(|op| op.0.rule.is_some()) {
             Some(elementwise) => Ok(elementwise),
             None => Err(Error::value(op, format!("'{path}' is not one elementwise operation, so it has no methods such as reduce"))),
         },
-        other => Err(type_error(op, name, "the name of an elementwise function", other)),
+        other => Err(argument_type_error(op, name, "the name of an elementwise function", other)),
     };
     bool: |value, op, name| match value {
         Value::Scalar(s) => Ok(s.as_bool()),
         Value::Array(a) if a.ndim() == 0 => Ok(a.item()?.as_bool()),
-        other => Err(type_error(op, name, "True or False", other)),
+        other => Err(argument_type_error(op, name, "True or False", other)),
     };
-    isize: |value, op, _name| value.index(op);
+    isize: |value, op, _name| value.to_isize(op);
     i128: |value, op, _name| value.int(op);
-    i64: |value, op, _name| value.index(op).map(|n| n as i64);
-    i32: |value, op, name| i32::try_from(value.index(op)?).map_err(|_| Error::value(op, format!("'{name}' is too large")));
+    i64: |value, op, _name| value.to_isize(op).map(|n| n as i64);
+    i32: |value, op, name| i32::try_from(value.to_isize(op)?).map_err(|_| Error::value(op, format!("'{name}' is too large")));
     usize: |value, op, name| {
-        let n = value.index(op)?;
+        let n = value.to_isize(op)?;
         usize::try_from(n).map_err(|_| Error::value(op, format!("'{name}' must not be negative, is {n}")))
     };
     f64: |value, op, name| match value {
-        Value::Scalar(Scalar::Complex(_)) => Err(type_error(op, name, "a real number", value)),
+        Value::Scalar(Scalar::Complex(_)) => Err(argument_type_error(op, name, "a real number", value)),
         Value::Scalar(s) => Ok(s.as_f64()),
         Value::Array(a) if a.size() == 1 && !a.dtype().is_complex() => Ok(a.item()?.as_f64()),
-        other => Err(type_error(op, name, "a real number", other)),
+        other => Err(argument_type_error(op, name, "a real number", other)),
     };
     DType: |value, op, name| match value {
         Value::DType(d) => Ok(*d),
         Value::Str(s) => DType::parse(s).map_err(|e| e.with_function_name(op)),
-        other => Err(type_error(op, name, "a dtype", other)),
+        other => Err(argument_type_error(op, name, "a dtype", other)),
     };
     String: |value, op, name| match value {
         Value::Str(s) => Ok(s.clone()),
-        other => Err(type_error(op, name, "a string", other)),
+        other => Err(argument_type_error(op, name, "a string", other)),
     };
-    Vec<isize>: |value, op, _name| value.ints(op);
+    Vec<isize>: |value, op, _name| value.to_isizes(op);
     Vec<usize>: |value, op, name| {
         let extent = |n: isize| usize::try_from(n).map_err(|_| Error::value(op, format!("negative dimension {n} in '{name}'")));
-        value.ints(op)?.into_iter().map(extent).collect()
+        value.to_isizes(op)?.into_iter().map(extent).collect()
     };
 }
 
 /// Returns the error of `op` for an argument `name` of the wrong type. `what` describes the required type, and `value` is the
 /// argument.
-fn type_error(op: &'static str, name: &str, what: &str, value: &Value) -> Error {
+fn argument_type_error(op: &'static str, name: &str, what: &str, value: &Value) -> Error {
     Error::value(op, format!("'{name}' must be {what}, not {}", value.type_name()))
 }
 

@@ -101,7 +101,7 @@ fn histogram_from_args(args: &Args) -> Result<Value> {
 
 /// The kind of bin edges, which decides how values are counted.
 #[derive(Clone, Copy, PartialEq)]
-enum EdgeKind {
+enum BinEdgeKind {
     /// The edges are evenly spaced and increase.
     Even,
     /// The edges do not decrease.
@@ -183,15 +183,15 @@ pub fn histogram_bin_edges(a: &NdArray, bins: impl Into<Bins>) -> Result<NdArray
 }
 
 /// Returns the number of values of `a` between consecutive edges.
-fn count_between_edges(a: &NdArray, edges: &NdArray, kind: EdgeKind) -> Result<NdArray> {
+fn count_between_edges(a: &NdArray, edges: &NdArray, kind: BinEdgeKind) -> Result<NdArray> {
     let bins = edges.size() - 1;
     let common = a.dtype().promote(edges.dtype());
     if a.size() == 0 || bins == 0 {
         return full_on_device(a.device(), &[bins], Scalar::Int(0), DType::I64);
     }
     let dtype = match common {
-        DType::F16 | DType::BF16 if kind != EdgeKind::RisingToNan => DType::F32, // exact; kernels take float32 and float64 only
-        DType::F32 | DType::F64 if kind != EdgeKind::RisingToNan => common,
+        DType::F16 | DType::BF16 if kind != BinEdgeKind::RisingToNan => DType::F32, // exact; kernels take float32 and float64 only
+        DType::F32 | DType::F64 if kind != BinEdgeKind::RisingToNan => common,
         // Other values are counted by sorting: float64 cannot represent large integers exactly, and histogram kernels do not take a NaN
         // edge.
         _ => {
@@ -201,9 +201,9 @@ fn count_between_edges(a: &NdArray, edges: &NdArray, kind: EdgeKind) -> Result<N
             return subtract(below.index(s![1..])?, below.index(s![..-1])?);
         }
     };
-    let (program, mut inputs) = super::flat_fused_input(Family::Histogram, &a.astype(dtype)?, dtype)?;
+    let (program, mut inputs) = super::fuse_flattened_input(Family::Histogram, &a.astype(dtype)?, dtype)?;
     inputs.push(edges.astype(dtype)?.contiguous()?.stored()?);
-    let even = kind == EdgeKind::Even && dtype == common; // edges rounded to 16 bits are not evenly spaced
+    let even = kind == BinEdgeKind::Even && dtype == common; // edges rounded to 16 bits are not evenly spaced
     let work = Work::Histogram(call::Histogram { program: &program, binning: Binning::Edges { even } });
     super::dispatch_single_output(HISTOGRAM, a.device(), &inputs, OutputSpec::contiguous(DType::I64, &[bins])?, work)
 }
@@ -227,25 +227,25 @@ fn check_shape_of_weights(op: Op, a: &NdArray, weights: &NdArray) -> Result<()> 
 }
 
 /// Returns, for each pair of consecutive edges, the sum of the weights of the values between them, in the dtype of the weights.
-fn sum_weights(a: &NdArray, weights: &NdArray, edges: &NdArray, kind: EdgeKind) -> Result<NdArray> {
+fn sum_weights(a: &NdArray, weights: &NdArray, edges: &NdArray, kind: BinEdgeKind) -> Result<NdArray> {
     let (bins, dtype) = (edges.size() - 1, weights.dtype());
     let after = edges.searchsorted(a, Side::Right)?;
     let mut inside = after.greater(0)?;
-    if kind != EdgeKind::RisingToNan {
+    if kind != BinEdgeKind::RisingToNan {
         inside = logical_and(&inside, a.less_equal(edges.index(s![-1])?)?)?;
     }
     let bin = subtract(after.clip(1, bins as i64)?, 1)?.ravel()?;
     let float_sums = |weights: &NdArray| {
         let weights = where_(&inside, weights.astype(DType::F64)?, 0.0)?;
-        count_bin_numbers(HISTOGRAM, &bin, Some(&weights.ravel()?), bins)
+        count_or_sum_by_bin(HISTOGRAM, &bin, Some(&weights.ravel()?), bins)
     };
     if dtype.is_complex() {
         let parts = stack(&[float_sums(&weights.real()?)?, float_sums(&weights.imag()?)?], -1)?;
         return parts.view_as(DType::C128)?.reshape([bins])?.astype(dtype);
     }
     // NumPy sums integers between given edges in their dtype, and between computed edges in float64.
-    if dtype.is_int() && kind != EdgeKind::Even && bin.size() > 0 && bins > 0 {
-        return sum_weights_by_bin(&bin, &where_(&inside, weights, 0)?.ravel()?, bins)?.astype(dtype);
+    if dtype.is_int() && kind != BinEdgeKind::Even && bin.size() > 0 && bins > 0 {
+        return sum_weights_by_sorting(&bin, &where_(&inside, weights, 0)?.ravel()?, bins)?.astype(dtype);
     }
     let sums = float_sums(weights)?;
     // As in NumPy, sums wrap in narrow integer dtypes. They are first converted to int64, because a direct conversion from float64 would
@@ -255,25 +255,25 @@ fn sum_weights(a: &NdArray, weights: &NdArray, edges: &NdArray, kind: EdgeKind) 
 }
 
 /// Returns the number of occurrences of each bin in `numbers` (int64, below `bins`), or with `weights` the sum of the weights of each bin.
-fn count_bin_numbers(op: Op, numbers: &NdArray, weights: Option<&NdArray>, bins: usize) -> Result<NdArray> {
+fn count_or_sum_by_bin(op: Op, numbers: &NdArray, weights: Option<&NdArray>, bins: usize) -> Result<NdArray> {
     let dtype = if weights.is_some() { DType::F64 } else { DType::I64 };
     if bins == 0 || numbers.size() == 0 {
         return full_on_device(numbers.device(), &[bins], Scalar::Int(0), dtype);
     }
-    let (program, mut inputs) = super::flat_fused_input(Family::Histogram, numbers, DType::I64)?;
+    let (program, mut inputs) = super::fuse_flattened_input(Family::Histogram, numbers, DType::I64)?;
     if let Some(weights) = weights {
         inputs.push(weights.astype(DType::F64)?.contiguous()?.stored()?);
     }
     let work = Work::Histogram(call::Histogram { program: &program, binning: Binning::Number { weighted: weights.is_some() } });
     match (super::dispatch_single_output(op, numbers.device(), &inputs, OutputSpec::contiguous(dtype, &[bins])?, work), weights) {
-        (Err(Error::Unsupported { .. }), Some(weights)) => sum_weights_by_bin(numbers, &weights.astype(DType::F64)?, bins),
+        (Err(Error::Unsupported { .. }), Some(weights)) => sum_weights_by_sorting(numbers, &weights.astype(DType::F64)?, bins),
         (counts, _) => counts,
     }
 }
 
 /// Returns the sum of the weights of each bin, for integer weights and for devices without a histogram kernel. Sorts the weights by bin,
 /// then sums the segments of equal bins.
-fn sum_weights_by_bin(numbers: &NdArray, weights: &NdArray, bins: usize) -> Result<NdArray> {
+fn sum_weights_by_sorting(numbers: &NdArray, weights: &NdArray, bins: usize) -> Result<NdArray> {
     let order = numbers.argsort(-1)?;
     let bounds = with_device(numbers.device(), || arange_as(0, bins as i64 + 1, 1, DType::I64))?;
     let offsets = numbers.take(&order, 0)?.searchsorted(&bounds, Side::Left)?;
@@ -309,7 +309,7 @@ impl NdArray {
     }
 
     /// Returns the edges of `bins` for the values of this array, and the kind of the edges.
-    fn bin_edges(&self, op: Op, bins: Bins) -> Result<(NdArray, EdgeKind)> {
+    fn bin_edges(&self, op: Op, bins: Bins) -> Result<(NdArray, BinEdgeKind)> {
         let (name, device) = (op.name(), self.device());
         if self.dtype().is_complex() {
             return Err(Error::dtype(name, "not defined for complex", &[self.dtype()]));
@@ -324,8 +324,8 @@ impl NdArray {
                     return Err(Error::dtype(name, "not defined for complex edges", &[edges.dtype()]));
                 }
                 let kind = match is_non_decreasing(&edges)? {
-                    true => EdgeKind::Rising,
-                    false if is_non_decreasing_to_nan(&edges)? => EdgeKind::RisingToNan,
+                    true => BinEdgeKind::Rising,
+                    false if is_non_decreasing_to_nan(&edges)? => BinEdgeKind::RisingToNan,
                     false => return Err(Error::value(name, "edges must not decrease; NaN may only be last")),
                 };
                 return Ok((edges, kind));
@@ -364,7 +364,7 @@ impl NdArray {
                 if are_equal.any(())?.item()?.as_bool() { Err(too_many_bins_error(op, count)) } else { Ok(edges) }
             }
         })?;
-        Ok((edges, EdgeKind::Even))
+        Ok((edges, BinEdgeKind::Even))
     }
 }
 
@@ -412,7 +412,7 @@ pub fn bincount(x: &NdArray, weights: Option<&NdArray>, minlength: usize) -> Res
     }
     let needed = usize::try_from(largest).ok().and_then(|n| n.checked_add(1)).filter(|n| i64::try_from(*n).is_ok());
     let bins = minlength.max(needed.ok_or_else(|| Error::value(name, format!("{largest} is too large to count up to")))?);
-    count_bin_numbers(BINCOUNT, &x.astype(DType::I64)?, weights, bins)
+    count_or_sum_by_bin(BINCOUNT, &x.astype(DType::I64)?, weights, bins)
 }
 
 /// Returns whether `edges` do not decrease and end with NaN.

@@ -9,7 +9,7 @@ use crate::index::{Item, NewAxis};
 use crate::layout::{Dims, Layout, Strides, broadcast_shapes, check_ndim};
 use crate::ops::creation::full_on_device;
 use crate::ops::elementwise::{add, multiply, where_};
-use crate::ops::indexing::check_bounds;
+use crate::ops::take::check_index_bounds;
 use crate::scalar::Scalar;
 
 /// An item of an index: a basic item, or an array of integers or bools.
@@ -74,48 +74,48 @@ impl<T: Element, const N: usize> From<&[T; N]> for IndexItem {
 )]
 pub trait IntoIndex {
     /// Calls `f` with the index as a slice of items.
-    fn with_items<R>(self, f: impl FnOnce(&[IndexItem]) -> R) -> R;
+    fn with_index_items<R>(self, f: impl FnOnce(&[IndexItem]) -> R) -> R;
 }
 impl<T: Into<IndexItem>> IntoIndex for T {
     #[inline]
-    fn with_items<R>(self, f: impl FnOnce(&[IndexItem]) -> R) -> R {
+    fn with_index_items<R>(self, f: impl FnOnce(&[IndexItem]) -> R) -> R {
         f(&[self.into()])
     }
 }
 impl IntoIndex for &[IndexItem] {
     #[inline]
-    fn with_items<R>(self, f: impl FnOnce(&[IndexItem]) -> R) -> R {
+    fn with_index_items<R>(self, f: impl FnOnce(&[IndexItem]) -> R) -> R {
         f(self)
     }
 }
 impl IntoIndex for &Vec<IndexItem> {
     #[inline]
-    fn with_items<R>(self, f: impl FnOnce(&[IndexItem]) -> R) -> R {
+    fn with_index_items<R>(self, f: impl FnOnce(&[IndexItem]) -> R) -> R {
         f(self)
     }
 }
 impl IntoIndex for &[Item] {
     #[inline]
-    fn with_items<R>(self, f: impl FnOnce(&[IndexItem]) -> R) -> R {
+    fn with_index_items<R>(self, f: impl FnOnce(&[IndexItem]) -> R) -> R {
         f(&self.iter().map(|item| IndexItem::Basic(*item)).collect::<SmallVec<[IndexItem; 6]>>())
     }
 }
 impl IntoIndex for &Vec<Item> {
     #[inline]
-    fn with_items<R>(self, f: impl FnOnce(&[IndexItem]) -> R) -> R {
-        self[..].with_items(f)
+    fn with_index_items<R>(self, f: impl FnOnce(&[IndexItem]) -> R) -> R {
+        self[..].with_index_items(f)
     }
 }
 impl<const N: usize> IntoIndex for &[Item; N] {
     #[inline]
-    fn with_items<R>(self, f: impl FnOnce(&[IndexItem]) -> R) -> R {
-        self[..].with_items(f)
+    fn with_index_items<R>(self, f: impl FnOnce(&[IndexItem]) -> R) -> R {
+        self[..].with_index_items(f)
     }
 }
 
 /// Returns the items of a basic index; `None` if an item is an array or list.
 #[inline]
-pub(crate) fn basic_items(items: &[IndexItem]) -> Option<SmallVec<[Item; 6]>> {
+pub(crate) fn as_basic_items(items: &[IndexItem]) -> Option<SmallVec<[Item; 6]>> {
     items.iter().map(|item| if let IndexItem::Basic(item) = item { Some(*item) } else { None }).collect()
 }
 
@@ -145,7 +145,7 @@ const INDEX_FUNCTION_NAME: &str = "index";
 
 impl AdvancedIndex {
     /// Checks and resolves `items`. A mask becomes one index array for each of its axes, which waits for the device.
-    pub(super) fn new(a: &NdArray, items: &[IndexItem]) -> Result<AdvancedIndex> {
+    pub(super) fn from_items(a: &NdArray, items: &[IndexItem]) -> Result<AdvancedIndex> {
         let mut resolved = SmallVec::<[Result<Item, NdArray>; 6]>::new(); // `Err` holds an index array
         for item in items {
             resolved.push(match item {
@@ -193,13 +193,13 @@ impl AdvancedIndex {
                 }
                 // A 0-d mask selects along a new axis of extent 1.
                 Err(array) if array.dtype() == DType::Bool && array.ndim() == 0 => {
-                    let [indices] = &index_arrays_of(&a.index(NewAxis)?, &array.reshape(1)?, 0)?[..] else { continue };
+                    let [indices] = &to_index_arrays(&a.index(NewAxis)?, &array.reshape(1)?, 0)?[..] else { continue };
                     basic.push(Item::NewAxis);
                     arrays.push(AxisIndices { indices: indices.clone(), axis, source_axis, is_checked: true });
                     axis += 1;
                 }
                 Err(array) => {
-                    for indices in index_arrays_of(a, array, source_axis)? {
+                    for indices in to_index_arrays(a, array, source_axis)? {
                         basic.push(Item::slice(None, None, 1));
                         arrays.push(AxisIndices { indices, axis, source_axis, is_checked: array.dtype() == DType::Bool });
                         (source_axis, axis) = (source_axis + 1, axis + 1);
@@ -216,49 +216,50 @@ impl AdvancedIndex {
     }
 
     /// Returns the selected elements.
-    pub(super) fn gather(mut self) -> Result<NdArray> {
+    pub(super) fn gather_elements(mut self) -> Result<NdArray> {
         if let [array] = &self.arrays[..] {
             let (axis, size) = (array.axis, self.view.shape()[array.axis]);
             if self.view.size() == 0 && !array.is_checked {
-                check_bounds(INDEX_FUNCTION_NAME, &array.indices, array.source_axis, size)?; // `take` does not check the indices into some empty arrays
+                // `take` does not check the indices into some empty arrays.
+                check_index_bounds(INDEX_FUNCTION_NAME, &array.indices, array.source_axis, size)?;
             }
             let source_axis = array.source_axis;
             let taken = self.view.take(&array.indices, axis).map_err(|error| match error {
                 Error::Index { index, size, .. } => Error::Index { op: INDEX_FUNCTION_NAME, index, axis: source_axis, size },
                 error => error,
             })?;
-            return self.move_to_result_position(taken, axis);
+            return self.move_index_axes_to_position(taken, axis);
         }
-        self.check_indices(INDEX_FUNCTION_NAME)?;
+        self.check_and_normalize_indices(INDEX_FUNCTION_NAME)?;
         let shape = self.result_shape();
         if shape.contains(&0) {
             return full_on_device(self.view.device(), &shape, Scalar::Int(0), self.view.dtype());
         }
         let stored = self.view.stored()?;
-        let SelectedRows { rows, indices, .. } = self.merge_axes(stored.layout())?;
+        let SelectedRows { rows, indices, .. } = self.merge_indexed_axes(stored.layout())?;
         let taken = NdArray::from(stored.with_layout(rows)?).take(&indices, 0)?;
-        self.move_to_result_position(taken, 0)
+        self.move_index_axes_to_position(taken, 0)
     }
 
     /// Returns the shape of the selected elements.
     pub(super) fn result_shape(&self) -> Dims {
-        let mut shape: Dims = self.axes_without_index().map(|axis| self.view.shape()[axis]).collect();
+        let mut shape: Dims = self.unindexed_axes().map(|axis| self.view.shape()[axis]).collect();
         shape.insert_many(self.position, self.shape.iter().copied());
         shape
     }
 
     /// Returns the axes of the view that no array indexes.
-    fn axes_without_index(&self) -> impl Iterator<Item = usize> {
+    fn unindexed_axes(&self) -> impl Iterator<Item = usize> {
         (0..self.view.ndim()).filter(|&axis| self.arrays.iter().all(|array| array.axis != axis))
     }
 
     /// Checks the indices, and replaces negative ones, which count from the end, by non-negative ones. Waits for the device.
-    fn check_indices(&mut self, op: &'static str) -> Result<()> {
+    fn check_and_normalize_indices(&mut self, op: &'static str) -> Result<()> {
         for array in &mut self.arrays {
             let size = self.view.shape()[array.axis];
             // NumPy does not check indices if the index arrays broadcast to an empty shape.
             if !array.is_checked && !self.shape.contains(&0) {
-                check_bounds(op, &array.indices, array.source_axis, size)?;
+                check_index_bounds(op, &array.indices, array.source_axis, size)?;
                 let indices = array.indices.astype(DType::I64)?;
                 array.indices = where_(indices.less(0)?, indices.add(size as i64)?, &indices)?;
                 array.is_checked = true;
@@ -272,23 +273,23 @@ impl AdvancedIndex {
     ///
     /// # Errors
     /// An index out of bounds in one of several index arrays.
-    pub(super) fn into_rows(mut self, op: &'static str) -> Result<SelectedRows> {
+    pub(super) fn into_selected_rows(mut self, op: &'static str) -> Result<SelectedRows> {
         let is_distinct = self.arrays.iter().all(|array| array.is_checked);
         let layout = self.view.stored()?.layout().clone();
         let rows = if let [array] = &self.arrays[..] {
-            let axes: Vec<isize> = std::iter::once(array.axis).chain(self.axes_without_index()).map(|axis| axis as isize).collect();
+            let axes: Vec<isize> = std::iter::once(array.axis).chain(self.unindexed_axes()).map(|axis| axis as isize).collect();
             let (indices, source_axis) = (array.indices.clone(), array.source_axis);
             SelectedRows { rows: layout.permute(&axes)?, indices, source_axis, position: self.position, is_distinct }
         } else {
-            self.check_indices(op)?;
-            self.merge_axes(&layout)?
+            self.check_and_normalize_indices(op)?;
+            self.merge_indexed_axes(&layout)?
         };
         Ok(SelectedRows { is_distinct, ..rows })
     }
 
     /// Returns the rows of the view with the indexed axes merged into one. The stride of the merged axis is the greatest common
     /// divisor of the strides of the indexed axes. The indices have been checked and are not negative.
-    fn merge_axes(&self, layout: &Layout) -> Result<SelectedRows> {
+    fn merge_indexed_axes(&self, layout: &Layout) -> Result<SelectedRows> {
         let of_axis = |axis: usize| (layout.shape()[axis], if layout.shape()[axis] > 1 { layout.strides()[axis] } else { 0 });
         let unit = self.arrays.iter().fold(0, |unit, array| gcd(unit, of_axis(array.axis).1.unsigned_abs())).max(1);
         let mut indices: Option<NdArray> = None;
@@ -306,7 +307,7 @@ impl AdvancedIndex {
                 None => term,
             });
         }
-        let rest = || self.axes_without_index();
+        let rest = || self.unindexed_axes();
         let shape: Dims = std::iter::once(extent).chain(rest().map(|axis| layout.shape()[axis])).collect();
         let strides: Strides = std::iter::once(unit as isize).chain(rest().map(|axis| layout.strides()[axis])).collect();
         let indices = indices.ok_or_else(|| Error::value(INDEX_FUNCTION_NAME, "an index without arrays"))?;
@@ -316,7 +317,7 @@ impl AdvancedIndex {
     }
 
     /// Moves the axes of the index arrays from `axis` to their position in the result.
-    fn move_to_result_position(&self, taken: NdArray, axis: usize) -> Result<NdArray> {
+    fn move_index_axes_to_position(&self, taken: NdArray, axis: usize) -> Result<NdArray> {
         let count = self.shape.len();
         if axis == self.position { Ok(taken) } else { taken.moveaxis(axis..axis + count, self.position..self.position + count) }
     }
@@ -343,7 +344,7 @@ fn gcd(a: usize, b: usize) -> usize {
 
 /// Converts `array`, an index item that begins at `axis` of `a`, to index arrays for one axis each. An integer array gives one index array.
 /// A mask gives one for each of its axes.
-fn index_arrays_of(a: &NdArray, array: &NdArray, axis: usize) -> Result<SmallVec<[NdArray; 2]>> {
+fn to_index_arrays(a: &NdArray, array: &NdArray, axis: usize) -> Result<SmallVec<[NdArray; 2]>> {
     if a.device() != array.device() {
         let message = format!("the array is on {}, an index array on {}; use to_device", a.device(), array.device());
         return Err(Error::Device { op: INDEX_FUNCTION_NAME, message });
@@ -394,7 +395,7 @@ impl NdArray {
     /// # }
     /// ```
     pub fn index(&self, index: impl IntoIndex) -> Result<NdArray> {
-        index.with_items(|items| match basic_items(items) {
+        index.with_index_items(|items| match as_basic_items(items) {
             Some(basic) => self.view_with_layout(|layout| layout.index(&basic)),
             None => self.index_by_arrays(items),
         })
@@ -409,6 +410,6 @@ impl NdArray {
         {
             return self.extract(mask);
         }
-        AdvancedIndex::new(self, items)?.gather()
+        AdvancedIndex::from_items(self, items)?.gather_elements()
     }
 }

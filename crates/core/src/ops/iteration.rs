@@ -122,7 +122,7 @@ impl IntoIterator for NdArray {
 /// Combines the arrays of an iterator by `f`, from left to right. Returns the int64 scalar `identity` if there are no arrays.
 ///
 /// After an error, such as shapes that do not broadcast, reading the result returns the error.
-fn fold(arrays: impl Iterator<Item = NdArray>, identity: i64, f: fn(NdArray, NdArray) -> Result<NdArray>) -> NdArray {
+fn fold_arrays(arrays: impl Iterator<Item = NdArray>, identity: i64, f: fn(NdArray, NdArray) -> Result<NdArray>) -> NdArray {
     let combine = |a: NdArray, b: NdArray| {
         let (dtype, shape) = (a.dtype(), a.shape().to_vec());
         f(a, b).unwrap_or_else(|e| NdArray::failed_array(dtype, &shape, e))
@@ -138,7 +138,7 @@ fn fold(arrays: impl Iterator<Item = NdArray>, identity: i64, f: fn(NdArray, NdA
 /// If an addition fails, reading the result returns the error. The sum of an iterator of `Result<NdArray>` is a `Result`.
 impl Sum for NdArray {
     fn sum<I: Iterator<Item = NdArray>>(arrays: I) -> NdArray {
-        fold(arrays, 0, add)
+        fold_arrays(arrays, 0, add)
     }
 }
 
@@ -153,7 +153,7 @@ impl<'a> Sum<&'a NdArray> for NdArray {
 /// If a multiplication fails, reading the result returns the error. The product of an iterator of `Result<NdArray>` is a `Result`.
 impl Product for NdArray {
     fn product<I: Iterator<Item = NdArray>>(arrays: I) -> NdArray {
-        fold(arrays, 1, multiply)
+        fold_arrays(arrays, 1, multiply)
     }
 }
 

@@ -4,7 +4,7 @@
 //! dtypes are an error.
 
 mod factors;
-mod on_host;
+mod host_decomposition;
 mod schur;
 mod spectral;
 mod systems;
@@ -39,35 +39,35 @@ super::ops! { Linalg after scatter:
     EIGVALSH "eigvalsh" 1;
     EIG "eig" 1;
     EIGVALS "eigvals" 1;
-    QR_RAW "qr_raw" 1, else |inputs, parameters| on_host::decompose_on_host(Op(&QR_RAW), inputs, parameters);
-    SCHUR "schur" 1, else |inputs, parameters| on_host::decompose_on_host(Op(&SCHUR), inputs, parameters);
-    SQRTM "sqrtm" 1, else |inputs, parameters| on_host::decompose_on_host(Op(&SQRTM), inputs, parameters);
-    LOGM "logm" 1, else |inputs, parameters| on_host::decompose_on_host(Op(&LOGM), inputs, parameters);
+    QR_RAW "qr_raw" 1, else |inputs, parameters| host_decomposition::decompose_on_host(Op(&QR_RAW), inputs, parameters);
+    SCHUR "schur" 1, else |inputs, parameters| host_decomposition::decompose_on_host(Op(&SCHUR), inputs, parameters);
+    SQRTM "sqrtm" 1, else |inputs, parameters| host_decomposition::decompose_on_host(Op(&SQRTM), inputs, parameters);
+    LOGM "logm" 1, else |inputs, parameters| host_decomposition::decompose_on_host(Op(&LOGM), inputs, parameters);
 }
 
 /// A batch of matrices: an array whose last two axes are those of the matrices, in a dtype that [`Linalg`] kernels take, and the extents of
 /// its axes.
-struct Matrices {
+struct MatrixBatch {
     array: NdArray,
     batch: Dims,
     rows: usize,
     columns: usize,
 }
 
-impl Matrices {
+impl MatrixBatch {
     /// Returns the matrices in the last two axes of `a`, converted to a dtype that [`Linalg`] kernels take.
-    fn new(op: Op, a: &NdArray) -> Result<Matrices> {
-        let dtype = computed_dtype(op, a.dtype())?;
+    fn from_array(op: Op, a: &NdArray) -> Result<MatrixBatch> {
+        let dtype = computation_dtype(op, a.dtype())?;
         let [batch @ .., rows, columns] = a.shape() else {
             let message = format!("{}-dimensional array given. Array must be at least two-dimensional", a.ndim());
             return Err(Error::shape(op.name(), message, &[a.shape()]));
         };
-        Ok(Matrices { array: a.astype(dtype)?, batch: batch.into(), rows: *rows, columns: *columns })
+        Ok(MatrixBatch { array: a.astype(dtype)?, batch: batch.into(), rows: *rows, columns: *columns })
     }
 
     /// Returns the matrices of `a`, or an error if they are not square.
-    fn new_square(op: Op, a: &NdArray) -> Result<Matrices> {
-        let matrices = Matrices::new(op, a)?;
+    fn from_square_array(op: Op, a: &NdArray) -> Result<MatrixBatch> {
+        let matrices = MatrixBatch::from_array(op, a)?;
         if matrices.rows != matrices.columns {
             return Err(Error::shape(op.name(), "Last 2 dimensions of the array must be square", &[a.shape()]));
         }
@@ -84,13 +84,13 @@ impl Matrices {
     }
 
     /// Returns the shape of a result: the batch shape, followed by `extents`, the shape of the result for one matrix.
-    fn shape(&self, extents: &[usize]) -> Dims {
+    fn shape_with_batch(&self, extents: &[usize]) -> Dims {
         self.batch.iter().chain(extents).copied().collect()
     }
 
     /// Returns the specification of an output of `dtype` with a result of shape `extents` for each matrix of the batch.
     fn output_spec(&self, dtype: DType, extents: &[usize]) -> Result<OutputSpec> {
-        OutputSpec::contiguous(dtype, &self.shape(extents))
+        OutputSpec::contiguous(dtype, &self.shape_with_batch(extents))
     }
 
     /// Dispatches a decomposition of these matrices.
@@ -99,24 +99,24 @@ impl Matrices {
     }
 
     /// Returns an array filled with `value`, with a result of shape `extents` for each matrix of the batch.
-    fn full(&self, value: f64, dtype: DType, extents: &[usize]) -> Result<NdArray> {
-        full_on_device(self.array.device(), &self.shape(extents), value.into(), dtype)
+    fn full_for_each_matrix(&self, value: f64, dtype: DType, extents: &[usize]) -> Result<NdArray> {
+        full_on_device(self.array.device(), &self.shape_with_batch(extents), value.into(), dtype)
     }
 
     /// Returns an array with an identity matrix (rows, columns) for each matrix of the batch, in the dtype of the matrices.
-    fn identities(&self, rows: usize, columns: usize) -> Result<NdArray> {
+    fn identity_matrices(&self, rows: usize, columns: usize) -> Result<NdArray> {
         let on = self.array.device();
         let index = |n: usize, shape: [isize; 2]| full_on_device(on, &[n], 1.into(), DType::I64)?.cumsum(0)?.reshape(shape);
         if rows == 0 || columns == 0 {
-            return self.full(0.0, self.array.dtype(), &[rows, columns]);
+            return self.full_for_each_matrix(0.0, self.array.dtype(), &[rows, columns]);
         }
         let ones = equal(index(rows, [-1, 1])?, index(columns, [1, -1])?)?.astype(self.array.dtype())?;
-        ones.broadcast_to(self.shape(&[rows, columns]))?.contiguous()
+        ones.broadcast_to(self.shape_with_batch(&[rows, columns]))?.contiguous()
     }
 }
 
 /// Returns the dtype in which [`Linalg`] kernels compute arrays of `dtype`.
-fn computed_dtype(op: Op, dtype: DType) -> Result<DType> {
+fn computation_dtype(op: Op, dtype: DType) -> Result<DType> {
     match dtype {
         DType::F16 | DType::BF16 => {
             let message = format!("array type {dtype} is unsupported in linalg; use astype('float32')");
@@ -128,12 +128,12 @@ fn computed_dtype(op: Op, dtype: DType) -> Result<DType> {
 }
 
 /// Returns two batches in their common dtype, with their batch axes broadcast against each other.
-fn broadcast_pair(op: Op, a: Matrices, b: Matrices) -> Result<(Matrices, Matrices)> {
+fn broadcast_batches(op: Op, a: MatrixBatch, b: MatrixBatch) -> Result<(MatrixBatch, MatrixBatch)> {
     let dtype = a.array.dtype().promote(b.array.dtype());
     let batch = broadcast_shapes(op.name(), &[&a.batch, &b.batch])?;
-    let broadcast = |m: Matrices| -> Result<Matrices> {
+    let broadcast = |m: MatrixBatch| -> Result<MatrixBatch> {
         let shape: Dims = batch.iter().copied().chain([m.rows, m.columns]).collect();
-        Ok(Matrices { array: m.array.astype(dtype)?.broadcast_to(shape)?, batch: batch.clone(), ..m })
+        Ok(MatrixBatch { array: m.array.astype(dtype)?.broadcast_to(shape)?, batch: batch.clone(), ..m })
     };
     Ok((broadcast(a)?, broadcast(b)?))
 }

@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::expr::Operand;
 use crate::op::{ArgumentType, result_type};
 use crate::ops::creation::{LINSPACE, arange, linspace_of_scalars, linspace_step};
-use crate::ops::creation_options::create_from_args;
+use crate::ops::creation_options::create_with_device_and_order;
 use crate::ops::elementwise::{add, divide, equal, less, multiply, subtract, where_};
 use crate::ops::value::{Args, Value};
 use crate::scalar::Scalar;
@@ -41,7 +41,7 @@ fn linspace_from_args(args: &Args) -> Result<Value> {
     let num = usize::try_from(num).map_err(|_| Error::value(LINSPACE.name(), format!("number of samples, {num}, must be non-negative")))?;
     let (start, stop, axis) = (args.operand("start")?, args.operand("stop")?, args.int_or("axis", 0)?);
     let (endpoint, dtype) = (args.bool_or("endpoint", true)?, args.dtype("dtype")?);
-    let samples = create_from_args(args, || {
+    let samples = create_with_device_and_order(args, || {
         let samples = linspace_of_operands(start.clone(), stop.clone(), num, endpoint, dtype)?;
         samples.moveaxis([0], [axis])
     })?;

@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::expr::Operand;
 use crate::layout::{Dims, Layout, normalize_axis};
 use crate::op::{Op, result_type};
-use crate::ops::creation_options::create_from_args;
+use crate::ops::creation_options::create_with_device_and_order;
 use crate::ops::value::{Args, Value};
 use cuprum_macros::{free_functions, numpy};
 
@@ -76,11 +76,11 @@ impl NdArray {
 }
 
 fn copy_from_args(args: &Args) -> Result<Value> {
-    create_from_args(args, || args.array("a")?.copy())
+    create_with_device_and_order(args, || args.array("a")?.copy())
 }
 
 /// Returns the argument `arrays`, converted to the argument `dtype` by the rule in the argument `casting`.
-fn arrays_argument_in_dtype(args: &Args) -> Result<Vec<NdArray>> {
+fn read_arrays_argument(args: &Args) -> Result<Vec<NdArray>> {
     let arrays = args.arrays("arrays")?;
     let rule = match args.value("casting") {
         Some(Value::Str(rule)) => rule.as_str(),
@@ -100,31 +100,31 @@ fn arrays_argument_in_dtype(args: &Args) -> Result<Vec<NdArray>> {
 ///
 /// # Errors
 /// A number that the promoted dtype cannot hold.
-pub fn arrays_of_operands(op: &'static str, operands: Vec<Operand>) -> Result<Vec<NdArray>> {
+pub fn operands_to_arrays(op: &'static str, operands: Vec<Operand>) -> Result<Vec<NdArray>> {
     let dtype = result_type(&operands.iter().map(Operand::arg_type).collect::<Vec<_>>());
     let to_array = |operand: Operand| match operand {
         Operand::Array(a) => Ok(a),
-        Operand::Scalar(s) => NdArray::scalar_as(s.checked_element(op, dtype)?, dtype),
+        Operand::Scalar(s) => NdArray::scalar_as(s.to_checked_element(op, dtype)?, dtype),
     };
     operands.into_iter().map(to_array).collect()
 }
 
 fn concat_from_args(args: &Args) -> Result<Value> {
     if !args.is_none("axis") {
-        return concat(arrays_argument_in_dtype(args)?, Axes::One(args.int_or("axis", 0)?)).map(Value::Array);
+        return concat(read_arrays_argument(args)?, Axes::One(args.int_or("axis", 0)?)).map(Value::Array);
     }
     let arrays = match args.value("arrays").and_then(Value::items) {
         // As in NumPy, numbers in the list are weak scalars.
         Some(items) if args.dtype("dtype")?.is_none() => {
-            arrays_of_operands(args.op(), items.iter().map(|item| item.operand(args.op())).collect::<Result<_>>()?)?
+            operands_to_arrays(args.op(), items.iter().map(|item| item.operand(args.op())).collect::<Result<_>>()?)?
         }
-        _ => arrays_argument_in_dtype(args)?,
+        _ => read_arrays_argument(args)?,
     };
     concat(arrays, Axes::All).map(Value::Array)
 }
 
 fn stack_from_args(args: &Args) -> Result<Value> {
-    stack(arrays_argument_in_dtype(args)?, args.int_or("axis", 0)?).map(Value::Array)
+    stack(read_arrays_argument(args)?, args.int_or("axis", 0)?).map(Value::Array)
 }
 
 /// Maximum number of arrays in a list argument.
@@ -134,7 +134,7 @@ const MAX_LIST_ARRAYS: usize = 1 << 20;
 ///
 /// # Errors
 /// The errors of `f`, and a list of more than 2^20 arrays.
-pub fn with_arrays<R>(
+pub fn with_array_refs<R>(
     op: &'static str,
     arrays: impl IntoIterator<Item: AsRef<NdArray>>,
     f: impl FnOnce(&[&NdArray]) -> Result<R>,
@@ -183,15 +183,15 @@ fn join_along_axis(op: Op, arrays: &[&NdArray], axis: usize, shape: &[usize]) ->
 /// ```
 /// # use cuprum_backend_cpu as _;
 /// # extern crate cuprum_core as cuprum;
-/// use cuprum::{NdArray, assemble, s};
+/// use cuprum::{NdArray, assemble_from_parts, s};
 /// # fn main() -> cuprum::Result<()> {
 /// let a = NdArray::from_slice(&[1, 2, 3])?;
-/// let rotated = assemble(&[3], &[(a.index(s![2..])?, vec![0]), (a.index(s![..2])?, vec![1])])?;
+/// let rotated = assemble_from_parts(&[3], &[(a.index(s![2..])?, vec![0]), (a.index(s![..2])?, vec![1])])?;
 /// assert_eq!(rotated.to_vec::<i32>()?, [3, 1, 2]);
 /// # Ok(())
 /// # }
 /// ```
-pub fn assemble(shape: &[usize], parts: &[(NdArray, Vec<usize>)]) -> Result<NdArray> {
+pub fn assemble_from_parts(shape: &[usize], parts: &[(NdArray, Vec<usize>)]) -> Result<NdArray> {
     let name = CONCAT.name();
     let Some((first, _)) = parts.first() else { return Err(Error::value(name, "need at least one array")) };
     let dtype = DType::promote_all(parts.iter().map(|(a, _)| a.dtype())).unwrap_or(DType::F64);
@@ -248,16 +248,16 @@ pub fn assemble(shape: &[usize], parts: &[(NdArray, Vec<usize>)]) -> Result<NdAr
 #[numpy("concat(arrays, /, axis=0, out=None, *, dtype=None, casting='same_kind')", aliases("concatenate"), call = concat_from_args)]
 pub fn concat(arrays: impl IntoIterator<Item: AsRef<NdArray>>, axis: impl Into<Axes>) -> Result<NdArray> {
     let axis = axis.into().at_most_one_axis(CONCAT.name())?;
-    with_arrays(CONCAT.name(), arrays, |arrays| match axis {
-        Some(axis) => concat_along(arrays, axis),
+    with_array_refs(CONCAT.name(), arrays, |arrays| match axis {
+        Some(axis) => concat_along_axis(arrays, axis),
         None => {
             let flat = arrays.iter().map(|a| a.ravel()).collect::<Result<Vec<_>>>()?;
-            concat_along(&flat.iter().collect::<Vec<_>>(), 0)
+            concat_along_axis(&flat.iter().collect::<Vec<_>>(), 0)
         }
     })
 }
 
-fn concat_along(arrays: &[&NdArray], axis: isize) -> Result<NdArray> {
+fn concat_along_axis(arrays: &[&NdArray], axis: isize) -> Result<NdArray> {
     let name = CONCAT.name();
     let Some(head) = arrays.first() else { return Err(Error::value(name, "need at least one array")) };
     if head.ndim() == 0 {
@@ -296,10 +296,10 @@ fn concat_along(arrays: &[&NdArray], axis: isize) -> Result<NdArray> {
 /// ```
 #[numpy("stack(arrays, axis=0, out=None, *, dtype=None, casting='same_kind')", call = stack_from_args)]
 pub fn stack(arrays: impl IntoIterator<Item: AsRef<NdArray>>, #[read(isize)] axis: impl IntegerArgument) -> Result<NdArray> {
-    with_arrays(STACK.name(), arrays, |arrays| stack_along(arrays, axis.saturating_isize()))
+    with_array_refs(STACK.name(), arrays, |arrays| stack_along_axis(arrays, axis.saturating_isize()))
 }
 
-fn stack_along(arrays: &[&NdArray], axis: isize) -> Result<NdArray> {
+fn stack_along_axis(arrays: &[&NdArray], axis: isize) -> Result<NdArray> {
     let name = STACK.name();
     let Some(head) = arrays.first() else { return Err(Error::value(name, "need at least one array")) };
     if let Some(other) = arrays.iter().find(|a| a.shape() != head.shape()) {

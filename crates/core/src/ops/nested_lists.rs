@@ -1,9 +1,9 @@
 //! Conversion of [`Value`]s to arrays: of numbers, nested lists of numbers, and lists of arrays.
 
 use crate::array::NdArray;
-use crate::buffer::HostBuffer;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
+use crate::host_buffer::HostBuffer;
 use crate::ops::manipulation::stack;
 use crate::ops::value::{Items, Value};
 use crate::scalar::Scalar;
@@ -26,7 +26,7 @@ impl Value {
             Value::Array(a) => dtype.map_or(Ok(a.clone()), |d| a.astype(d)),
             Value::Scalar(s) => {
                 let dtype = dtype.unwrap_or(s.default_dtype());
-                NdArray::scalar_as(s.checked_element(op, dtype)?, dtype)
+                NdArray::scalar_as(s.to_checked_element(op, dtype)?, dtype)
             }
             Value::Tuple(items) | Value::List(items) => array_from_nested(op, items, dtype),
             other => Err(Error::value(op, format!("expected an array, not {}", other.type_name()))),
@@ -85,7 +85,7 @@ fn array_from_nested(op: &'static str, items: &Items, dtype: Option<DType>) -> R
     let mut promote = |number: Scalar, dtype| {
         // An int outside the range of 64 bits is an object in NumPy, also beside numbers that promote to float64.
         if given.is_none() {
-            number.checked_for(op, dtype)?;
+            number.check_fits_dtype(op, dtype)?;
         }
         natural = Some(natural.map_or(dtype, |d| d.promote(dtype)));
         Ok(())
@@ -99,10 +99,10 @@ fn array_from_nested(op: &'static str, items: &Items, dtype: Option<DType>) -> R
     let mut slots = host.as_mut_bytes()?.chunks_exact_mut(item);
     let mut store = |number: Scalar, _| {
         if let Some(slot) = slots.next() {
-            slot.copy_from_slice(&number.checked_element(op, dtype)?.to_bytes(dtype)[..item]);
+            slot.copy_from_slice(&number.to_checked_element(op, dtype)?.to_bytes(dtype)[..item]);
         }
         Ok(())
     };
     LeafVisitor { op, shape: Vec::new(), count: 0, leaf: &mut store }.visit_leaves(items, 0)?;
-    NdArray::from_host(dtype, &shape, host)
+    NdArray::from_c_order_buffer(dtype, &shape, host)
 }

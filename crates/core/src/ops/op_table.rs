@@ -1,30 +1,30 @@
 //! The table of built-in operations.
 
 use super::{
-    contract, creation, elementwise, fft, histogram, indexing, linalg, manipulation, random, reduce, scan, scatter, search, segments,
-    select, sort, sparse,
+    contract, creation, elementwise, fft, histogram, linalg, manipulation, random, reduce, scan, scatter, search, segments, select, sort,
+    sparse, take,
 };
 use crate::op::{Op, OpDef};
 
 /// Definitions of all built-in ops, by family.
 pub static OP_TABLE: [&[&OpDef]; 17] = [
-    elementwise::DEFINITIONS,
-    reduce::DEFINITIONS,
-    scan::DEFINITIONS,
-    contract::DEFINITIONS,
-    creation::DEFINITIONS,
-    manipulation::DEFINITIONS,
-    indexing::DEFINITIONS,
-    random::DEFINITIONS,
-    sort::DEFINITIONS,
-    segments::DEFINITIONS,
-    select::DEFINITIONS,
-    search::DEFINITIONS,
-    histogram::DEFINITIONS,
-    scatter::DEFINITIONS,
-    linalg::DEFINITIONS,
-    fft::DEFINITIONS,
-    sparse::DEFINITIONS,
+    elementwise::OP_DEFINITIONS,
+    reduce::OP_DEFINITIONS,
+    scan::OP_DEFINITIONS,
+    contract::OP_DEFINITIONS,
+    creation::OP_DEFINITIONS,
+    manipulation::OP_DEFINITIONS,
+    take::OP_DEFINITIONS,
+    random::OP_DEFINITIONS,
+    sort::OP_DEFINITIONS,
+    segments::OP_DEFINITIONS,
+    select::OP_DEFINITIONS,
+    search::OP_DEFINITIONS,
+    histogram::OP_DEFINITIONS,
+    scatter::OP_DEFINITIONS,
+    linalg::OP_DEFINITIONS,
+    fft::OP_DEFINITIONS,
+    sparse::OP_DEFINITIONS,
 ];
 
 impl Op {

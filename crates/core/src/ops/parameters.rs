@@ -42,7 +42,7 @@ impl Parameters {
 
     /// Returns the parsed parameters.
     #[inline]
-    pub(crate) fn parsed(&self) -> &ParsedParameters {
+    pub(crate) fn parsed_parameters(&self) -> &ParsedParameters {
         self.parsed.get_or_init(|| ParsedParameters::of(self.text))
     }
 }

@@ -12,11 +12,12 @@ mod seeds;
 use std::sync::{LazyLock, Mutex, PoisonError};
 
 use self::arguments::{
-    default_rng_from_args, draw_with_dtype, generator_from_self, generator_value, read_size, seed_from_args, with_generator,
+    default_rng_from_args, draw_with_dtype_argument, generator_from_self, generator_to_value, read_size, seed_from_args,
+    with_seeded_generator,
 };
 pub use self::distributions::*;
 pub use self::multivariate::*;
-use self::parameters::{NOT_NEGATIVE, location_parameter, real_parameter, result_shape, whole_number};
+use self::parameters::{NOT_NEGATIVE, any_real_parameter, checked_real_parameter, result_shape, truncate_to_integer};
 pub use self::permutations::{Population, bytes, choice, permutation, permuted, shuffle};
 use crate::arguments::IntoShape;
 use crate::array::{NdArray, StoredArray};
@@ -33,7 +34,7 @@ use crate::ops::sequence_items::{Items, MAX_ITEMS};
 use crate::ops::value::{Args, Value};
 use cuprum_macros::numpy;
 
-super::ops! { Random after indexing:
+super::ops! { Random after take:
     RANDOM "random" 0;
     UNIFORM "uniform" 0;
     NORMAL "normal" 0;
@@ -44,12 +45,12 @@ super::ops! { Random after indexing:
 
 fn uniform_from_args(args: &Args) -> Result<Value> {
     let [low, high] = [Operand::from_args(args, "low")?, Operand::from_args(args, "high")?];
-    draw_with_dtype(args, |g, shape, dtype| g.uniform(low, high, shape, dtype))
+    draw_with_dtype_argument(args, |g, shape, dtype| g.uniform(low, high, shape, dtype))
 }
 
 fn normal_from_args(args: &Args) -> Result<Value> {
     let [mean, std] = [Operand::from_args(args, "loc")?, Operand::from_args(args, "scale")?];
-    draw_with_dtype(args, |g, shape, dtype| g.normal(mean, std, shape, dtype))
+    draw_with_dtype_argument(args, |g, shape, dtype| g.normal(mean, std, shape, dtype))
 }
 
 fn integers_from_args(args: &Args) -> Result<Value> {
@@ -60,17 +61,22 @@ fn integers_from_args(args: &Args) -> Result<Value> {
     let endpoint = args.bool_or("endpoint", false)?;
     let dtype = args.dtype("dtype")?.unwrap_or(DType::I64);
     let shape = read_size(args)?;
-    with_generator(args, |g| match (&low, &high) {
+    with_seeded_generator(args, |g| match (&low, &high) {
         (Operand::Scalar(low), Operand::Scalar(high)) => {
-            let high = whole_number(*high, "high")?;
-            g.integers_with_i128_bounds(whole_number(*low, "low")?, if endpoint { high.saturating_add(1) } else { high }, &shape, dtype)
+            let high = truncate_to_integer(*high, "high")?;
+            g.integers_with_i128_bounds(
+                truncate_to_integer(*low, "low")?,
+                if endpoint { high.saturating_add(1) } else { high },
+                &shape,
+                dtype,
+            )
         }
         _ => g.integers_between(&low, &high, endpoint, &shape, dtype),
     })
     .map(Value::Array)
 }
 
-/// The process-wide generator, which the functions of this module and `eval` without `seed=` use. [`seed`] restarts it.
+/// The process-wide generator, which the functions of this module and `eval` without `seed=` use. [`seed`] replaces its seed.
 static SHARED_GENERATOR: LazyLock<Generator> = LazyLock::new(Generator::from_entropy);
 
 /// Restarts the process-wide generator from a seed (`numpy.random.seed`).
@@ -92,28 +98,28 @@ static SHARED_GENERATOR: LazyLock<Generator> = LazyLock::new(Generator::from_ent
 /// ```
 #[numpy("random.seed(seed=None)", differs = "Philox numbers, the same on every device", call = seed_from_args)]
 pub fn seed(seed: u64) {
-    SHARED_GENERATOR.restart(seed);
+    SHARED_GENERATOR.reseed(seed);
 }
 
 /// Makes unpredictable seeds the same in all processes that call this function with the same key.
 ///
 /// Generators without a seed are then equal if the processes create them in the same order. Meshes over several processes use this
 /// function. Existing generators are not affected.
-pub fn share_entropy(key: u64) {
-    seeds::share_entropy(key);
+pub fn set_shared_entropy_key(key: u64) {
+    seeds::set_shared_entropy_key(key);
 }
 
-/// Returns a number that differs between processes and between calls, for [`share_entropy`].
+/// Returns a number that differs between processes and between calls, for [`set_shared_entropy_key`].
 pub fn fresh_entropy() -> u64 {
-    seeds::entropy()
+    seeds::next_entropy_key()
 }
 
 /// Calls `draw` with the shape whose extents are the positional arguments, as in `rand(2, 3)`.
-fn draw_with_extents(args: &Args, draw: impl FnOnce(&Generator, &[usize], DType) -> Result<NdArray>) -> Result<Value> {
-    let extent = |v: &Value| usize::try_from(v.index(args.op())?).map_err(|_| Error::value(args.op(), "negative dimension"));
+fn draw_with_shape_arguments(args: &Args, draw: impl FnOnce(&Generator, &[usize], DType) -> Result<NdArray>) -> Result<Value> {
+    let extent = |v: &Value| usize::try_from(v.to_isize(args.op())?).map_err(|_| Error::value(args.op(), "negative dimension"));
     let shape: Vec<usize> = args.rest().iter().map(extent).collect::<Result<_>>()?;
     let dtype = args.dtype("dtype")?.unwrap_or(DType::F64);
-    let drawn = with_generator(args, |g| draw(g, &shape, dtype));
+    let drawn = with_seeded_generator(args, |g| draw(g, &shape, dtype));
     drawn.map(Value::Array).map_err(|e| e.with_function_name(args.op()))
 }
 
@@ -133,7 +139,7 @@ fn draw_with_extents(args: &Args, draw: impl FnOnce(&Generator, &[usize], DType)
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("random.rand(*shape, dtype=None, seed=None)", aliases("rand"), differs = "Philox numbers, the same on every device", call = |args| draw_with_extents(args, |g, shape, dtype| g.random(shape, dtype)))]
+#[numpy("random.rand(*shape, dtype=None, seed=None)", aliases("rand"), differs = "Philox numbers, the same on every device", call = |args| draw_with_shape_arguments(args, |g, shape, dtype| g.random(shape, dtype)))]
 pub fn rand(shape: impl IntoShape) -> Result<NdArray> {
     SHARED_GENERATOR.random(shape, DType::F64)
 }
@@ -153,7 +159,7 @@ pub fn rand(shape: impl IntoShape) -> Result<NdArray> {
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("random.randn(*shape, dtype=None, seed=None)", aliases("randn"), differs = "Philox numbers, the same on every device", call = |args| draw_with_extents(args, |g, shape, dtype| g.normal(0.0, 1.0, shape, dtype)))]
+#[numpy("random.randn(*shape, dtype=None, seed=None)", aliases("randn"), differs = "Philox numbers, the same on every device", call = |args| draw_with_shape_arguments(args, |g, shape, dtype| g.normal(0.0, 1.0, shape, dtype)))]
 pub fn randn(shape: impl IntoShape) -> Result<NdArray> {
     SHARED_GENERATOR.normal(0.0, 1.0, shape, DType::F64)
 }
@@ -174,7 +180,7 @@ pub fn randn(shape: impl IntoShape) -> Result<NdArray> {
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("random.random(size=None, dtype=None, seed=None)", aliases("random", "random_sample", "random.random_sample"), differs = "Philox numbers, the same on every device", call = |a| draw_with_dtype(a, |g, shape, dtype| g.random(shape, dtype)))]
+#[numpy("random.random(size=None, dtype=None, seed=None)", aliases("random", "random_sample", "random.random_sample"), differs = "Philox numbers, the same on every device", call = |a| draw_with_dtype_argument(a, |g, shape, dtype| g.random(shape, dtype)))]
 pub fn random(shape: impl IntoShape, dtype: DType) -> Result<NdArray> {
     SHARED_GENERATOR.random(shape, dtype)
 }
@@ -236,7 +242,7 @@ pub fn normal(mean: impl Into<Operand>, std: impl Into<Operand>, shape: impl Int
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("random.standard_normal(size=None, dtype=None, seed=None)", aliases("standard_normal"), differs = "Philox numbers, the same on every device", call = |a| draw_with_dtype(a, |g, shape, dtype| g.normal(0.0, 1.0, shape, dtype)))]
+#[numpy("random.standard_normal(size=None, dtype=None, seed=None)", aliases("standard_normal"), differs = "Philox numbers, the same on every device", call = |a| draw_with_dtype_argument(a, |g, shape, dtype| g.normal(0.0, 1.0, shape, dtype)))]
 pub fn standard_normal(shape: impl IntoShape, dtype: DType) -> Result<NdArray> {
     SHARED_GENERATOR.normal(0.0, 1.0, shape, dtype)
 }
@@ -297,7 +303,7 @@ pub fn default_rng(seed: impl Into<Option<u64>>) -> Generator {
     let count = usize::try_from(count).ok().filter(|n| *n <= MAX_ITEMS);
     let count = count.ok_or_else(|| Error::value(args.op(), format!("n_children must be from 0 to {MAX_ITEMS}")))?;
     let children = generator_from_self(args)?.spawn(count);
-    Ok(Value::List(Items::new(args.op(), children.into_iter().map(generator_value).collect())?))
+    Ok(Value::List(Items::new(args.op(), children.into_iter().map(generator_to_value).collect())?))
 })]
 pub fn spawn(generator: &Generator, count: usize) -> Vec<Generator> {
     generator.spawn(count)
@@ -319,7 +325,7 @@ pub fn spawn(generator: &Generator, count: usize) -> Vec<Generator> {
 #[numpy("random.jumped(self, jumps=1)", differs = "the generator is the first argument", call = |args| {
     let jumps = args.int_or("jumps", 1)?;
     let jumps = u32::try_from(jumps).map_err(|_| Error::value(args.op(), "jumps must be from 0 to 2**32 - 1"))?;
-    generator_from_self(args)?.jumped(jumps).map(generator_value)
+    generator_from_self(args)?.jumped(jumps).map(generator_to_value)
 })]
 pub fn jumped(generator: &Generator, jumps: u32) -> Result<Generator> {
     generator.jumped(jumps)
@@ -340,7 +346,7 @@ pub fn jumped(generator: &Generator, jumps: u32) -> Result<Generator> {
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("random.standard_exponential(size=None, dtype=None, seed=None)", differs = "Philox numbers, the same on every device", call = |a| draw_with_dtype(a, |g, shape, dtype| g.standard_exponential(shape, dtype)))]
+#[numpy("random.standard_exponential(size=None, dtype=None, seed=None)", differs = "Philox numbers, the same on every device", call = |a| draw_with_dtype_argument(a, |g, shape, dtype| g.standard_exponential(shape, dtype)))]
 pub fn standard_exponential(shape: impl IntoShape, dtype: DType) -> Result<NdArray> {
     SHARED_GENERATOR.standard_exponential(shape, dtype)
 }
@@ -361,7 +367,7 @@ pub fn standard_exponential(shape: impl IntoShape, dtype: DType) -> Result<NdArr
 /// # }
 /// ```
 #[numpy("random.standard_gamma(shape, size=None, dtype=None, seed=None)", differs = "Philox numbers, the same on every device", call = |args| {
-    draw_with_dtype(args, |g, size, dtype| g.standard_gamma(Operand::from_args(args, "shape")?, size, dtype))
+    draw_with_dtype_argument(args, |g, size, dtype| g.standard_gamma(Operand::from_args(args, "shape")?, size, dtype))
 })]
 pub fn standard_gamma(shape: impl Into<Operand>, size: impl IntoShape, dtype: DType) -> Result<NdArray> {
     SHARED_GENERATOR.standard_gamma(shape, size, dtype)
@@ -385,11 +391,11 @@ pub fn standard_gamma(shape: impl Into<Operand>, size: impl IntoShape, dtype: DT
 /// ```
 #[derive(Debug)]
 pub struct Generator {
-    state: Mutex<State>,
+    state: Mutex<GeneratorState>,
 }
 
 #[derive(Debug)]
-struct State {
+struct GeneratorState {
     key: u64,
     /// Last word of the Philox counter. Each jump increases the word by 1.
     stream: u32,
@@ -399,16 +405,16 @@ struct State {
     children: u64,
 }
 
-impl State {
-    fn new(key: u64, stream: u32) -> State {
-        State { key, stream, next_block: 0, children: 0 }
+impl GeneratorState {
+    fn from_key(key: u64, stream: u32) -> GeneratorState {
+        GeneratorState { key, stream, next_block: 0, children: 0 }
     }
 }
 
 impl Generator {
     /// Creates a generator from a seed (`numpy.random.default_rng(seed)`).
     pub fn new(seed: u64) -> Generator {
-        Generator { state: Mutex::new(State::new(seed, 0)) }
+        Generator { state: Mutex::new(GeneratorState::from_key(seed, 0)) }
     }
 
     /// Creates a generator with an unpredictable seed (`numpy.random.default_rng()`).
@@ -425,12 +431,12 @@ impl Generator {
     /// # }
     /// ```
     pub fn from_entropy() -> Generator {
-        Generator::new(seeds::entropy())
+        Generator::new(seeds::next_entropy_key())
     }
 
     /// Replaces the state by that of a new generator with this seed.
-    fn restart(&self, seed: u64) {
-        *self.state() = State::new(seed, 0);
+    fn reseed(&self, seed: u64) {
+        *self.lock_state() = GeneratorState::from_key(seed, 0);
     }
 
     /// Returns `count` generators whose numbers are independent of this generator's and of each other's
@@ -452,7 +458,7 @@ impl Generator {
     /// ```
     pub fn spawn(&self, count: usize) -> Vec<Generator> {
         let (key, stream, first) = {
-            let mut state = self.state();
+            let mut state = self.lock_state();
             let first = state.children;
             state.children = first.wrapping_add(count as u64);
             (state.key, state.stream, first)
@@ -479,23 +485,23 @@ impl Generator {
     /// # }
     /// ```
     pub fn jumped(&self, jumps: u32) -> Result<Generator> {
-        let state = self.state();
+        let state = self.lock_state();
         let stream = state.stream.checked_add(jumps).ok_or_else(|| Error::value("jumped", "too many jumps"))?;
-        let jumped = State { key: state.key, stream, next_block: state.next_block, children: 0 };
+        let jumped = GeneratorState { key: state.key, stream, next_block: state.next_block, children: 0 };
         Ok(Generator { state: Mutex::new(jumped) })
     }
 
-    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+    fn lock_state(&self) -> std::sync::MutexGuard<'_, GeneratorState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Draws an array on the current device and advances the generator's block counter.
-    fn draw(&self, op: Op, shape: &[usize], dtype: DType, distribution: Distribution) -> Result<NdArray> {
-        self.draw_with_inputs(op, Device::current()?, &[], shape, dtype, distribution)
+    fn draw_array(&self, op: Op, shape: &[usize], dtype: DType, distribution: Distribution) -> Result<NdArray> {
+        self.draw_with_parameter_arrays(op, Device::current()?, &[], shape, dtype, distribution)
     }
 
-    /// Like [`Generator::draw`], but on `device`, and with the arrays `inputs` as the parameters of the distribution.
-    fn draw_with_inputs(
+    /// Like [`Generator::draw_array`], but on `device`, and with the arrays `inputs` as the parameters of the distribution.
+    fn draw_with_parameter_arrays(
         &self,
         op: Op,
         device: Device,
@@ -504,31 +510,31 @@ impl Generator {
         dtype: DType,
         distribution: Distribution,
     ) -> Result<NdArray> {
-        let blocks = checked_size(op.name(), shape)?.div_ceil(distribution.elements_per_block(dtype)) as u64;
+        let blocks = checked_size(op.name(), shape)?.div_ceil(distribution.elements_per_philox_block(dtype)) as u64;
         let output = OutputSpec::contiguous(dtype, shape)?;
-        let work = Work::Random(self.reserve_blocks(blocks, distribution));
+        let work = Work::Random(self.reserve_philox_blocks(blocks, distribution));
         super::dispatch_single_output(op, device, inputs, output, work)
     }
 
     /// Reserves the next `blocks` Philox blocks by advancing the generator's counter. Returns the parameters of a call that draws numbers
     /// from them.
-    fn reserve_blocks(&self, blocks: u64, distribution: Distribution) -> Random {
-        let mut state = self.state();
+    fn reserve_philox_blocks(&self, blocks: u64, distribution: Distribution) -> Random {
+        let mut state = self.lock_state();
         let first_block = state.next_block;
         state.next_block = first_block.wrapping_add(blocks);
         Random { key: state.key, first_block, stream: state.stream, distribution }
     }
 
     /// Draws the two halves, high half first, of 128-bit numbers as uint64 arrays. The low half is drawn only if `needs_low_half`.
-    fn draw_halves(&self, shape: &[usize], needs_low_half: bool) -> Result<(NdArray, Option<NdArray>)> {
+    fn draw_u128_halves(&self, shape: &[usize], needs_low_half: bool) -> Result<(NdArray, Option<NdArray>)> {
         let distribution = Distribution::Integers { low: 0, span: 0 };
-        let blocks = checked_size(INTEGERS.name(), shape)?.div_ceil(distribution.elements_per_block(DType::U64)) as u64;
-        let random = self.reserve_blocks(blocks, distribution);
+        let blocks = checked_size(INTEGERS.name(), shape)?.div_ceil(distribution.elements_per_philox_block(DType::U64)) as u64;
+        let random = self.reserve_philox_blocks(blocks, distribution);
         let draw = |first_block| {
             let (device, output) = (Device::current()?, OutputSpec::contiguous(DType::U64, shape)?);
             super::dispatch_single_output(INTEGERS, device, &[], output, Work::Random(Random { first_block, ..random }))
         };
-        let low_block = random.first_block.wrapping_add(Distribution::LOW_DIGITS_BLOCK);
+        let low_block = random.first_block.wrapping_add(Distribution::LOW_DIGITS_BLOCK_OFFSET);
         Ok((draw(random.first_block)?, if needs_low_half { Some(draw(low_block)?) } else { None }))
     }
 
@@ -575,9 +581,9 @@ impl Generator {
             if !matches!(dtype, DType::F32 | DType::F64) {
                 return Err(Error::dtype(OP, "float32 or float64 is needed", &[dtype]));
             }
-            let shape = real_parameter(shape.into(), "shape", &NOT_NEGATIVE)?;
+            let shape = checked_real_parameter(shape.into(), "shape", &NOT_NEGATIVE)?;
             let size = result_shape(std::slice::from_ref(&shape), &size.into_shape())?;
-            self.sample(Sampler::StandardGamma, &[shape], &size, dtype)
+            self.draw_from_sampler(Sampler::StandardGamma, &[shape], &size, dtype)
         };
         draw().map_err(|error| error.with_function_name(OP))
     }
@@ -607,7 +613,7 @@ impl Generator {
     pub fn uniform(&self, low: impl Into<Operand>, high: impl Into<Operand>, shape: impl IntoShape, dtype: DType) -> Result<NdArray> {
         let (low, high, shape) = (low.into(), high.into(), shape.into_shape());
         let draw = || {
-            let (low, high) = (location_parameter(low, "low")?, location_parameter(high, "high")?);
+            let (low, high) = (any_real_parameter(low, "low")?, any_real_parameter(high, "high")?);
             let (Operand::Scalar(low), Operand::Scalar(high)) = (&low, &high) else {
                 return self.uniform_between(low, high, &shape, dtype);
             };
@@ -623,8 +629,8 @@ impl Generator {
     fn draw_uniform(&self, op: Op, low: f64, high: f64, shape: &[usize], dtype: DType) -> Result<NdArray> {
         Self::check_float_dtype(op, dtype)?;
         let out_of_bounds = || Error::value(op.name(), format!("range from {low} to {high} is out of bounds for {dtype}"));
-        let scaling = UniformScaling::new(low, high, dtype).ok_or_else(out_of_bounds)?;
-        self.draw(op, shape, dtype, Distribution::Uniform(scaling))
+        let scaling = UniformScaling::for_range(low, high, dtype).ok_or_else(out_of_bounds)?;
+        self.draw_array(op, shape, dtype, Distribution::Uniform(scaling))
     }
 
     /// Returns normally distributed numbers, computed by the Box-Muller transform (`numpy.random.Generator.normal`).
@@ -637,7 +643,7 @@ impl Generator {
         Self::check_float_dtype(NORMAL, dtype)?;
         let (mean, std, shape) = (mean.into(), std.into(), shape.into_shape());
         let draw = || {
-            let (mean, std) = (location_parameter(mean, "loc")?, location_parameter(std, "scale")?);
+            let (mean, std) = (any_real_parameter(mean, "loc")?, any_real_parameter(std, "scale")?);
             let (Operand::Scalar(mean), Operand::Scalar(std)) = (&mean, &std) else {
                 return self.normal_around(mean, std, &shape, dtype);
             };
@@ -645,7 +651,7 @@ impl Generator {
             if std.is_nan() || std.is_sign_negative() {
                 return Err(Error::value(NORMAL.name(), format!("scale {std} is negative")));
             }
-            self.draw(NORMAL, &shape, dtype, Distribution::Normal { mean, std })
+            self.draw_array(NORMAL, &shape, dtype, Distribution::Normal { mean, std })
         };
         draw().map_err(|error| error.with_function_name(NORMAL.name()))
     }
@@ -692,9 +698,9 @@ impl Generator {
         }
         let span = u64::try_from(high - low).unwrap_or(0); // 0 encodes 2^64
         if dtype == DType::Bool {
-            return self.draw(INTEGERS, shape, DType::U8, Distribution::Integers { low, span })?.astype(dtype);
+            return self.draw_array(INTEGERS, shape, DType::U8, Distribution::Integers { low, span })?.astype(dtype);
         }
-        self.draw(INTEGERS, shape, dtype, Distribution::Integers { low, span })
+        self.draw_array(INTEGERS, shape, dtype, Distribution::Integers { low, span })
     }
 }
 

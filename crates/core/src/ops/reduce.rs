@@ -32,13 +32,13 @@ use crate::call::{self, OutputSpec, Work};
 use crate::dispatch;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::expr::{Fold, FoldImplementation, fusion_enabled};
+use crate::expr::{DeferredReduction, RowReductionImplementation, fusion_enabled};
 use crate::index::Item;
 use crate::layout::{Dims, Layout};
-use crate::op::{Capability, Combine, Family, Identity, Op, ReductionDef};
+use crate::op::{Capability, Combine, Family, Op, ReductionDef, ReductionIdentity};
 use crate::ops::elementwise::{ADD, DIVIDE, FMAX, FMIN, IMAG, LOGICAL_AND, LOGICAL_OR, MAXIMUM, MINIMUM, MULTIPLY, REAL, SQUARE, SUBTRACT};
 use crate::plan::reduce::ReducePlan;
-use crate::plan::rows;
+use crate::plan::row_loop;
 use crate::program::{Program, StepKind};
 use crate::scalar::Scalar;
 use axis_options::InitialAndMask;
@@ -50,13 +50,14 @@ pub use mean_and_variance::{mean, std, var};
 pub use sum_and_product::{prod, sum};
 
 /// Defines how sums combine elements. 16-bit floats are added in float32.
-pub(super) static SUM_REDUCTION: ReductionDef = ReductionDef::new(ADD, Scalar::Int(0)).accumulating_16_bit_in_float32();
+pub(super) static SUM_REDUCTION: ReductionDef = ReductionDef::elementwise_reduction(ADD, Scalar::Int(0)).accumulating_16_bit_in_float32();
 /// Defines how products combine elements. 16-bit floats are multiplied in float32.
-pub(super) static PRODUCT_REDUCTION: ReductionDef = ReductionDef::new(MULTIPLY, Scalar::Int(1)).accumulating_16_bit_in_float32();
+pub(super) static PRODUCT_REDUCTION: ReductionDef =
+    ReductionDef::elementwise_reduction(MULTIPLY, Scalar::Int(1)).accumulating_16_bit_in_float32();
 /// Defines how minima combine elements. The result is NaN if any element is NaN.
-pub(super) static MINIMUM_REDUCTION: ReductionDef = ReductionDef::selecting_reduction(MINIMUM, Identity::Highest);
+pub(super) static MINIMUM_REDUCTION: ReductionDef = ReductionDef::selecting_reduction(MINIMUM, ReductionIdentity::Highest);
 /// Defines how maxima combine elements. The result is NaN if any element is NaN.
-pub(super) static MAXIMUM_REDUCTION: ReductionDef = ReductionDef::selecting_reduction(MAXIMUM, Identity::Lowest);
+pub(super) static MAXIMUM_REDUCTION: ReductionDef = ReductionDef::selecting_reduction(MAXIMUM, ReductionIdentity::Lowest);
 
 super::ops! { Reduce after elementwise:
     SUM "sum" 1 by &SUM_REDUCTION;
@@ -64,13 +65,13 @@ super::ops! { Reduce after elementwise:
     MEAN "mean" 1;
     MIN "min" 1 by &MINIMUM_REDUCTION;
     MAX "max" 1 by &MAXIMUM_REDUCTION;
-    ANY "any" 1 by &ReductionDef::new(LOGICAL_OR, Scalar::Bool(false));
-    ALL "all" 1 by &ReductionDef::new(LOGICAL_AND, Scalar::Bool(true));
-    ARGMIN "argmin" 1 by &ReductionDef::selecting_reduction(MINIMUM, Identity::Highest).returning_index();
-    ARGMAX "argmax" 1 by &ReductionDef::selecting_reduction(MAXIMUM, Identity::Lowest).returning_index();
-    NANMIN "nanmin" 1 by &ReductionDef::selecting_reduction(FMIN, Identity::NanOrHighest).excluded_from_row_programs();
-    NANMAX "nanmax" 1 by &ReductionDef::selecting_reduction(FMAX, Identity::NanOrLowest).excluded_from_row_programs();
-    COUNT_NONZERO "count_nonzero" 1 by &ReductionDef::new(ADD, Scalar::Int(0)).with_accumulator_dtype(DType::I64);
+    ANY "any" 1 by &ReductionDef::elementwise_reduction(LOGICAL_OR, Scalar::Bool(false));
+    ALL "all" 1 by &ReductionDef::elementwise_reduction(LOGICAL_AND, Scalar::Bool(true));
+    ARGMIN "argmin" 1 by &ReductionDef::selecting_reduction(MINIMUM, ReductionIdentity::Highest).returning_index();
+    ARGMAX "argmax" 1 by &ReductionDef::selecting_reduction(MAXIMUM, ReductionIdentity::Lowest).returning_index();
+    NANMIN "nanmin" 1 by &ReductionDef::selecting_reduction(FMIN, ReductionIdentity::NanOrHighest).excluded_from_row_programs();
+    NANMAX "nanmax" 1 by &ReductionDef::selecting_reduction(FMAX, ReductionIdentity::NanOrLowest).excluded_from_row_programs();
+    COUNT_NONZERO "count_nonzero" 1 by &ReductionDef::elementwise_reduction(ADD, Scalar::Int(0)).with_accumulator_dtype(DType::I64);
     VAR "var" 1 by &ReductionDef::SQUARED_DISTANCES_REDUCTION;
     STD "std" 1;
     SEGMENT_SUM "segment_sum" 2 by &SUM_REDUCTION;
@@ -94,9 +95,9 @@ pub(crate) fn reduce(op: Op, a: &NdArray, over: &AxisOptions, value: DType, out:
     if let Some(selection) = &over.selection {
         return reduce_with_initial_and_mask(op, a, over, selection, (value, out));
     }
-    let axes = over.axes.resolve_allowing_scalar(name, a.ndim())?;
+    let axes = over.axes.resolve_axes_allowing_scalar(name, a.ndim())?;
     if reduction.returns_index {
-        over.one_axis_allowing_scalar(op, a.ndim())?;
+        over.resolve_one_axis_allowing_scalar(op, a.ndim())?;
     }
     // A broadcast axis repeats one element, possibly more often than memory could hold. An idempotent reduction needs the element only
     // once.
@@ -116,9 +117,9 @@ pub(crate) fn reduce(op: Op, a: &NdArray, over: &AxisOptions, value: DType, out:
     if reduced == 0 {
         return reduce_empty(op, reduction, (a, &axes), &shape, out);
     }
-    if over.keepdims && should_defer(reduction, a, &axes, reduced)? {
-        let implementation = if reduction.combine == Combine::Moments { &VARIANCE_FOLD } else { &SINGLE_STEP_FOLD };
-        return Ok(Fold { op, argument: a.clone(), axes, value, implementation }.into_deferred_array(shape, out));
+    if over.keepdims && should_defer_reduction(reduction, a, &axes, reduced)? {
+        let implementation = if reduction.combine == Combine::Moments { &VARIANCE_ROW_REDUCTION } else { &SINGLE_STEP_ROW_REDUCTION };
+        return Ok(DeferredReduction { op, argument: a.clone(), axes, value, implementation }.into_deferred_array(shape, out));
     }
     dispatch_reduction(op, a, &axes, value, OutputSpec::contiguous(out, &shape)?)
 }
@@ -145,7 +146,7 @@ fn reduce_with_initial_and_mask(
         Some(mask) => fill_masked_out(name, a, value, mask, reduction.identity.of(value))?,
     };
     let Some(initial) = selection.initial else { return reduce(op, &selected, &plain, value, out) };
-    let initial = initial.checked_element(name, out)?;
+    let initial = initial.to_checked_element(name, out)?;
     if a.size() > 0 || reduction.allows_empty {
         // A sum of 16-bit floats is rounded once, after the initial value has been added.
         let wide = reduction.accumulator.of(out);
@@ -219,32 +220,38 @@ pub(crate) fn dispatch_reduction(op: Op, a: &NdArray, axes: &[usize], value: DTy
 }
 
 /// Implements all deferred reductions except variances. Such a reduction is one step of a row program ([`ReductionDef::in_rows`]).
-static SINGLE_STEP_FOLD: FoldImplementation = FoldImplementation {
+static SINGLE_STEP_ROW_REDUCTION: RowReductionImplementation = RowReductionImplementation {
     nodes: 3,
     push: |fold, program, values, _| {
         let acc = fold.op.reduction().map_or(fold.value, |reduction| reduction.accumulator.of(fold.value));
-        program.push_unless_present(StepKind::Fold(fold.op), acc, &[values])
+        program.push_step_unless_present(StepKind::Fold(fold.op), acc, &[values])
     },
-    run: run_fold,
+    run: run_deferred_reduction,
 };
 
 /// Implements deferred variances. In a fused row program, a variance is a sum, a mean, and a sum of squared distances. Alone, it is a call
 /// of `var`.
-static VARIANCE_FOLD: FoldImplementation =
-    FoldImplementation { nodes: 8, push: |_, program, values, length| program.push_squared_distances(values, length), run: run_fold };
+static VARIANCE_ROW_REDUCTION: RowReductionImplementation = RowReductionImplementation {
+    nodes: 8,
+    push: |_, program, values, length| program.push_squared_distance_sum(values, length),
+    run: run_deferred_reduction,
+};
 
-fn run_fold(fold: &Fold, output: OutputSpec) -> Result<StoredArray> {
+fn run_deferred_reduction(fold: &DeferredReduction, output: OutputSpec) -> Result<StoredArray> {
     dispatch_reduction(fold.op, &fold.argument, &fold.axes, fold.value, output)?.stored()
 }
 
 /// Returns whether a reduction with `keepdims` is deferred. The device must have kernels for row programs, and row programs must be able to
-/// contain the reduction. The reduced axes must be the last axes, and a row must have between 2 and [`rows::MAX_FUSED_ROW_LENGTH`]
+/// contain the reduction. The reduced axes must be the last axes, and a row must have between 2 and [`row_loop::MAX_FUSED_ROW_LENGTH`]
 /// elements.
-fn should_defer(reduction: &ReductionDef, a: &NdArray, axes: &[usize], length: usize) -> Result<bool> {
+fn should_defer_reduction(reduction: &ReductionDef, a: &NdArray, axes: &[usize], length: usize) -> Result<bool> {
     let is_over_last_axes = axes.len() <= a.ndim() && (a.ndim() - axes.len()..a.ndim()).all(|axis| axes.contains(&axis));
-    let is_row_reduction =
-        reduction.in_rows && is_over_last_axes && (2..=rows::MAX_FUSED_ROW_LENGTH).contains(&length) && a.size() > 0 && fusion_enabled();
-    Ok(is_row_reduction && dispatch::any_kernel_declares(Capability::RowPrograms, Family::Rows, a.device())?)
+    let is_row_reduction = reduction.in_rows
+        && is_over_last_axes
+        && (2..=row_loop::MAX_FUSED_ROW_LENGTH).contains(&length)
+        && a.size() > 0
+        && fusion_enabled();
+    Ok(is_row_reduction && dispatch::any_kernel_has_capability(Capability::RowPrograms, Family::Rows, a.device())?)
 }
 
 impl Program {
@@ -253,21 +260,21 @@ impl Program {
     ///
     /// The result has the real dtype. The steps compute the mean first and then the distances, so that no digits are lost if the
     /// mean is large.
-    pub fn push_squared_distances(&mut self, x: u16, count: usize) -> u16 {
+    pub fn push_squared_distance_sum(&mut self, x: u16, count: usize) -> u16 {
         let dtype = self.steps[x as usize].dtype;
         let real = dtype.real();
-        let sum = self.push_unless_present(StepKind::Fold(SUM), dtype, &[x]);
+        let sum = self.push_step_unless_present(StepKind::Fold(SUM), dtype, &[x]);
         let count = self.push_param(Scalar::Float(count as f64), dtype);
-        let mean = self.push_unless_present(StepKind::Apply(DIVIDE), dtype, &[sum, count]);
-        let distance = self.push_unless_present(StepKind::Apply(SUBTRACT), dtype, &[x, mean]);
+        let mean = self.push_step_unless_present(StepKind::Apply(DIVIDE), dtype, &[sum, count]);
+        let distance = self.push_step_unless_present(StepKind::Apply(SUBTRACT), dtype, &[x, mean]);
         let squares = if dtype.is_complex() {
-            let [re, im] = [REAL, IMAG].map(|part| self.push_unless_present(StepKind::Apply(part), real, &[distance]));
-            let [re, im] = [re, im].map(|part| self.push_unless_present(StepKind::Apply(SQUARE), real, &[part]));
-            self.push_unless_present(StepKind::Apply(ADD), real, &[re, im])
+            let [re, im] = [REAL, IMAG].map(|part| self.push_step_unless_present(StepKind::Apply(part), real, &[distance]));
+            let [re, im] = [re, im].map(|part| self.push_step_unless_present(StepKind::Apply(SQUARE), real, &[part]));
+            self.push_step_unless_present(StepKind::Apply(ADD), real, &[re, im])
         } else {
-            self.push_unless_present(StepKind::Apply(SQUARE), real, &[distance])
+            self.push_step_unless_present(StepKind::Apply(SQUARE), real, &[distance])
         };
-        self.push_unless_present(StepKind::Fold(SUM), real, &[squares])
+        self.push_step_unless_present(StepKind::Fold(SUM), real, &[squares])
     }
 }
 

@@ -36,8 +36,8 @@ fn scan(op: Op, a: &NdArray, axis: Option<usize>, dtype: Option<DType>) -> Resul
 
 /// Dispatches a scan with the axis and dtype in `over`. A 0-d array gives a 1-D result of one element.
 fn scan_with_options(op: Op, a: &NdArray, over: AxisOptions) -> Result<NdArray> {
-    let over = over.accepting_only(op.name(), &[AxisOption::DType])?;
-    let axis = over.one_axis_allowing_scalar(op, a.ndim())?;
+    let over = over.check_accepted_options(op.name(), &[AxisOption::DType])?;
+    let axis = over.resolve_one_axis_allowing_scalar(op, a.ndim())?;
     scan(op, a, axis, over.requested_dtype())
 }
 
@@ -114,7 +114,7 @@ impl NdArray {
 #[doc(alias = "maximum.accumulate")]
 #[numpy("cummax(a, axis=None)")]
 pub fn cummax(a: &NdArray, axis: impl Into<Axes>) -> Result<NdArray> {
-    scan(CUMMAX, a, axis.into().one_axis(CUMMAX.name(), a.ndim())?, Some(a.dtype()))
+    scan(CUMMAX, a, axis.into().resolve_one_axis(CUMMAX.name(), a.ndim())?, Some(a.dtype()))
 }
 
 /// Returns the running minimum along an axis, or over the flattened array for `None` (`numpy.minimum.accumulate`).
@@ -138,5 +138,5 @@ pub fn cummax(a: &NdArray, axis: impl Into<Axes>) -> Result<NdArray> {
 #[doc(alias = "minimum.accumulate")]
 #[numpy("cummin(a, axis=None)")]
 pub fn cummin(a: &NdArray, axis: impl Into<Axes>) -> Result<NdArray> {
-    scan(CUMMIN, a, axis.into().one_axis(CUMMIN.name(), a.ndim())?, Some(a.dtype()))
+    scan(CUMMIN, a, axis.into().resolve_one_axis(CUMMIN.name(), a.ndim())?, Some(a.dtype()))
 }

@@ -5,7 +5,7 @@ use cuprum_macros::numpy;
 use crate::arguments::IntegerArgument;
 use crate::array::{Array, NdArray, StoredArray};
 use crate::call;
-use crate::call::{OutputSpec, ScatterRows, Work};
+use crate::call::{OutputSpec, RowAssignment, Work};
 use crate::device::{Stream, with_device};
 use crate::dispatch;
 use crate::dtype::DType;
@@ -18,19 +18,19 @@ use crate::op::{ArgumentType, Capability, Family, Op};
 use crate::ops::assignment::broadcast_value_layout;
 use crate::ops::creation::{arange_as, full_on_device};
 use crate::ops::elementwise::{ADD, MAXIMUM, MINIMUM, MULTIPLY, SUBTRACT, negative, where_};
-use crate::ops::index::{AdvancedIndex, IndexItem, IntoIndex, SelectedRows, basic_items};
-use crate::ops::indexing::check_bounds;
+use crate::ops::index::{AdvancedIndex, IndexItem, IntoIndex, SelectedRows, as_basic_items};
 use crate::ops::manipulation::concat;
 use crate::ops::scan::cummax;
-use crate::ops::segments::{segment_max, segment_min, segment_prod, sum_segments_from_first};
+use crate::ops::segments::{segment_max, segment_min, segment_prod, segment_sum_keeping_negative_zero};
 use crate::ops::select::flatnonzero;
 use crate::ops::sort::differs_from_previous;
+use crate::ops::take::check_index_bounds;
 use crate::ops::value::Args;
 use crate::s;
 use crate::scalar::Scalar;
 use crate::settings::reproducible_sums::reproducible_sums;
 
-super::ops! { Scatter after indexing::fused_take:
+super::ops! { Scatter after take::fused_take:
     SCATTER "scatter" 3;
 }
 
@@ -40,15 +40,15 @@ const MAX_UNGROUPED_ELEMENTS_PER_VALUE: usize = 4;
 const MAX_UNGROUPED_VALUES_PER_ELEMENT: usize = 4096;
 /// Minimum number of elements in a row at which a scatter sum takes less time with values grouped by row than as an ungrouped reproducible
 /// sum (`docs/notes/scatter-sums.md`).
-const MIN_GROUPED_ROW: usize = 64;
+const MIN_GROUPED_ROW_LENGTH: usize = 64;
 /// Maximum number of values of one row at which grouping by row is preferred to an ungrouped reproducible sum. With grouping, one thread
 /// adds all values of an element.
-const MAX_PREFERRED_GROUP: i128 = 1024;
+const MAX_PREFERRED_GROUP_SIZE: i128 = 1024;
 /// Operations by which kernels of the family `Scatter` can combine an element with a value.
 const COMBINING_OPERATIONS: [Op; 4] = [ADD, MULTIPLY, MINIMUM, MAXIMUM];
 
 /// Values grouped by the row that they update. The values of group `g` are at the positions `order[offsets[g]..offsets[g + 1]]`.
-struct Groups {
+struct RowGroups {
     /// The row of each group: 1-D, without repetitions.
     rows: NdArray,
     order: NdArray,
@@ -76,7 +76,7 @@ struct ScatterInputs {
 
 impl ScatterInputs {
     /// Broadcasts `value` to the shape of the selection, and moves the axes of the index arrays to the front.
-    fn new(op: &'static str, selected: SelectedRows, value: &StoredArray) -> Result<ScatterInputs> {
+    fn from_selected_rows(op: &'static str, selected: SelectedRows, value: &StoredArray) -> Result<ScatterInputs> {
         let SelectedRows { rows, indices, source_axis, position, is_distinct } = selected;
         let index_axes = indices.ndim();
         let mut shape: Dims = rows.shape()[1..].into();
@@ -98,16 +98,16 @@ impl ScatterInputs {
 
     /// Combines the values with rows of `target` by `combine`, or stores them if `combine` is `None`. No other array uses the memory of
     /// `target`. `needs` is the capability that determines the order in which several values of a row are combined.
-    fn dispatch(&self, target: &NdArray, combine: Option<Op>, needs: Option<Capability>) -> Result<NdArray> {
-        let rows = if self.is_distinct { ScatterRows::Distinct } else { ScatterRows::Indexed };
+    fn dispatch_ungrouped(&self, target: &NdArray, combine: Option<Op>, needs: Option<Capability>) -> Result<NdArray> {
+        let rows = if self.is_distinct { RowAssignment::Distinct } else { RowAssignment::Indexed };
         let inputs = [self.indices.stored()?, self.values.clone()];
         dispatch_scatter(target, &inputs, call::Scatter { region: &self.rows, combine, rows, needs })
     }
 
     /// Combines floating-point or complex values with rows of `target`, by the first of four methods that the device and the settings
     /// allow: in order, as a sum in any order, as a reproducible sum, or grouped by row.
-    fn dispatch_inexact(self, target: &NdArray, combine: Op) -> Result<NdArray> {
-        let declared = dispatch::device_capabilities(Family::Scatter, target.device())?;
+    fn combine_float_values(self, target: &NdArray, combine: Op) -> Result<NdArray> {
+        let declared = dispatch::kernel_capabilities(Family::Scatter, target.device())?;
         let (elements, values) = (self.rows.size(), self.values.layout().size());
         let is_unordered = !reproducible_sums()? && matches!(self.values.dtype(), DType::F32 | DType::F64 | DType::C64 | DType::C128);
         // Kernels for sums are slow if most values belong to a few elements. Kernels for reproducible sums need scratch memory for every
@@ -115,20 +115,21 @@ impl ScatterInputs {
         let is_contended = values / MAX_UNGROUPED_VALUES_PER_ELEMENT > elements;
         let suits_sum = elements / MAX_UNGROUPED_ELEMENTS_PER_VALUE <= values && !is_contended;
         if declared.contains(Capability::OrderedScatter) {
-            self.dispatch(target, Some(combine), Some(Capability::OrderedScatter))
+            self.dispatch_ungrouped(target, Some(combine), Some(Capability::OrderedScatter))
         } else if combine == ADD && is_unordered && !is_contended && declared.contains(Capability::UnorderedScatterSum) {
-            self.dispatch(target, Some(combine), Some(Capability::UnorderedScatterSum))
+            self.dispatch_ungrouped(target, Some(combine), Some(Capability::UnorderedScatterSum))
         } else if combine == ADD && suits_sum && declared.contains(Capability::ReproducibleScatterSum) {
             // Grouping values by row reads results on the host, which a stream capture does not allow.
-            let is_long_row = elements / self.rows.shape()[0].max(1) >= MIN_GROUPED_ROW && self.values.dtype().real().itemsize() >= 4;
+            let is_long_row =
+                elements / self.rows.shape()[0].max(1) >= MIN_GROUPED_ROW_LENGTH && self.values.dtype().real().itemsize() >= 4;
             if is_long_row && !Stream::current(target.device()).is_capturing() {
                 let groups = self.group_by_row(target)?;
                 let lengths = groups.offsets.index(s![1..])?.subtract(&groups.offsets.index(s![..-1])?)?;
-                if lengths.max(())?.item()?.as_int().is_some_and(|longest| longest <= MAX_PREFERRED_GROUP) {
+                if lengths.max(())?.item()?.as_int().is_some_and(|longest| longest <= MAX_PREFERRED_GROUP_SIZE) {
                     return self.dispatch_grouped(target, combine, groups);
                 }
             }
-            self.dispatch(target, Some(combine), Some(Capability::ReproducibleScatterSum))
+            self.dispatch_ungrouped(target, Some(combine), Some(Capability::ReproducibleScatterSum))
         } else {
             let groups = self.group_by_row(target)?;
             self.dispatch_grouped(target, combine, groups)
@@ -136,10 +137,10 @@ impl ScatterInputs {
     }
 
     /// Groups the values by row, by sorting the indices. There must be at least one index.
-    fn group_by_row(&self, target: &NdArray) -> Result<Groups> {
+    fn group_by_row(&self, target: &NdArray) -> Result<RowGroups> {
         let op = SCATTER.name();
         let extent = self.rows.shape()[0];
-        check_bounds(op, &self.indices, self.source_axis, extent)?;
+        check_index_bounds(op, &self.indices, self.source_axis, extent)?;
         let wide = self.indices.astype(DType::I64)?;
         let indices = where_(wide.less(0)?, wide.add(extent as i64)?, &wide)?;
         // A radix sort of int32 takes half as many passes as one of int64.
@@ -149,17 +150,17 @@ impl ScatterInputs {
         let starts = flatnonzero(&run_start_mask(&sorted)?)?;
         let end = full_on_device(target.device(), &[1], Scalar::Int(sorted.size() as i128), DType::I64)?;
         let offsets = concat([&starts, &end], 0)?;
-        Ok(Groups { rows: sorted.take(&starts, 0)?.contiguous()?, order, offsets })
+        Ok(RowGroups { rows: sorted.take(&starts, 0)?.contiguous()?, order, offsets })
     }
 
     /// Combines floating-point or complex values by row. Rows of several elements are combined with their values in order. For rows of one
     /// element, the values are first combined with each other.
-    fn dispatch_grouped(mut self, target: &NdArray, combine: Op, groups: Groups) -> Result<NdArray> {
-        let Groups { rows, order, offsets } = groups;
+    fn dispatch_grouped(mut self, target: &NdArray, combine: Op, groups: RowGroups) -> Result<NdArray> {
+        let RowGroups { rows, order, offsets } = groups;
         (self.indices, self.is_distinct) = (rows, true);
         type SegmentReduction = fn(&NdArray, &NdArray) -> Result<NdArray>;
         let reductions: [(Op, SegmentReduction); 4] = [
-            (ADD, |a, offsets| sum_segments_from_first(a, offsets)),
+            (ADD, |a, offsets| segment_sum_keeping_negative_zero(a, offsets)),
             (MULTIPLY, |a, offsets| segment_prod(a, offsets)),
             (MINIMUM, |a, offsets| segment_min(a, offsets)),
             (MAXIMUM, |a, offsets| segment_max(a, offsets)),
@@ -169,20 +170,20 @@ impl ScatterInputs {
         // scatter kernel uses only one thread for each element of a row.
         if let (Some(reduce), 1) = (reduce, self.rows.ndim()) {
             self.values = reduce(&NdArray::from(self.values.clone()).take(&order, 0)?, &offsets)?.stored()?;
-            return self.dispatch(target, Some(combine), None);
+            return self.dispatch_ungrouped(target, Some(combine), None);
         }
         let inputs = [self.indices.stored()?, self.values.clone(), order.contiguous()?.stored()?, offsets.stored()?];
         dispatch_scatter(
             target,
             &inputs,
-            call::Scatter { region: &self.rows, combine: Some(combine), rows: ScatterRows::Grouped, needs: None },
+            call::Scatter { region: &self.rows, combine: Some(combine), rows: RowAssignment::Grouped, needs: None },
         )
     }
 }
 
 /// Runs `request`, which combines floating-point or complex values with rows of `target`, by any method that the device of `target`
 /// supports. No other array uses the memory of `target`.
-pub(super) fn run_combining_request(
+pub(super) fn combine_float_values_of_request(
     target: &NdArray,
     indices: &StoredArray,
     values: &StoredArray,
@@ -194,9 +195,9 @@ pub(super) fn run_combining_request(
         indices: NdArray::from(indices.clone()),
         values: values.clone(),
         source_axis: 0,
-        is_distinct: request.rows == ScatterRows::Distinct,
+        is_distinct: request.rows == RowAssignment::Distinct,
     };
-    inputs.dispatch_inexact(target, combine)
+    inputs.combine_float_values(target, combine)
 }
 
 /// Returns whether each element of a sorted 1-D array is the first of a run of equal elements.
@@ -214,7 +215,7 @@ fn dispatch_scatter(target: &NdArray, inputs: &[StoredArray], work: call::Scatte
 
 /// Returns the rows that a mask over the first axes of `a` selects. Returns `None` if these axes do not merge into one axis of a view, or
 /// if `items` is not one valid mask.
-fn rows_of_mask(a: &NdArray, items: &[IndexItem]) -> Result<Option<SelectedRows>> {
+fn rows_selected_by_mask(a: &NdArray, items: &[IndexItem]) -> Result<Option<SelectedRows>> {
     let [IndexItem::Array(mask)] = items else { return Ok(None) };
     if mask.dtype() != DType::Bool || mask.ndim() == 0 || !a.shape().starts_with(mask.shape()) || mask.device() != a.device() {
         return Ok(None);
@@ -236,23 +237,23 @@ impl NdArray {
             }
         }
         self.make_writable()?;
-        let selected = match rows_of_mask(self, items)? {
+        let selected = match rows_selected_by_mask(self, items)? {
             Some(rows) => rows,
             None => {
-                let index = AdvancedIndex::new(self, items)?;
+                let index = AdvancedIndex::from_items(self, items)?;
                 let shape = index.result_shape();
                 broadcast_value_layout(op, source.layout(), &shape)?;
                 if shape.contains(&0) || self.size() == 0 {
                     // No elements are selected, so nothing is written. The gather checks that the indices are in bounds.
-                    return index.gather().map(|_| ()).map_err(|error| match error {
+                    return index.gather_elements().map(|_| ()).map_err(|error| match error {
                         Error::Index { index, axis, size, .. } => Error::Index { op, index, axis, size },
                         error => error,
                     });
                 }
-                index.into_rows(op)?
+                index.into_selected_rows(op)?
             }
         };
-        let inputs = ScatterInputs::new(op, selected, &source)?;
+        let inputs = ScatterInputs::from_selected_rows(op, selected, &source)?;
         drop(source);
         if inputs.indices.size() == 0 || inputs.values.layout().size() == 0 {
             return Ok(());
@@ -260,8 +261,8 @@ impl NdArray {
         let source_axis = inputs.source_axis;
         let needs_order = combine.is_some_and(|combine| !inputs.is_distinct && !is_order_independent(combine, self.dtype()));
         let written = match combine {
-            Some(combine) if needs_order => inputs.dispatch_inexact(self, combine),
-            combine => inputs.dispatch(self, combine, None),
+            Some(combine) if needs_order => inputs.combine_float_values(self, combine),
+            combine => inputs.dispatch_ungrouped(self, combine, None),
         };
         *self = written.map_err(|error| match error {
             Error::Index { index, size, .. } => Error::Index { op, index, axis: source_axis, size },
@@ -305,7 +306,7 @@ impl NdArray {
     /// ```
     pub fn update_at(&mut self, op: Op, index: impl IntoIndex, value: impl Into<Operand>) -> Result<()> {
         let value = value.into();
-        index.with_items(|items| self.combine_at(op, items, Some(value)))
+        index.with_index_items(|items| self.combine_at(op, items, Some(value)))
     }
 
     /// Applies an elementwise operation of one argument to the elements that an index selects (`numpy.negative.at(a, i)`).
@@ -313,7 +314,7 @@ impl NdArray {
     /// # Errors
     /// The errors of [`NdArray::update_at`].
     pub fn apply_at(&mut self, op: Op, index: impl IntoIndex) -> Result<()> {
-        index.with_items(|items| self.combine_at(op, items, None))
+        index.with_index_items(|items| self.combine_at(op, items, None))
     }
 
     /// Applies an elementwise operation to the elements that an index selects, and to `value` if the operation has two arguments.
@@ -344,7 +345,7 @@ impl NdArray {
             }
             None => None,
         };
-        if let Some(basic) = basic_items(items) {
+        if let Some(basic) = as_basic_items(items) {
             let old = self.index(&basic[..])?;
             let shape = old.shape().to_vec();
             let new = elementwise(op, &[Some(old), value].into_iter().flatten().map(Operand::from).collect::<Vec<_>>())?;

@@ -2,7 +2,7 @@
 
 use crate::array::NdArray;
 use crate::call;
-use crate::call::{OutputSpec, SearchResult, Work};
+use crate::call::{OutputSpec, SearchResultKind, Work};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::op::Op;
@@ -83,8 +83,8 @@ impl NdArray {
     /// ```
     #[numpy("searchsorted(a, v, side='left', sorter=None)", method, call = searchsorted_from_args)]
     pub fn searchsorted(&self, values: &NdArray, side: Side) -> Result<NdArray> {
-        let result = if side == Side::Right { SearchResult::AfterEqual } else { SearchResult::BeforeEqual };
-        search(SEARCHSORTED, self, values, result)
+        let result = if side == Side::Right { SearchResultKind::AfterEqual } else { SearchResultKind::BeforeEqual };
+        search_sorted_array(SEARCHSORTED, self, values, result)
     }
 }
 
@@ -96,18 +96,18 @@ impl NdArray {
 /// # Errors
 /// An array that is not 1-D, or arrays on different devices.
 pub fn is_in_sorted(values: &NdArray, sorted: &NdArray, invert: bool) -> Result<NdArray> {
-    search(ISIN, sorted, values, if invert { SearchResult::IsMissing } else { SearchResult::IsFound })
+    search_sorted_array(ISIN, sorted, values, if invert { SearchResultKind::IsMissing } else { SearchResultKind::IsFound })
 }
 
 /// Searches the elements of `values` in the sorted 1-D array `sorted`.
-fn search(op: Op, sorted: &NdArray, values: &NdArray, result: SearchResult) -> Result<NdArray> {
+fn search_sorted_array(op: Op, sorted: &NdArray, values: &NdArray, result: SearchResultKind) -> Result<NdArray> {
     let device = super::common_device(op, sorted, values)?;
     if sorted.ndim() != 1 {
         return Err(Error::shape(op.name(), "the sorted array must be 1-D", &[sorted.shape()]));
     }
     let (dtype, absent) = match result {
-        SearchResult::BeforeEqual | SearchResult::AfterEqual => (DType::I64, Scalar::from(0)),
-        SearchResult::IsFound | SearchResult::IsMissing => (DType::Bool, Scalar::from(result == SearchResult::IsMissing)),
+        SearchResultKind::BeforeEqual | SearchResultKind::AfterEqual => (DType::I64, Scalar::from(0)),
+        SearchResultKind::IsFound | SearchResultKind::IsMissing => (DType::Bool, Scalar::from(result == SearchResultKind::IsMissing)),
     };
     if sorted.size() == 0 {
         return super::creation::full_on_device(device, values.shape(), absent, dtype);

@@ -24,11 +24,11 @@ use crate::s;
 use cuprum_macros::numpy;
 
 super::ops! { Sort after sort:
-    SEGMENT_SORT "segment_sort" 2, else |inputs, _| run_as_composite(inputs, |inputs| sort_by_composition(super::SEGMENT_SORT, inputs));
-    SEGMENT_ARGSORT "segment_argsort" 2, else |inputs, _| run_as_composite(inputs, |inputs| sort_by_composition(super::SEGMENT_ARGSORT, inputs));
+    SEGMENT_SORT "segment_sort" 2, else |inputs, _| run_as_composite(inputs, |inputs| sort_segments_by_composition(super::SEGMENT_SORT, inputs));
+    SEGMENT_ARGSORT "segment_argsort" 2, else |inputs, _| run_as_composite(inputs, |inputs| sort_segments_by_composition(super::SEGMENT_ARGSORT, inputs));
 }
 
-/// Maximum segment length for which `sort_by_composition` calls a kernel. A GPU kernel sorts a segment in the shared memory of one thread
+/// Maximum segment length for which `sort_segments_by_composition` calls a kernel. A GPU kernel sorts a segment in the shared memory of one thread
 /// block, which limits the length.
 const MAX_KERNEL_SORT_LENGTH: usize = 4096;
 /// Maximum number of long segments that are sorted one by one. Sorting more of them takes longer than one sort of the whole array by
@@ -185,7 +185,7 @@ pub fn segment_max(a: &NdArray, #[name("offsets")] segments: impl Into<Segments>
 ///
 /// # Errors
 /// The errors of [`segment_sum`].
-pub fn sum_segments_from_first(a: &NdArray, segments: impl Into<Segments>) -> Result<NdArray> {
+pub fn segment_sum_keeping_negative_zero(a: &NdArray, segments: impl Into<Segments>) -> Result<NdArray> {
     let segments = segments.into();
     let sum = segment_sum(a, segments.clone())?;
     let keep_sign = |sum: NdArray, values: NdArray| {
@@ -206,7 +206,7 @@ pub fn sum_segments_from_first(a: &NdArray, segments: impl Into<Segments>) -> Re
 /// Reduces each segment by `op`. Elements are converted to `dtype`, and the results have this dtype, too.
 fn reduce_segments(op: Op, dtype: DType, a: &NdArray, segments: Segments) -> Result<NdArray> {
     let Segments { offsets, axis } = segments;
-    let axis = check_operands(op, a, &offsets, axis)?;
+    let axis = check_segment_operands(op, a, &offsets, axis)?;
     let offsets = offsets.astype(DType::I64)?;
     let (extent, count) = (a.shape()[axis], offsets.size() - 1);
     let mut shape: Dims = a.shape().into();
@@ -216,14 +216,14 @@ fn reduce_segments(op: Op, dtype: DType, a: &NdArray, segments: Segments) -> Res
         return full_on_device(a.device(), &shape, 0.into(), dtype);
     }
     if a.ndim() == 1 {
-        return reduce_flat(op, dtype, a, &offsets);
+        return reduce_flat_segments(op, dtype, a, &offsets);
     }
     let rows = if axis + 1 == a.ndim() { a.clone() } else { moveaxis(a, [axis as isize], [-1])? };
     let row_count = shape.iter().product::<usize>() / count;
     // In the joined offsets of all rows, the last offset of a row and the first of the next row enclose an extra segment. The strides of
     // `layout` below skip the result of that segment.
     let joined = add(row_starts(a.device(), row_count, extent)?, &offsets)?.ravel()?;
-    let result = reduce_flat(op, dtype, &rows, &joined).or_else(|error| {
+    let result = reduce_flat_segments(op, dtype, &rows, &joined).or_else(|error| {
         check_offsets(op, &offsets, axis, extent)?; // the kernel's error contains an offset into the flattened array
         Err(error)
     })?;
@@ -242,17 +242,17 @@ fn row_starts(device: Device, rows: usize, extent: usize) -> Result<NdArray> {
 }
 
 /// Dispatches a reduction of segments of the flattened array. The offsets are int64.
-fn reduce_flat(op: Op, dtype: DType, a: &NdArray, offsets: &NdArray) -> Result<NdArray> {
+fn reduce_flat_segments(op: Op, dtype: DType, a: &NdArray, offsets: &NdArray) -> Result<NdArray> {
     let output = OutputSpec::contiguous(dtype, &[offsets.size() - 1])?;
-    let (program, mut inputs) = super::flat_fused_input(Family::Reduce, &a.astype(dtype)?, dtype)?;
+    let (program, mut inputs) = super::fuse_flattened_input(Family::Reduce, &a.astype(dtype)?, dtype)?;
     inputs.push(offsets.contiguous()?.stored()?);
     let reduction = reduction_definition(op)?;
-    let work = Work::Segments(call::Segments { program: &program, reduction, acc: reduction.accumulator.of(dtype) });
+    let work = Work::Segments(call::SegmentReduction { program: &program, reduction, acc: reduction.accumulator.of(dtype) });
     super::dispatch_single_output(op, a.device(), &inputs, output, work)
 }
 
 /// Checks the shapes, dtypes and devices of an array and its offsets, and returns the axis, counted from the front.
-fn check_operands(op: Op, a: &NdArray, offsets: &NdArray, axis: isize) -> Result<usize> {
+fn check_segment_operands(op: Op, a: &NdArray, offsets: &NdArray, axis: isize) -> Result<usize> {
     let name = op.name();
     if offsets.ndim() != 1 || offsets.size() == 0 {
         return Err(Error::shape(name, "takes 1-D offsets, at least one", &[a.shape(), offsets.shape()]));
@@ -326,11 +326,11 @@ pub fn segment_argsort(a: &NdArray, #[name("offsets")] segments: impl Into<Segme
 /// Computes `segment_sort` or `segment_argsort`, according to `op`.
 fn sort_segments(op: Op, a: &NdArray, segments: Segments) -> Result<NdArray> {
     let Segments { offsets, axis } = segments;
-    let axis = check_operands(op, a, &offsets, axis)?;
+    let axis = check_segment_operands(op, a, &offsets, axis)?;
     let extent = a.shape()[axis];
-    let offsets = read_offsets(op, &offsets, extent)?;
+    let offsets = read_and_check_offsets(op, &offsets, extent)?;
     if a.ndim() == 1 {
-        return sort_flat(op, a, &offsets);
+        return sort_flat_segments(op, a, &offsets);
     }
     if a.size() == 0 {
         let dtype = if op == SEGMENT_ARGSORT { DType::I64 } else { a.dtype() };
@@ -340,7 +340,8 @@ fn sort_segments(op: Op, a: &NdArray, segments: Segments) -> Result<NdArray> {
     let starts = row_starts(a.device(), a.size() / extent, extent)?;
     let end = with_device(a.device(), || NdArray::from_slice(&[a.size() as i64]))?;
     let joined = concat(&[add(&starts, offsets.array.index(s![..-1])?)?.ravel()?, end], 0)?;
-    let mut sorted = sort_flat(op, &rows.ravel()?, &CheckedOffsets { array: joined, ..offsets })?.reshape([a.size() / extent, extent])?;
+    let mut sorted =
+        sort_flat_segments(op, &rows.ravel()?, &CheckedOffsets { array: joined, ..offsets })?.reshape([a.size() / extent, extent])?;
     if op == SEGMENT_ARGSORT {
         sorted = subtract(sorted, starts)?;
     }
@@ -348,10 +349,10 @@ fn sort_segments(op: Op, a: &NdArray, segments: Segments) -> Result<NdArray> {
 }
 
 /// Sorts the segments of a 1-D array.
-fn sort_flat(op: Op, a: &NdArray, offsets: &CheckedOffsets) -> Result<NdArray> {
+fn sort_flat_segments(op: Op, a: &NdArray, offsets: &CheckedOffsets) -> Result<NdArray> {
     let &CheckedOffsets { ref array, shortest, longest } = offsets;
     if shortest < longest || longest == 0 {
-        return dispatch_sort(op, longest, a, array);
+        return dispatch_segment_sort(op, longest, a, array);
     }
     // Segments of equal length are the rows of a matrix, so one sort along the last axis sorts all of them.
     let rows = a.reshape([(a.size() / longest) as isize, longest as isize])?;
@@ -363,7 +364,7 @@ fn sort_flat(op: Op, a: &NdArray, offsets: &CheckedOffsets) -> Result<NdArray> {
 }
 
 /// Dispatches the sort of segments of at most `longest` elements. The offsets must have been checked.
-fn dispatch_sort(op: Op, longest: usize, a: &NdArray, offsets: &NdArray) -> Result<NdArray> {
+fn dispatch_segment_sort(op: Op, longest: usize, a: &NdArray, offsets: &NdArray) -> Result<NdArray> {
     let indices = op == SEGMENT_ARGSORT;
     let output = OutputSpec::contiguous(if indices { DType::I64 } else { a.dtype() }, a.shape())?;
     let inputs = [a.contiguous()?.stored()?, offsets.contiguous()?.stored()?];
@@ -374,13 +375,19 @@ fn dispatch_sort(op: Op, longest: usize, a: &NdArray, offsets: &NdArray) -> Resu
 ///
 /// If there are few segments longer than [`MAX_KERNEL_SORT_LENGTH`], these are sorted one by one, and the segments between them together.
 /// In all other cases, all elements are sorted by value, then by segment.
-fn sort_by_composition(op: Op, inputs: &[NdArray]) -> Result<NdArray> {
+fn sort_segments_by_composition(op: Op, inputs: &[NdArray]) -> Result<NdArray> {
     let [a, offsets] = inputs else { return Err(Error::value(op.name(), "takes an array and offsets")) };
     let lengths = subtract(offsets.index(s![1..])?, offsets.index(s![..-1])?)?;
     let long = flatnonzero(&lengths.greater(MAX_KERNEL_SORT_LENGTH as i64)?)?;
     if (1..=MAX_SEPARATE_SORTS).contains(&long.size()) {
         let of_others = lengths.less_equal(MAX_KERNEL_SORT_LENGTH as i64)?.multiply(&lengths)?.max(())?.item()?.as_int();
-        return sort_long_separately(op, a, offsets, &long.to_vec::<i64>()?, of_others.map_or(MAX_KERNEL_SORT_LENGTH, |n| n as usize));
+        return sort_long_segments_separately(
+            op,
+            a,
+            offsets,
+            &long.to_vec::<i64>()?,
+            of_others.map_or(MAX_KERNEL_SORT_LENGTH, |n| n as usize),
+        );
     }
     let by_value = a.argsort(-1)?;
     let numbers = with_device(a.device(), || arange_as(0, a.size() as i64, 1, DType::I64))?;
@@ -394,7 +401,7 @@ fn sort_by_composition(op: Op, inputs: &[NdArray]) -> Result<NdArray> {
 
 /// Sorts each segment whose index is in `long` separately, and the segments between them together. The latter have at most `longest`
 /// elements each.
-fn sort_long_separately(op: Op, a: &NdArray, offsets: &NdArray, long: &[i64], longest: usize) -> Result<NdArray> {
+fn sort_long_segments_separately(op: Op, a: &NdArray, offsets: &NdArray, long: &[i64], longest: usize) -> Result<NdArray> {
     let numbers: Vec<i64> = long.iter().flat_map(|&segment| [segment, segment + 1]).collect();
     let numbers = with_device(a.device(), || NdArray::from_slice(&numbers))?;
     let ends = offsets.take(&numbers, 0)?.to_vec::<i64>()?;
@@ -405,7 +412,7 @@ fn sort_long_separately(op: Op, a: &NdArray, offsets: &NdArray, long: &[i64], lo
     for (next, from, to) in of_long.chain([(offsets.size() as isize - 1, end, end)]) {
         if begin < from {
             let of_piece = subtract(offsets.index(s![segment..next + 1])?, begin as i64)?;
-            let piece = dispatch_sort(op, longest, &a.index(s![begin..from])?, &of_piece)?;
+            let piece = dispatch_segment_sort(op, longest, &a.index(s![begin..from])?, &of_piece)?;
             pieces.push(shift_indices(op, piece, begin)?);
         }
         if from < to {
@@ -432,7 +439,7 @@ struct CheckedOffsets {
 }
 
 /// Reads the offsets, which waits for the device, and checks that they divide an axis of `extent` elements into segments.
-fn read_offsets(op: Op, offsets: &NdArray, extent: usize) -> Result<CheckedOffsets> {
+fn read_and_check_offsets(op: Op, offsets: &NdArray, extent: usize) -> Result<CheckedOffsets> {
     let name = op.name();
     let array = offsets.astype(DType::I64)?.eval()?.clone();
     let mut queries = vec![array.index(s![..1])?, array.index(s![-1..])?];

@@ -45,14 +45,14 @@ super::ops! { Select after segments:
 pub fn extract(condition: &NdArray, arr: &NdArray) -> Result<NdArray> {
     let (arr, condition) = (arr.ravel()?, condition.astype(DType::Bool)?.ravel()?);
     if condition.size() > arr.size() {
-        return arr.compress(&condition, 0).map_err(|error| with_op_in_index_error(EXTRACT, error));
+        return arr.compress(&condition, 0).map_err(|error| replace_op_of_index_error(EXTRACT, error));
     }
     // As in NumPy, elements beyond the end of a shorter condition are not selected.
     arr.index(Item::slice(None, condition.size().min(arr.size()) as isize, 1))?.extract(&condition)
 }
 
 /// Returns `error`, with `op` as the function's name if it is an error for an index out of bounds.
-fn with_op_in_index_error(op: Op, error: Error) -> Error {
+fn replace_op_of_index_error(op: Op, error: Error) -> Error {
     match error {
         Error::Index { index, axis, size, .. } => Error::Index { op: op.name(), index, axis, size },
         error => error,
@@ -62,7 +62,7 @@ fn with_op_in_index_error(op: Op, error: Error) -> Error {
 /// Dispatches a call of the kernel family `Select`. Returns the elements of `from` at which `condition` is true, and the indices of these
 /// elements if `indices` is true.
 fn dispatch_select<const N: usize>(op: Op, condition: &NdArray, from: Option<&NdArray>, indices: bool) -> Result<[NdArray; N]> {
-    let (program, mut inputs) = super::flat_fused_input(Family::Select, condition, DType::Bool)?;
+    let (program, mut inputs) = super::fuse_flattened_input(Family::Select, condition, DType::Bool)?;
     let layout = Layout::contiguous(&[condition.size()])?;
     let mut outputs: SmallVec<[OutputSpec; 2]> = SmallVec::new();
     if let Some(from) = from {
@@ -189,7 +189,7 @@ impl NdArray {
             return Err(Error::shape(name, "the condition must be 1-D", &[self.shape(), condition.shape()]));
         }
         let [indices] = dispatch_select(COMPRESS, condition, None, true)?;
-        self.take(&indices, axis).map_err(|error| with_op_in_index_error(COMPRESS, error))
+        self.take(&indices, axis).map_err(|error| replace_op_of_index_error(COMPRESS, error))
     }
 }
 

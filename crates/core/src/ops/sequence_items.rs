@@ -6,7 +6,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
-use crate::host_pool::Reservation;
+use crate::host_pool::MemoryReservation;
 use crate::ops::value::Value;
 
 /// Maximum number of values in a tuple or list, those of nested sequences included. An empty nested sequence counts as one value. A
@@ -29,7 +29,7 @@ struct SharedItems {
     /// Names of the items of a named tuple; empty for other sequences.
     names: &'static [&'static str],
     /// Reservation of host memory for the items.
-    _memory: Option<Reservation>,
+    _memory: Option<MemoryReservation>,
 }
 
 impl Items {
@@ -38,8 +38,8 @@ impl Items {
     /// # Errors
     /// [`Error::Value`] above [`MAX_ITEMS`] values, including nested ones, and [`Error::OutOfMemory`] above the memory limit.
     pub fn new(op: &'static str, items: Vec<Value>) -> Result<Items> {
-        let memory = Reservation::new(op, items.len().saturating_mul(size_of::<Value>()))?;
-        let all = Items::with_memory(items, Some(memory));
+        let memory = MemoryReservation::reserve(op, items.len().saturating_mul(size_of::<Value>()))?;
+        let all = Items::with_reservation(items, Some(memory));
         match all.0.total {
             0..=MAX_ITEMS => Ok(all),
             n => Err(Error::value(
@@ -49,10 +49,10 @@ impl Items {
         }
     }
 
-    fn with_memory(items: Vec<Value>, memory: Option<Reservation>) -> Items {
+    fn with_reservation(items: Vec<Value>, memory: Option<MemoryReservation>) -> Items {
         let (mut total, mut depth) = (0usize, 1);
         for item in &items {
-            let nested = item.sequence();
+            let nested = item.as_sequence();
             total = total.saturating_add(nested.map_or(1, |n| n.0.total.max(1)));
             depth = depth.max(nested.map_or(1, |n| n.0.depth + 1));
         }
@@ -118,7 +118,7 @@ impl<'a> IntoIterator for &'a Items {
 /// Creates a short sequence that an operation returns. Its memory is not counted towards the limit on host memory.
 impl From<Vec<Value>> for Items {
     fn from(items: Vec<Value>) -> Items {
-        Items::with_memory(items, None)
+        Items::with_reservation(items, None)
     }
 }
 

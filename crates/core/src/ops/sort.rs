@@ -56,7 +56,7 @@ enum RequiredPart {
 
 /// Dispatches a sort along one axis, or of the flattened array for `None`, and returns the outputs `parts`, values before
 /// indices. Descending order has the largest element first.
-fn sort_along<const N: usize>(
+fn sort_along_axis<const N: usize>(
     op: Op,
     a: &NdArray,
     axis: Option<usize>,
@@ -64,7 +64,7 @@ fn sort_along<const N: usize>(
     parts: [SortOutput; N],
     extent: RequiredPart,
 ) -> Result<[NdArray; N]> {
-    let Some(axis) = axis else { return sort_along(op, &a.ravel()?, Some(0), descending, parts, extent) };
+    let Some(axis) = axis else { return sort_along_axis(op, &a.ravel()?, Some(0), descending, parts, extent) };
     let rows = a.moveaxis(axis, -1)?.contiguous()?;
     let mut shape: Dims = rows.shape().into();
     if let (Some(last), RequiredPart::First(count)) = (shape.last_mut(), extent) {
@@ -84,17 +84,17 @@ fn sort_along<const N: usize>(
 /// Returns the axis to sort along, or `None` for the flattened array.
 ///
 /// As in NumPy, axis 0 of a 0-d array is valid for `argsort` but not for `sort`.
-fn sort_axis(op: Op, a: &NdArray, over: &AxisOptions, part: SortOutput) -> Result<Option<usize>> {
-    over.clone().accepting_only(op.name(), &[AxisOption::Descending])?;
+fn resolve_sort_axis(op: Op, a: &NdArray, over: &AxisOptions, part: SortOutput) -> Result<Option<usize>> {
+    over.clone().check_accepted_options(op.name(), &[AxisOption::Descending])?;
     match part {
-        SortOutput::Indices => over.one_axis_allowing_scalar(op, a.ndim()),
-        SortOutput::Values => over.one_axis(op, a.ndim()),
+        SortOutput::Indices => over.resolve_one_axis_allowing_scalar(op, a.ndim()),
+        SortOutput::Values => over.resolve_one_axis(op, a.ndim()),
     }
 }
 
 /// Returns the values or the indices of a complete sort, according to `part`.
 fn sort_with_options(op: Op, a: &NdArray, over: &AxisOptions, part: SortOutput) -> Result<NdArray> {
-    let [array] = sort_along(op, a, sort_axis(op, a, over, part)?, over.is_descending(), [part], RequiredPart::Whole)?;
+    let [array] = sort_along_axis(op, a, resolve_sort_axis(op, a, over, part)?, over.is_descending(), [part], RequiredPart::Whole)?;
     Ok(array)
 }
 
@@ -103,24 +103,24 @@ fn sort_with_options(op: Op, a: &NdArray, over: &AxisOptions, part: SortOutput) 
 /// # Errors
 /// `kth` out of bounds.
 fn partition_with_options(op: Op, a: &NdArray, kth: isize, over: &AxisOptions, part: SortOutput) -> Result<NdArray> {
-    let axis = sort_axis(op, a, over, part)?;
+    let axis = resolve_sort_axis(op, a, over, part)?;
     let size = axis.map_or(a.size(), |axis| a.shape()[axis]);
     let nth = if kth < 0 { kth.checked_add_unsigned(size).and_then(|n| usize::try_from(n).ok()) } else { Some(kth as usize) };
     let Some(nth) = nth.filter(|nth| *nth < size) else {
         return Err(Error::Index { op: op.name(), index: kth as i64, axis: axis.unwrap_or(0), size });
     };
-    let [array] = sort_along(op, a, axis, over.is_descending(), [part], RequiredPart::Partition(nth))?;
+    let [array] = sort_along_axis(op, a, axis, over.is_descending(), [part], RequiredPart::Partition(nth))?;
     Ok(array)
 }
 
 /// Calls a partition with Python-like arguments.
 fn partition_from_args(op: Op, args: &Args, part: SortOutput) -> Result<Value> {
-    partition_around_all(op, &args.array("a")?, &args.array("kth")?, &AxisOptions::from_args(args, "axis")?, part).map(Value::Array)
+    partition_around_elements(op, &args.array("a")?, &args.array("kth")?, &AxisOptions::from_args(args, "axis")?, part).map(Value::Array)
 }
 
 /// Returns the values or the indices of a partition around the elements `kth`, according to `part`. For several elements, the array is
 /// sorted completely.
-fn partition_around_all(op: Op, a: &NdArray, kth: &NdArray, over: &AxisOptions, part: SortOutput) -> Result<NdArray> {
+fn partition_around_elements(op: Op, a: &NdArray, kth: &NdArray, over: &AxisOptions, part: SortOutput) -> Result<NdArray> {
     if kth.ndim() > 1 || !(kth.dtype().is_int() || kth.dtype() == DType::Bool) {
         return Err(Error::value(op.name(), "Partition index must be integer"));
     }
@@ -129,7 +129,7 @@ fn partition_around_all(op: Op, a: &NdArray, kth: &NdArray, over: &AxisOptions, 
     match &kth[..] {
         &[kth] if a.size() > 0 => partition_with_options(op, a, kth as isize, over, part),
         kth => {
-            let size = sort_axis(op, a, over, part)?.map_or(a.size(), |axis| a.shape()[axis]);
+            let size = resolve_sort_axis(op, a, over, part)?.map_or(a.size(), |axis| a.shape()[axis]);
             let is_outside = |index: i64| a.size() > 0 && !(-(size as i64)..size as i64).contains(&index);
             if let Some(&index) = kth.iter().find(|index| is_outside(**index)) {
                 return Err(Error::Index { op: op.name(), index, axis: 0, size });
@@ -163,7 +163,7 @@ pub(super) fn differs_from_previous(a: &NdArray) -> Result<NdArray> {
 }
 
 /// Returns the result of [`differs_from_previous`] for an array whose NaN are distinct, as in NumPy's functions of the array API.
-fn differs_with_distinct_nan(a: &NdArray) -> Result<NdArray> {
+fn differs_treating_nan_as_distinct(a: &NdArray) -> Result<NdArray> {
     not_equal(a.index(s![1..])?, a.index(s![..-1])?)
 }
 
@@ -287,18 +287,18 @@ impl NdArray {
 #[numpy("ndarray.sort(a, axis=-1, kind=None, *, descending=False, stable=True)")]
 fn sort_in_place(a: &mut NdArray, over: impl Into<AxisOptions>) -> Result<()> {
     let sorted = a.sort(over)?;
-    replace_in_place(SORT, a, sorted)
+    replace_with_sorted(SORT, a, sorted)
 }
 
 /// Partitions the array along an axis in place (`numpy.ndarray.partition`).
 #[numpy("ndarray.partition(a, kth, axis=-1)")]
 fn partition_in_place(a: &mut NdArray, kth: &NdArray, over: impl Into<AxisOptions>) -> Result<()> {
-    let partitioned = partition_around_all(PARTITION, a, kth, &over.into(), SortOutput::Values)?;
-    replace_in_place(PARTITION, a, partitioned)
+    let partitioned = partition_around_elements(PARTITION, a, kth, &over.into(), SortOutput::Values)?;
+    replace_with_sorted(PARTITION, a, partitioned)
 }
 
 /// Replaces `a` by `sorted`, its sorted elements. Returns an error if `sorted` has another shape, as after a sort of the flattened array.
-fn replace_in_place(op: Op, a: &mut NdArray, sorted: NdArray) -> Result<()> {
+fn replace_with_sorted(op: Op, a: &mut NdArray, sorted: NdArray) -> Result<()> {
     if sorted.shape() != a.shape() {
         return Err(Error::value(op.name(), "an array is sorted in place along an axis, not flattened"));
     }
@@ -331,7 +331,8 @@ pub fn topk(a: &NdArray, k: usize, #[read(isize)] axis: impl IntegerArgument, la
     if k > a.shape()[axis] {
         return Err(Error::shape(TOPK.name(), format!("k = {k} exceeds the extent of axis {axis}"), &[a.shape()]));
     }
-    let [values, indices] = sort_along(TOPK, a, Some(axis), largest, [SortOutput::Values, SortOutput::Indices], RequiredPart::First(k))?;
+    let [values, indices] =
+        sort_along_axis(TOPK, a, Some(axis), largest, [SortOutput::Values, SortOutput::Indices], RequiredPart::First(k))?;
     Ok((values, indices))
 }
 
@@ -355,11 +356,11 @@ pub fn topk(a: &NdArray, k: usize, #[read(isize)] axis: impl IntegerArgument, la
 /// # }
 /// ```
 pub fn unique(ar: &NdArray) -> Result<NdArray> {
-    distinct(&sort_with_options(UNIQUE, ar, &axis(()), SortOutput::Values)?, differs_from_previous)
+    extract_distinct(&sort_with_options(UNIQUE, ar, &axis(()), SortOutput::Values)?, differs_from_previous)
 }
 
 /// Returns the elements of a sorted array that differ from their predecessors.
-fn distinct(sorted: &NdArray, differs: impl Fn(&NdArray) -> Result<NdArray>) -> Result<NdArray> {
+fn extract_distinct(sorted: &NdArray, differs: impl Fn(&NdArray) -> Result<NdArray>) -> Result<NdArray> {
     if sorted.size() < 2 {
         return Ok(sorted.clone());
     }
@@ -384,7 +385,7 @@ fn distinct(sorted: &NdArray, differs: impl Fn(&NdArray) -> Result<NdArray>) -> 
 /// ```
 #[numpy("unique_values(x)")]
 pub fn unique_values(x: &NdArray) -> Result<NdArray> {
-    distinct(&sort_with_options(UNIQUE, x, &axis(()), SortOutput::Values)?, differs_with_distinct_nan)
+    extract_distinct(&sort_with_options(UNIQUE, x, &axis(()), SortOutput::Values)?, differs_treating_nan_as_distinct)
 }
 
 /// Returns the sorted distinct elements of the flattened array and their int64 counts (`numpy.unique_counts`).
@@ -412,7 +413,7 @@ pub fn unique_counts(x: &NdArray) -> Result<(NdArray, NdArray)> {
     if sorted.size() == 0 {
         return Ok((sorted, full_on_device(x.device(), &[0], 0.into(), DType::I64)?));
     }
-    let starts = run_starts(&differs_with_distinct_nan(&sorted)?)?;
+    let starts = run_starts(&differs_treating_nan_as_distinct(&sorted)?)?;
     Ok((sorted.take(&starts, 0)?, run_lengths(&starts, sorted.size())?))
 }
 
@@ -471,12 +472,12 @@ pub fn unique_all(x: &NdArray) -> Result<Unique> {
 /// # Errors
 /// Errors of evaluation.
 pub fn unique_with_indices(x: &NdArray, equal_nan: bool) -> Result<Unique> {
-    let [sorted, order] = sort_along(UNIQUE_ALL, x, None, false, [SortOutput::Values, SortOutput::Indices], RequiredPart::Whole)?;
+    let [sorted, order] = sort_along_axis(UNIQUE_ALL, x, None, false, [SortOutput::Values, SortOutput::Indices], RequiredPart::Whole)?;
     if sorted.size() == 0 {
         let none = full_on_device(x.device(), &[0], 0.into(), DType::I64)?;
         return Ok(Unique { values: sorted, indices: none.clone(), inverse: none.reshape(x.shape())?, counts: none });
     }
-    let changes = if equal_nan { differs_from_previous(&sorted)? } else { differs_with_distinct_nan(&sorted)? };
+    let changes = if equal_nan { differs_from_previous(&sorted)? } else { differs_treating_nan_as_distinct(&sorted)? };
     changes.eval()?; // evaluated once, because it is used twice below
     let starts = run_starts(&changes)?;
     // The argsort of the permutation `order` is the inverse permutation: the position of each element in the sorted array.

@@ -16,7 +16,7 @@ mod composites;
 
 super::ops! { Sparse after fft:
     SPARSE_MULTIPLY "sparse_multiply" 4, else |inputs, parameters| composites::multiply_by_dense(inputs, parameters);
-    SPARSE_PRODUCT "sparse_product" 6, else |inputs, parameters| composites::product(inputs, parameters);
+    SPARSE_PRODUCT "sparse_product" 6, else |inputs, parameters| composites::multiply_sparse_matrices(inputs, parameters);
     SPARSE_SAMPLE "sparse_sample" 4, else |inputs, parameters| composites::sample_dense_product(inputs, parameters);
     SPARSE_SOLVE_TRIANGULAR "sparse_solve_triangular" 4, else |inputs, parameters| composites::solve_triangular(inputs, parameters);
 }
@@ -39,14 +39,14 @@ pub struct CsrParts<'a> {
 }
 
 impl CsrParts<'_> {
-    fn rows(&self) -> usize {
+    fn row_count(&self) -> usize {
         self.indptr.size().saturating_sub(1)
     }
 
     /// Checks the extents, dtypes and devices of the components. Returns their common device.
     fn check_components(&self, op: Op) -> Result<Device> {
         let name = op.name();
-        check_structure(op, self.indptr, self.indices)?;
+        check_csr_structure(op, self.indptr, self.indices)?;
         if self.values.shape() != self.indices.shape() {
             let message = "a matrix has as many values as indices";
             return Err(Error::shape(name, message, &[self.values.shape(), self.indices.shape()]));
@@ -60,7 +60,7 @@ impl CsrParts<'_> {
 }
 
 /// Checks the extents, dtypes and devices of `indptr` and `indices`. Returns their common device.
-fn check_structure(op: Op, indptr: &NdArray, indices: &NdArray) -> Result<Device> {
+fn check_csr_structure(op: Op, indptr: &NdArray, indices: &NdArray) -> Result<Device> {
     let name = op.name();
     if indptr.ndim() != 1 || indices.ndim() != 1 || indptr.size() == 0 {
         let message = "indptr (rows + 1) and indices must be 1-D";
@@ -102,11 +102,11 @@ pub fn multiply_by_dense(m: CsrParts, b: &NdArray) -> Result<NdArray> {
         return Err(Error::shape(
             name,
             "the first axis of a dense factor (n) or (n, k) is the number of columns",
-            &[&[m.rows(), m.columns], b.shape()],
+            &[&[m.row_count(), m.columns], b.shape()],
         ));
     }
     let dtype = m.values.dtype().promote(b.dtype());
-    let shape: Vec<usize> = std::iter::once(m.rows()).chain(b.shape()[1..].iter().copied()).collect();
+    let shape: Vec<usize> = std::iter::once(m.row_count()).chain(b.shape()[1..].iter().copied()).collect();
     if m.values.size() == 0 || checked_size(name, &shape)? == 0 {
         return full_on_device(device, &shape, 0.into(), dtype);
     }
@@ -149,16 +149,16 @@ pub fn product(a: CsrParts, b: CsrParts) -> Result<(NdArray, NdArray, NdArray)> 
     let device = a.check_components(SPARSE_PRODUCT)?;
     b.check_components(SPARSE_PRODUCT)?;
     super::common_device(SPARSE_PRODUCT, a.values, b.values)?;
-    if a.columns != b.rows() {
+    if a.columns != b.row_count() {
         let message = "the number of columns of the first matrix must be the number of rows of the second one";
-        return Err(Error::shape(name, message, &[&[a.rows(), a.columns], &[b.rows(), b.columns]]));
+        return Err(Error::shape(name, message, &[&[a.row_count(), a.columns], &[b.row_count(), b.columns]]));
     }
     let (dtype, index) = (a.values.dtype().promote(b.values.dtype()), a.indices.dtype());
     if index == DType::I32 && b.columns > i32::MAX as usize + 1 {
         return Err(Error::value(name, format!("{} columns need int64 indices", b.columns)));
     }
     if a.values.size() == 0 || b.values.size() == 0 {
-        let indptr = full_on_device(device, &[a.rows() + 1], 0.into(), index)?;
+        let indptr = full_on_device(device, &[a.row_count() + 1], 0.into(), index)?;
         return Ok((indptr, full_on_device(device, &[0], 0.into(), index)?, full_on_device(device, &[0], 0.into(), dtype)?));
     }
     let inputs = [
@@ -170,7 +170,7 @@ pub fn product(a: CsrParts, b: CsrParts) -> Result<(NdArray, NdArray, NdArray)> 
         b.values.astype(dtype)?.contiguous()?.stored()?,
     ];
     let outputs =
-        [OutputSpec::contiguous(index, &[a.rows() + 1])?, OutputSpec::contiguous(index, &[0])?, OutputSpec::contiguous(dtype, &[0])?];
+        [OutputSpec::contiguous(index, &[a.row_count() + 1])?, OutputSpec::contiguous(index, &[0])?, OutputSpec::contiguous(dtype, &[0])?];
     let work = Work::Sparse(Sparse::Product { columns: b.columns });
     let [indptr, indices, values] = super::dispatch_call(SPARSE_PRODUCT, device, &inputs, &outputs, work)?;
     Ok((indptr, indices, values))
@@ -198,7 +198,7 @@ pub fn product(a: CsrParts, b: CsrParts) -> Result<(NdArray, NdArray, NdArray)> 
 /// ```
 pub fn sample_dense_product(indptr: &NdArray, indices: &NdArray, a: &NdArray, b: &NdArray) -> Result<NdArray> {
     let name = SPARSE_SAMPLE.name();
-    let device = check_structure(SPARSE_SAMPLE, indptr, indices)?;
+    let device = check_csr_structure(SPARSE_SAMPLE, indptr, indices)?;
     super::common_device(SPARSE_SAMPLE, indices, a)?;
     super::common_device(SPARSE_SAMPLE, a, b)?;
     let ([rows, k], [_, other]) = (a.shape(), b.shape()) else {
@@ -251,9 +251,9 @@ pub fn solve_triangular(m: CsrParts, b: &NdArray, triangle: Triangle, unit_diago
     let name = SPARSE_SOLVE_TRIANGULAR.name();
     let device = m.check_components(SPARSE_SOLVE_TRIANGULAR)?;
     super::common_device(SPARSE_SOLVE_TRIANGULAR, m.values, b)?;
-    if m.rows() != m.columns || !matches!(b.ndim(), 1 | 2) || b.shape()[0] != m.columns {
+    if m.row_count() != m.columns || !matches!(b.ndim(), 1 | 2) || b.shape()[0] != m.columns {
         let message = "a square matrix (n, n) and b (n) or (n, k) are needed";
-        return Err(Error::shape(name, message, &[&[m.rows(), m.columns], b.shape()]));
+        return Err(Error::shape(name, message, &[&[m.row_count(), m.columns], b.shape()]));
     }
     let dtype = match m.values.dtype().promote(b.dtype()) {
         inexact @ (DType::F32 | DType::F64 | DType::C64 | DType::C128) => inexact,
@@ -300,7 +300,7 @@ pub fn row_indices(indptr: &NdArray, count: usize) -> Result<NdArray> {
 }
 
 /// Returns the int64 `indptr` for rows with the given int64 numbers of elements (`counts`).
-pub(crate) fn indptr_of_counts(counts: &NdArray) -> Result<NdArray> {
+pub(crate) fn indptr_from_row_counts(counts: &NdArray) -> Result<NdArray> {
     let zero = full_on_device(counts.device(), &[1], 0.into(), DType::I64)?;
     if counts.size() == 0 {
         return Ok(zero);

@@ -46,7 +46,7 @@ pub fn apply(op: Op, operands: &[Operand]) -> Result<NdArray> {
         let slot = signature.args.get_mut(args.len()).ok_or_else(|| Error::value(name, "too many parameters"))?;
         *slot = dtype(p.of);
         match p.kind {
-            ParameterKind::Index(axis) => args.push(Operand::Array(index_along_axis(name, axis, &shape, device)?)),
+            ParameterKind::Index(axis) => args.push(Operand::Array(axis_index_array(name, axis, &shape, device)?)),
             ParameterKind::Each => args.extend(operands.next().map(|o| check_argument(name, p, o)).transpose()?),
             ParameterKind::Whole => {
                 let Some(Operand::Array(a)) = operands.next() else {
@@ -76,7 +76,7 @@ pub fn reduce(op: Op, values: &Operand, over: &AxisOptions) -> Result<NdArray> {
     let name = op.name();
     let values = &match values {
         Operand::Array(a) => a.clone(),
-        Operand::Scalar(s) => NdArray::scalar(s.checked_for(name, s.default_dtype())?)?,
+        Operand::Scalar(s) => NdArray::scalar(s.check_fits_dtype(name, s.default_dtype())?)?,
     };
     let (Some(body), Some(reduction)) = (op.0.body, op.reduction()) else {
         return Err(Error::value(name, "the operation is not a reduction"));
@@ -86,9 +86,9 @@ pub fn reduce(op: Op, values: &Operand, over: &AxisOptions) -> Result<NdArray> {
         BodyDType::Fixed(dtype) if values.dtype().can_cast_safe(dtype) => (dtype, dtype),
         BodyDType::Fixed(dtype) => return Err(Error::dtype(name, format!("takes {dtype}; use astype"), &[values.dtype()])),
     };
-    let over = &over.clone().accepting_only(name, &[AxisOption::KeepDims])?;
+    let over = &over.clone().check_accepted_options(name, &[AxisOption::KeepDims])?;
     let identity = reduction.identity.of(dtype);
-    identity.checked_for(name, dtype)?;
+    identity.check_fits_dtype(name, dtype)?;
     if identity.weak_promote(dtype) != dtype {
         return Err(Error::dtype(name, format!("the identity {identity} is not a value of this dtype"), &[dtype]));
     }
@@ -113,7 +113,7 @@ fn check_argument(op: &'static str, p: &Parameter, operand: &Operand) -> Result<
 }
 
 /// Returns the indices 0, 1, 2, ... along `axis`, as an array that broadcasts to `shape`. `None` for `device` is the current device.
-fn index_along_axis(op: &'static str, axis: usize, shape: &[usize], device: Option<crate::Device>) -> Result<NdArray> {
+fn axis_index_array(op: &'static str, axis: usize, shape: &[usize], device: Option<crate::Device>) -> Result<NdArray> {
     let Some(&extent) = shape.get(axis) else {
         return Err(Error::value(op, format!("index({axis}) is out of bounds for {} axes", shape.len())));
     };

@@ -38,7 +38,7 @@ pub struct TimeRange {
 pub fn time_range(name: &str) -> TimeRange {
     TimeRange {
         _span: tracing::info_span!("range", name).entered(),
-        _traced: trace::host_range(name),
+        _traced: trace::begin_host_range(name),
         _mark: Device::current().and_then(driver).ok().and_then(|d| d.begin_profiler_range(name)),
     }
 }

@@ -66,14 +66,14 @@ thread_local! {
 
 /// Returns the value of `CUPRUM_MATMUL_PRECISION`, read once.
 fn from_environment() -> Result<MatmulPrecision> {
-    static PARSED: OnceLock<Result<MatmulPrecision>> = OnceLock::new();
+    static PARSED_VALUE: OnceLock<Result<MatmulPrecision>> = OnceLock::new();
     let parse = || {
         settings::env(PRECISION_VARIABLE).unwrap_or_default().parse().map_err(|e| match e {
             Error::Value { message, .. } => Error::Setting { variable: PRECISION_VARIABLE, message },
             e => e,
         })
     };
-    PARSED.get_or_init(parse).clone()
+    PARSED_VALUE.get_or_init(parse).clone()
 }
 
 inventory::submit! {

@@ -7,23 +7,25 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use crate::error::Result;
 use crate::settings::{self, SettingCheck};
 
-const VARIABLE: &str = "CUPRUM_REPRODUCIBLE_SUMS";
+const ENVIRONMENT_VARIABLE: &str = "CUPRUM_REPRODUCIBLE_SUMS";
 
 /// The value of [`set_reproducible_sums`]: 0 if it has not been called, 1 for false, 2 for true.
-static PROCESS_VALUE: AtomicU8 = AtomicU8::new(0);
+static PROCESS_SETTING: AtomicU8 = AtomicU8::new(0);
 
 thread_local! {
-    static SCOPED_VALUE: Cell<Option<bool>> = const { Cell::new(None) };
+    static SCOPED_SETTING: Cell<Option<bool>> = const { Cell::new(None) };
 }
 
 /// Returns the value of `CUPRUM_REPRODUCIBLE_SUMS`, read once.
 fn from_environment() -> Result<bool> {
-    static PARSED: OnceLock<Result<bool>> = OnceLock::new();
-    PARSED.get_or_init(|| settings::env(VARIABLE).map_or(Ok(true), |text| settings::parse_switch(VARIABLE, &text))).clone()
+    static PARSED_VALUE: OnceLock<Result<bool>> = OnceLock::new();
+    PARSED_VALUE
+        .get_or_init(|| settings::env(ENVIRONMENT_VARIABLE).map_or(Ok(true), |text| settings::parse_switch(ENVIRONMENT_VARIABLE, &text)))
+        .clone()
 }
 
 inventory::submit! {
-    SettingCheck { variable: VARIABLE, needs_devices: false, run: || from_environment().map(|_| ()) }
+    SettingCheck { variable: ENVIRONMENT_VARIABLE, needs_devices: false, run: || from_environment().map(|_| ()) }
 }
 
 /// Returns whether sums on this thread have the same bits on every run.
@@ -34,7 +36,7 @@ inventory::submit! {
 /// # Errors
 /// [`Error::Setting`](crate::Error::Setting) if the variable is not a switch.
 pub fn reproducible_sums() -> Result<bool> {
-    match (SCOPED_VALUE.get(), PROCESS_VALUE.load(Ordering::Relaxed)) {
+    match (SCOPED_SETTING.get(), PROCESS_SETTING.load(Ordering::Relaxed)) {
         (Some(value), _) => Ok(value),
         (None, 0) => from_environment(),
         (None, code) => Ok(code == 2),
@@ -59,17 +61,17 @@ pub fn reproducible_sums() -> Result<bool> {
 /// # }
 /// ```
 pub fn set_reproducible_sums(on: bool) {
-    PROCESS_VALUE.store(1 + on as u8, Ordering::Relaxed);
+    PROCESS_SETTING.store(1 + on as u8, Ordering::Relaxed);
 }
 
 /// Runs `f` with `on` as the setting of this thread: whether sums have the same bits on every run, as [`set_reproducible_sums`] describes.
 pub fn with_reproducible_sums<R>(on: bool, f: impl FnOnce() -> R) -> R {
-    struct RestoreValue(Option<bool>);
-    impl Drop for RestoreValue {
+    struct RestoreScopedSetting(Option<bool>);
+    impl Drop for RestoreScopedSetting {
         fn drop(&mut self) {
-            SCOPED_VALUE.set(self.0);
+            SCOPED_SETTING.set(self.0);
         }
     }
-    let _restore = RestoreValue(SCOPED_VALUE.replace(Some(on)));
+    let _restore = RestoreScopedSetting(SCOPED_SETTING.replace(Some(on)));
     f()
 }

@@ -5,7 +5,7 @@ use std::any::Any;
 use std::sync::Arc;
 
 use crate::array::{Array, StoredArray};
-use crate::call::{Call, OutputSpec, Reason, Work};
+use crate::call::{Call, DeclineReason, OutputSpec, Work};
 use crate::device::{Buffer, Device, Stream};
 use crate::dispatch::explain;
 use crate::dtype::DType;
@@ -44,6 +44,6 @@ pub fn with_call<R>(op: Op, inputs: &[StoredArray], outputs: &[OutputSpec], work
 
 /// Runs `f` under [`explain`], because reasons are formatted only then. Returns the result of `f`, with the text of the reason as the
 /// error.
-pub fn reason<T>(f: impl FnOnce() -> Result<T, Reason>) -> Result<T, String> {
+pub fn reason<T>(f: impl FnOnce() -> Result<T, DeclineReason>) -> Result<T, String> {
     explain(f).0.map_err(|r| r.text().to_owned())
 }

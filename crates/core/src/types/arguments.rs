@@ -79,7 +79,7 @@ impl Axes {
 
     /// Like [`Axes::resolve`], for functions in which NumPy accepts the numbers 0 and -1 as an axis of a 0-d array. A list with such a
     /// number is an error.
-    pub(crate) fn resolve_allowing_scalar(&self, op: &'static str, ndim: usize) -> Result<Dims> {
+    pub(crate) fn resolve_axes_allowing_scalar(&self, op: &'static str, ndim: usize) -> Result<Dims> {
         match self {
             &Axes::One(axis) if ndim == 0 => normalize_axis_of_scalar(op, axis, ndim).map(|_| Dims::new()),
             _ => self.resolve(op, ndim),
@@ -108,15 +108,15 @@ impl Axes {
     }
 
     /// Returns the only axis, counted from the front, or `None` for the flattened array.
-    pub(crate) fn one_axis(&self, op: &'static str, ndim: usize) -> Result<Option<usize>> {
+    pub(crate) fn resolve_one_axis(&self, op: &'static str, ndim: usize) -> Result<Option<usize>> {
         self.at_most_one_axis(op)?.map(|axis| normalize_axis(op, axis, ndim)).transpose()
     }
 
-    /// Like [`Axes::one_axis`], for functions that treat axis 0 or -1 of a 0-d array as the flattened array.
-    pub(crate) fn one_axis_allowing_scalar(&self, op: &'static str, ndim: usize) -> Result<Option<usize>> {
+    /// Like [`Axes::resolve_one_axis`], for functions that treat axis 0 or -1 of a 0-d array as the flattened array.
+    pub(crate) fn resolve_one_axis_allowing_scalar(&self, op: &'static str, ndim: usize) -> Result<Option<usize>> {
         match *self {
             Axes::One(axis) if ndim == 0 => normalize_axis_of_scalar(op, axis, ndim).map(|_| None),
-            _ => self.one_axis(op, ndim),
+            _ => self.resolve_one_axis(op, ndim),
         }
     }
 }
@@ -300,10 +300,10 @@ mod tests {
 
     #[test]
     fn one_axis_is_a_number_or_a_list_of_one() {
-        assert_eq!(Axes::from((1,)).one_axis("sort", 2).unwrap(), Some(1));
-        assert_eq!(Axes::from(None).one_axis("sort", 2).unwrap(), None);
-        assert!(Axes::from((0, 1)).one_axis("sort", 2).is_err());
-        assert_eq!(Axes::from(-1).one_axis_allowing_scalar("sort", 0).unwrap(), None);
-        assert!(Axes::from([0; 0]).one_axis("sort", 2).is_err());
+        assert_eq!(Axes::from((1,)).resolve_one_axis("sort", 2).unwrap(), Some(1));
+        assert_eq!(Axes::from(None).resolve_one_axis("sort", 2).unwrap(), None);
+        assert!(Axes::from((0, 1)).resolve_one_axis("sort", 2).is_err());
+        assert_eq!(Axes::from(-1).resolve_one_axis_allowing_scalar("sort", 0).unwrap(), None);
+        assert!(Axes::from([0; 0]).resolve_one_axis("sort", 2).is_err());
     }
 }

@@ -8,22 +8,23 @@ use std::sync::RwLock;
 pub struct DeviceKind(u8);
 
 /// Maximum number of device kinds in a process.
-pub(crate) const MAX_KINDS: usize = 8;
+pub(crate) const MAX_DEVICE_KINDS: usize = 8;
 
-static KINDS: RwLock<Vec<&'static str>> = RwLock::new(Vec::new());
+static KIND_NAMES: RwLock<Vec<&'static str>> = RwLock::new(Vec::new());
 
 impl DeviceKind {
     /// The host.
     pub const CPU: DeviceKind = DeviceKind(0);
 
-    /// Returns the kind with the lower-case `name`, and adds the kind if it is new. Returns `None` if there are [`MAX_KINDS`] other kinds.
-    pub(crate) fn find_or_add(name: &'static str) -> Option<DeviceKind> {
-        let mut kinds = KINDS.write().unwrap_or_else(|e| e.into_inner());
+    /// Returns the kind with the lower-case `name`, and adds the kind if it is new. Returns `None` if there are [`MAX_DEVICE_KINDS`] other
+    /// kinds.
+    pub(crate) fn find_or_add_kind(name: &'static str) -> Option<DeviceKind> {
+        let mut kinds = KIND_NAMES.write().unwrap_or_else(|e| e.into_inner());
         if kinds.is_empty() {
             kinds.push("cpu");
         }
         let known = kinds.iter().position(|k| *k == name);
-        if known.is_none() && kinds.len() < MAX_KINDS {
+        if known.is_none() && kinds.len() < MAX_DEVICE_KINDS {
             kinds.push(name);
             return Some(DeviceKind(kinds.len() as u8 - 1));
         }
@@ -32,7 +33,7 @@ impl DeviceKind {
 
     /// Returns the name of the kind, such as `cuda`.
     pub fn name(self) -> &'static str {
-        KINDS.read().unwrap_or_else(|e| e.into_inner()).get(self.index()).copied().unwrap_or("cpu")
+        KIND_NAMES.read().unwrap_or_else(|e| e.into_inner()).get(self.index()).copied().unwrap_or("cpu")
     }
 
     #[inline]

@@ -156,7 +156,7 @@ impl DType {
 
     /// Returns the common dtype of two dtypes (`numpy.promote_types`).
     pub const fn promote(self, other: DType) -> DType {
-        PROMOTION[self as usize][other as usize]
+        PROMOTION_TABLE[self as usize][other as usize]
     }
 
     /// Returns the common dtype of several dtypes (`numpy.result_type`), or `None` without dtypes.
@@ -258,13 +258,13 @@ impl fmt::Debug for DType {
 }
 
 /// The promoted dtype of every pair of dtypes, computed at compile time. A test compares this table with NumPy's.
-static PROMOTION: [[DType; 15]; 15] = {
+static PROMOTION_TABLE: [[DType; 15]; 15] = {
     let mut table = [[Bool; 15]; 15];
     let mut i = 0;
     while i < 15 {
         let mut j = 0;
         while j < 15 {
-            table[i][j] = promote_rule(DType::ALL[i], DType::ALL[j]);
+            table[i][j] = compute_promotion(DType::ALL[i], DType::ALL[j]);
             j += 1;
         }
         i += 1;
@@ -281,7 +281,7 @@ const fn signed_int_of_size(bytes: usize) -> DType {
     }
 }
 
-const fn promote_rule(a: DType, b: DType) -> DType {
+const fn compute_promotion(a: DType, b: DType) -> DType {
     // Orders the two dtypes, so that `a` has the lower kind and, within a kind, the lower discriminant.
     let (a, b) = if a.kind() as u8 > b.kind() as u8 || (a.kind() as u8 == b.kind() as u8 && a as u8 > b as u8) { (b, a) } else { (a, b) };
     match (a.kind(), b.kind()) {

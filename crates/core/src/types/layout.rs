@@ -550,7 +550,7 @@ mod tests {
         let huge = Layout::strided(&[2, 1, 3], &[3, isize::MAX, 1], 0).unwrap();
         assert_eq!(huge.strides(), &[3, 0, 1]);
         let one = Layout::contiguous(&[2, 4]).unwrap().slice_axis(1, 3, isize::MAX, 1);
-        let offsets: Vec<isize> = crate::device::buffer::element_offsets(&one).collect();
+        let offsets: Vec<isize> = crate::device::host_buffer::element_offsets(&one).collect();
         assert_eq!(offsets, [3, 7]);
     }
 

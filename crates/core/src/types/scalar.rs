@@ -52,7 +52,7 @@ impl Scalar {
     ///
     /// # Errors
     /// [`Error::Value`] for an integer out of the range of `dtype`.
-    pub fn checked_for(self, op: &'static str, dtype: DType) -> Result<Scalar> {
+    pub fn check_fits_dtype(self, op: &'static str, dtype: DType) -> Result<Scalar> {
         if let (Scalar::Int(v), Some((lo, hi))) = (self, dtype.int_range())
             && (v < lo || v > hi)
         {
@@ -65,7 +65,7 @@ impl Scalar {
     ///
     /// # Errors
     /// [`Error::Value`] if a complex number would become a real number, or if NaN or a number out of range would become an integer.
-    pub fn checked_element(self, op: &'static str, dtype: DType) -> Result<Scalar> {
+    pub fn to_checked_element(self, op: &'static str, dtype: DType) -> Result<Scalar> {
         match self {
             Scalar::Complex(_) if !dtype.is_complex() && dtype != DType::Bool => {
                 Err(Error::value(op, format!("cannot convert a complex number to {dtype}; use real or imag")))
@@ -73,9 +73,9 @@ impl Scalar {
             Scalar::Float(v) if dtype.is_int() && v.is_nan() => Err(Error::value(op, format!("cannot convert NaN to {dtype}"))),
             Scalar::Float(v) if dtype.is_int() => {
                 let truncated = Scalar::Int(v as i128); // saturates, and is out of range for every dtype then
-                truncated.checked_for(op, dtype).map_err(|_| Error::value(op, format!("{v} is out of bounds for {dtype}")))
+                truncated.check_fits_dtype(op, dtype).map_err(|_| Error::value(op, format!("{v} is out of bounds for {dtype}")))
             }
-            s => s.checked_for(op, dtype),
+            s => s.check_fits_dtype(op, dtype),
         }
     }
 
@@ -252,6 +252,6 @@ mod tests {
         assert_eq!(Scalar::Float(2.0).weak_promote(DType::F32), DType::F32);
         assert_eq!(Scalar::Float(2.0).weak_promote(DType::I8), DType::F64);
         assert_eq!(Scalar::Complex(Complex::new(0.0, 1.0)).weak_promote(DType::F16), DType::C64);
-        assert!(Scalar::Int(300).checked_for("add", DType::U8).is_err());
+        assert!(Scalar::Int(300).check_fits_dtype("add", DType::U8).is_err());
     }
 }

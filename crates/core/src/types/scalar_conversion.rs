@@ -173,7 +173,7 @@ impl PartialOrd for Scalar {
         match (*self, *other) {
             (Scalar::Float(x), Scalar::Float(y)) => x.partial_cmp(&y),
             (Scalar::Complex(x), y) => {
-                let real = Scalar::Float(x.re).partial_cmp(&y.drop_imaginary())?;
+                let real = Scalar::Float(x.re).partial_cmp(&y.drop_imaginary_part())?;
                 Some(real.then(x.im.partial_cmp(&y.as_complex().im)?))
             }
             (x, y @ Scalar::Complex(_)) => y.partial_cmp(&x).map(Ordering::reverse),
@@ -186,7 +186,7 @@ impl PartialOrd for Scalar {
 
 impl Scalar {
     /// Returns the real part of a complex number, and any other scalar unchanged.
-    fn drop_imaginary(self) -> Scalar {
+    fn drop_imaginary_part(self) -> Scalar {
         if let Scalar::Complex(c) = self { Scalar::Float(c.re) } else { self }
     }
 }

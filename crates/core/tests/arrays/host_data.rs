@@ -1,8 +1,8 @@
 //! Host memory that arrays take, lend and return without a copy.
 
 use cuprum_backend_cpu as _;
-use cuprum_core::buffer::HostBuffer;
 use cuprum_core::device::Buffer;
+use cuprum_core::host_buffer::HostBuffer;
 use cuprum_core::{Complex, DType, Element, Error, Layout, NdArray, Result, bf16, f16, s};
 
 use crate::on_cpu;

@@ -8,7 +8,7 @@ use super::*;
 #[derive(Clone, Copy)]
 struct Plain;
 
-impl Simd for Plain {
+impl SimdRegisters for Plain {
     type Key = u32;
     type Keys = [u32; 4];
     const LANES: usize = 4;
@@ -51,9 +51,9 @@ impl Simd for Plain {
 }
 
 /// Returns the SIMD levels with registers that this processor supports.
-fn levels() -> Vec<Level> {
+fn levels() -> Vec<SimdLevel> {
     #[cfg(target_arch = "x86_64")]
-    let all = vec![Level::V3, Level::V4];
+    let all = vec![SimdLevel::V3, SimdLevel::V4];
     #[cfg(not(target_arch = "x86_64"))]
     let all = Vec::new();
     all.into_iter().filter(|&level| level <= processor_level()).collect()
@@ -67,8 +67,7 @@ fn bits(i: usize) -> u64 {
     z ^ (z >> 31)
 }
 
-/// Key patterns: random, ascending, descending, equal, few distinct, extremes, up and down, sawtooth, both ends of the range, all bits
-/// set.
+/// Key patterns: random, ascending, descending, equal, few distinct, extremes, up and down, sawtooth, both ends of the range, all bits set.
 const ORDERS: [fn(usize, usize) -> u64; 10] = [
     |i, _| bits(i),
     |i, _| i as u64,
@@ -88,14 +87,14 @@ fn check<K: RegisterKey + Unsigned + std::fmt::Debug>(len: usize, what: &str, ke
     sorted.sort_unstable();
     for level in levels() {
         let (mut row, mut scratch) = (keys.to_vec(), vec![K::default(); len]);
-        K::run_at_level(level, SortRows { keys: &mut row, len, scratch: &mut scratch }).unwrap();
+        K::run_at_level(level, SortRowsLoop { keys: &mut row, len, scratch: &mut scratch }).unwrap();
         assert!(row == sorted, "{what}, {len} keys, {level:?}");
         let mut row = keys.to_vec();
-        K::run_at_level(level, SortRows { keys: &mut row, len, scratch: &mut [] }).unwrap();
+        K::run_at_level(level, SortRowsLoop { keys: &mut row, len, scratch: &mut [] }).unwrap();
         assert!(row == sorted, "{what}, {len} keys, {level:?}, no scratch");
         for nth in [0, len / 3, len.saturating_sub(1)].into_iter().filter(|&nth| nth < len) {
             let mut row = keys.to_vec();
-            K::run_at_level(level, SelectNth { keys: &mut row, nth, scratch: &mut scratch }).unwrap();
+            K::run_at_level(level, SelectNthLoop { keys: &mut row, nth, scratch: &mut scratch }).unwrap();
             assert!(row[nth] == sorted[nth], "{what}, key {nth} of {len}, {level:?}");
             assert!(
                 row[..nth].iter().all(|k| *k <= row[nth]) && row[nth..].iter().all(|k| *k >= row[nth]),
@@ -130,7 +129,7 @@ fn consecutive_rows() {
         for level in levels() {
             for scratch in [0, len, keys.len()] {
                 let mut rows = keys.clone();
-                u32::run_at_level(level, SortRows { keys: &mut rows, len, scratch: &mut vec![0; scratch] }).unwrap();
+                u32::run_at_level(level, SortRowsLoop { keys: &mut rows, len, scratch: &mut vec![0; scratch] }).unwrap();
                 assert!(rows == sorted, "rows of {len}, scratch for {scratch}, {level:?}");
             }
         }
@@ -173,7 +172,7 @@ fn bad_pivots() {
         keys.rotate_left(77);
     }
     let (mut row, mut scratch) = (keys.clone(), vec![0; len]);
-    let part = PendingRange { depth: 3, ..PendingRange::new(&mut row, &mut scratch) };
+    let part = PendingRange { depth: 3, ..PendingRange::from_unsorted_keys(&mut row, &mut scratch) };
     sort_range(Plain, part);
     keys.sort_unstable();
     assert!(row == keys);

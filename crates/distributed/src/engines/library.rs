@@ -16,9 +16,9 @@ use super::{Engine, PieceEndpoint, Transfer};
 use crate::processes::world::World;
 
 /// Time between two checks of queued exchanges.
-const WATCH_INTERVAL: Duration = Duration::from_millis(5);
+const QUEUE_CHECK_INTERVAL: Duration = Duration::from_millis(5);
 /// Time between two checks if no exchange is queued.
-const IDLE_INTERVAL: Duration = Duration::from_millis(200);
+const IDLE_CHECK_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Time that a started exchange may still take after one of its ranks has closed the connection. Data that this rank sent before may still
 /// arrive.
@@ -36,9 +36,9 @@ struct QueuedExchange {
 }
 
 /// The communication engine that sends and receives by a [`Communicator`].
-pub(crate) struct LibraryEngine(Arc<State>);
+pub(crate) struct LibraryEngine(Arc<LibraryEngineState>);
 
-struct State {
+struct LibraryEngineState {
     name: &'static str,
     world: Arc<World>,
     communicator: Box<dyn Communicator>,
@@ -51,12 +51,12 @@ impl LibraryEngine {
     /// # Errors
     /// Returns an error if the thread cannot be started.
     pub fn new(name: &'static str, world: Arc<World>, communicator: Box<dyn Communicator>) -> Result<LibraryEngine> {
-        let state = Arc::new(State { name, world, communicator, queued: Mutex::new(VecDeque::new()) });
+        let state = Arc::new(LibraryEngineState { name, world, communicator, queued: Mutex::new(VecDeque::new()) });
         let watched = state.clone();
         let watch = move || {
             while watched.check_or_abort_exchanges() {
                 let is_idle = watched.queued.lock().unwrap_or_else(|e| e.into_inner()).is_empty();
-                watched.world.await_change(if is_idle { IDLE_INTERVAL } else { WATCH_INTERVAL });
+                watched.world.await_failure_or_close(if is_idle { IDLE_CHECK_INTERVAL } else { QUEUE_CHECK_INTERVAL });
             }
         };
         let started = std::thread::Builder::new().name("cuprum-mesh-watch".into()).spawn(watch);
@@ -65,15 +65,20 @@ impl LibraryEngine {
     }
 }
 
-impl State {
+impl LibraryEngineState {
     /// Removes finished exchanges from the queue. After a failure, aborts the remaining exchanges and returns false.
     fn check_or_abort_exchanges(&self) -> bool {
-        match self.world.check().and_then(|()| self.communicator.check()).and_then(|()| self.check_queued_exchanges()) {
+        match self
+            .world
+            .check_for_failure()
+            .and_then(|()| self.communicator.check_async_error())
+            .and_then(|()| self.check_queued_exchanges())
+        {
             Ok(()) => true,
             Err(error) => {
                 // The failure is stored before the abort. A reader that sees undefined values of an aborted exchange then sees the failure
                 // too.
-                self.world.fail_after_grace(error);
+                self.world.fail_mesh_after_grace(error);
                 self.communicator.abort();
                 self.queued.lock().unwrap_or_else(|e| e.into_inner()).clear();
                 false
@@ -100,7 +105,7 @@ impl State {
                 return Err(Error::Rank { op: "mesh", rank, message: "closed its connection".into() });
             }
             if seen.elapsed() > self.world.timeout() {
-                return Err(self.world.late_error(first.ranks.first().copied().unwrap_or(self.world.rank())));
+                return Err(self.world.timeout_error(first.ranks.first().copied().unwrap_or(self.world.rank())));
             }
             return Ok(());
         }
@@ -110,7 +115,7 @@ impl State {
 
 impl Drop for LibraryEngine {
     fn drop(&mut self) {
-        self.0.world.end();
+        self.0.world.close_connections();
     }
 }
 
@@ -119,16 +124,16 @@ impl Engine for LibraryEngine {
         self.0.name
     }
 
-    fn exchange(&self, members: &[Device], dtype: DType, transfers: &[Transfer], pieces: &mut dyn PieceEndpoint) -> Result<()> {
+    fn perform_transfers(&self, members: &[Device], dtype: DType, transfers: &[Transfer], pieces: &mut dyn PieceEndpoint) -> Result<()> {
         let state = &self.0;
         let device = *members.first().ok_or_else(|| Error::value("mesh", "the process has no rank"))?;
         let own = state.world.rank();
-        state.world.exchange(dtype, transfers, |_| {
+        state.world.run_exchange(dtype, transfers, |_| {
             let (mut sends, mut receives, mut indices) = (Vec::new(), Vec::new(), Vec::new());
             for (n, transfer) in transfers.iter().enumerate() {
                 let nbytes = transfer.nbytes(dtype);
                 if transfer.from == own {
-                    let array = pieces.piece(n)?.contiguous()?.stored()?;
+                    let array = pieces.piece_to_send(n)?.contiguous()?.stored()?;
                     let byte_offset = array.layout().offset() * dtype.itemsize();
                     sends.push(SentPiece { to: transfer.to, buffer: array.buffer().clone(), byte_offset, nbytes });
                 } else if transfer.to == own {
@@ -162,21 +167,21 @@ impl Engine for LibraryEngine {
         })
     }
 
-    fn check(&self) -> Result<()> {
-        self.0.world.check()
+    fn check_for_failure(&self) -> Result<()> {
+        self.0.world.check_for_failure()
     }
 
-    fn fail(&self, error: &Error) {
-        self.0.world.fail(error.clone());
+    fn fail_mesh(&self, error: &Error) {
+        self.0.world.fail_mesh(error.clone());
     }
 
     fn wait_for_exchanges(&self) -> Result<()> {
         loop {
-            self.0.world.check()?;
+            self.0.world.check_for_failure()?;
             if self.0.queued.lock().unwrap_or_else(|e| e.into_inner()).is_empty() {
-                return self.0.world.check();
+                return self.0.world.check_for_failure();
             }
-            std::thread::sleep(WATCH_INTERVAL / 5);
+            std::thread::sleep(QUEUE_CHECK_INTERVAL / 5);
         }
     }
 }

@@ -9,29 +9,29 @@ use cuprum_core::{DType, Device, NdArray, Result, Stream};
 use super::{Engine, PieceEndpoint, Transfer};
 
 /// Name of the engine.
-pub(super) const NAME: &str = "loopback";
+pub(super) const ENGINE_NAME: &str = "loopback";
 
 /// Maximum size of a transfer, in bytes. At this size, a copy between two GPUs over NVLink takes longer than the calls that start the copy.
 const MAX_TRANSFER_BYTES: usize = 128 << 20;
 
 /// The communication engine that copies between the devices of one process.
-pub(crate) struct Loopback;
+pub(crate) struct LoopbackEngine;
 
-impl Engine for Loopback {
+impl Engine for LoopbackEngine {
     fn name(&self) -> &'static str {
-        NAME
+        ENGINE_NAME
     }
 
     fn max_transfer_bytes(&self) -> usize {
         MAX_TRANSFER_BYTES
     }
 
-    fn exchange(&self, members: &[Device], _dtype: DType, transfers: &[Transfer], pieces: &mut dyn PieceEndpoint) -> Result<()> {
+    fn perform_transfers(&self, members: &[Device], _dtype: DType, transfers: &[Transfer], pieces: &mut dyn PieceEndpoint) -> Result<()> {
         // All copies are queued before the first piece is received. In another order, a device would wait for a piece before it sends the
         // next piece.
         let mut copies = Vec::new();
         for (n, transfer) in transfers.iter().enumerate() {
-            copies.push((n, trace::with_rank(transfer.from, || copy_to_device(&pieces.piece(n)?, members[transfer.to]))?));
+            copies.push((n, trace::with_rank(transfer.from, || copy_to_device(&pieces.piece_to_send(n)?, members[transfer.to]))?));
         }
         pieces.on_all_sent()?;
         copies.into_iter().try_for_each(|(n, copy)| pieces.on_received(n, copy))
@@ -64,8 +64,8 @@ fn copy_to_device(array: &NdArray, receiver: Device) -> Result<NdArray> {
 
 /// Returns the streams for copies from `sender` to `receiver`. The first call for a pair creates them.
 fn copy_streams_for(sender: Device, receiver: Device) -> Result<CopyStreams> {
-    static STREAMS: Mutex<Option<HashMap<(Device, Device), CopyStreams>>> = Mutex::new(None);
-    let mut streams = STREAMS.lock().unwrap_or_else(PoisonError::into_inner);
+    static COPY_STREAMS: Mutex<Option<HashMap<(Device, Device), CopyStreams>>> = Mutex::new(None);
+    let mut streams = COPY_STREAMS.lock().unwrap_or_else(PoisonError::into_inner);
     let streams = streams.get_or_insert_default();
     if let Some(pair) = streams.get(&(sender, receiver)) {
         return Ok(*pair);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::mpsc::channel;
 
-use cuprum_core::buffer::HostBuffer;
+use cuprum_core::host_buffer::HostBuffer;
 use cuprum_core::{Array, DType, Device, Error, Layout, NdArray, Result, StoredArray};
 
 use super::{Engine, PieceEndpoint, Transfer};
@@ -14,19 +14,19 @@ use crate::processes::world::{SendJob, World};
 const MAX_TRANSFER_BYTES: usize = 16 << 20;
 
 /// The communication engine that sends and receives over the connections of a [`World`].
-pub(crate) struct Tcp {
+pub(crate) struct TcpEngine {
     world: Arc<World>,
     reason: String,
 }
 
-impl Tcp {
+impl TcpEngine {
     /// Returns the engine over `world`. `reason` says why the ranks use no communication library of their devices, such as NCCL.
-    pub fn new(world: Arc<World>, reason: String) -> Tcp {
-        Tcp { world, reason }
+    pub fn new(world: Arc<World>, reason: String) -> TcpEngine {
+        TcpEngine { world, reason }
     }
 
     /// Queues the pieces that this rank sends, one job per piece. Returns the number of jobs.
-    fn send(
+    fn queue_pieces(
         &self,
         dtype: DType,
         transfers: &[Transfer],
@@ -36,15 +36,15 @@ impl Tcp {
     ) -> Result<usize> {
         let own = self.world.rank();
         let mut count = 0;
-        for to in other_ranks(own, self.world.size()) {
+        for to in other_ranks_in_cyclic_order(own, self.world.size()) {
             // The encoded description of the exchange precedes the first piece to each rank.
-            let mut header = round.encode().to_vec();
+            let mut header = round.to_bytes().to_vec();
             for (n, transfer) in transfers.iter().enumerate().filter(|(_, t)| t.from == own && t.to == to) {
-                let bytes = HostBytes::new(&pieces.piece(n)?)?;
+                let bytes = HostBytes::new(&pieces.piece_to_send(n)?)?;
                 if bytes.as_ref().len() != transfer.nbytes(dtype) {
                     return Err(Error::value("mesh", "a piece does not have the size of its transfer"));
                 }
-                self.world.send(to, SendJob { header: std::mem::take(&mut header), piece: Box::new(bytes), done: done.clone() })?;
+                self.world.queue_job(to, SendJob { header: std::mem::take(&mut header), piece: Box::new(bytes), done: done.clone() })?;
                 count += 1;
             }
         }
@@ -52,7 +52,7 @@ impl Tcp {
     }
 
     /// Receives the pieces for this rank. Returns an error if a sender runs a different exchange.
-    fn receive(
+    fn receive_pieces(
         &self,
         member: Device,
         dtype: DType,
@@ -61,14 +61,14 @@ impl Tcp {
         pieces: &mut dyn PieceEndpoint,
     ) -> Result<()> {
         let own = self.world.rank();
-        for from in other_ranks(own, self.world.size()) {
+        for from in other_ranks_in_cyclic_order(own, self.world.size()) {
             let mut expected = transfers.iter().enumerate().filter(|(_, t)| t.to == own && t.from == from).peekable();
             if expected.peek().is_none() {
                 continue;
             }
             let mut header = [0; ROUND_BYTES];
-            self.world.receive(from, &mut header)?;
-            let other = ExchangeRound::decode(&header);
+            self.world.receive_bytes(from, &mut header)?;
+            let other = ExchangeRound::from_bytes(&header);
             if other != *round {
                 let message = describe_difference(round, &other);
                 let message =
@@ -77,7 +77,7 @@ impl Tcp {
             }
             for (n, transfer) in expected {
                 let mut buffer = HostBuffer::uninit(transfer.nbytes(dtype))?;
-                self.world.receive(from, buffer.as_mut_bytes()?)?;
+                self.world.receive_bytes(from, buffer.as_mut_bytes()?)?;
                 if dtype == DType::Bool {
                     buffer.normalize_bools()?;
                 }
@@ -91,7 +91,7 @@ impl Tcp {
 
 /// Returns the ranks other than `own` in cyclic order, starting with `own` + 1. Each rank thus starts with a different peer, so that not
 /// all send to the same rank first.
-fn other_ranks(own: usize, size: usize) -> impl Iterator<Item = usize> {
+fn other_ranks_in_cyclic_order(own: usize, size: usize) -> impl Iterator<Item = usize> {
     (1..size).map(move |n| (own + n) % size)
 }
 
@@ -114,18 +114,18 @@ impl AsRef<[u8]> for HostBytes {
     }
 }
 
-impl Drop for Tcp {
+impl Drop for TcpEngine {
     fn drop(&mut self) {
-        self.world.end();
+        self.world.close_connections();
     }
 }
 
-impl Engine for Tcp {
+impl Engine for TcpEngine {
     fn name(&self) -> &'static str {
         "tcp"
     }
 
-    fn reason(&self) -> Option<&str> {
+    fn no_library_reason(&self) -> Option<&str> {
         Some(&self.reason)
     }
 
@@ -133,23 +133,23 @@ impl Engine for Tcp {
         MAX_TRANSFER_BYTES
     }
 
-    fn exchange(&self, members: &[Device], dtype: DType, transfers: &[Transfer], pieces: &mut dyn PieceEndpoint) -> Result<()> {
+    fn perform_transfers(&self, members: &[Device], dtype: DType, transfers: &[Transfer], pieces: &mut dyn PieceEndpoint) -> Result<()> {
         let member = *members.first().ok_or_else(|| Error::value("mesh", "the process has no rank"))?;
-        self.world.exchange(dtype, transfers, |round| {
+        self.world.run_exchange(dtype, transfers, |round| {
             let (done, results) = channel();
-            let jobs = self.send(dtype, transfers, &round, pieces, &done)?;
+            let jobs = self.queue_pieces(dtype, transfers, &round, pieces, &done)?;
             drop(done);
             pieces.on_all_sent()?;
-            self.receive(member, dtype, transfers, &round, pieces)?;
-            self.world.await_sent(&results, jobs)
+            self.receive_pieces(member, dtype, transfers, &round, pieces)?;
+            self.world.await_jobs(&results, jobs)
         })
     }
 
-    fn check(&self) -> Result<()> {
-        self.world.check()
+    fn check_for_failure(&self) -> Result<()> {
+        self.world.check_for_failure()
     }
 
-    fn fail(&self, error: &Error) {
-        self.world.fail(error.clone());
+    fn fail_mesh(&self, error: &Error) {
+        self.world.fail_mesh(error.clone());
     }
 }

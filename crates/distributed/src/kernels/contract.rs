@@ -4,12 +4,14 @@
 use cuprum_core::plan::contract::Mode;
 use cuprum_core::{Array, Call, DType, NdArray, Outcome, OutputSpec, Result, StoredArray, Work, call, decline, with_device};
 
-use crate::buffer::{ShardedBuffer, array_over_parts, axes_in_memory_order};
+use crate::buffer::{ShardedBuffer, axes_in_memory_order, sharded_array_from_parts};
 use crate::mesh::Mesh;
 use crate::placement::{Distribution, DividedAxes, PartialOp, Placement};
-use crate::ranks::{declined, divided_axes_of_largest, has_sharded_input, local_output, mesh_of, run_on_local_ranks, run_on_rank};
-use crate::redistribute::resolve_partial_along;
-use crate::views::{local_parts, shape_in_order};
+use crate::ranks::{
+    decline_with_reason, divided_axes_of_largest, has_sharded_input, local_output_spec, mesh_of_call, run_on_local_ranks, run_on_rank,
+};
+use crate::redistribute::resolve_pending_reductions_along;
+use crate::views::{fetch_local_parts, permute_shape};
 
 /// Minimum size in bytes of a sum of products that is divided among the ranks. Smaller sums are replicated, which saves one exchange if
 /// later operations combine the sum with replicated arrays.
@@ -22,13 +24,13 @@ pub(super) fn run(call: &Call) -> Result<Outcome> {
     if !has_sharded_input(call.inputs) {
         decline!("every rank holds the inputs");
     }
-    let mesh = mesh_of(call)?;
-    let modes = divided_modes(mesh, (a, &plan.a), (b, &plan.b), &plan.out);
+    let mesh = mesh_of_call(call)?;
+    let modes = mode_divided_by_each_mesh_axis(mesh, (a, &plan.a), (b, &plan.b), &plan.out);
     let cuts_of = |operand: &[Mode]| -> DividedAxes {
         modes.iter().map(|mode| mode.and_then(|mode| operand.iter().position(|m| *m == mode))).collect()
     };
     let (a_cuts, b_cuts, cuts) = (cuts_of(&plan.a), cuts_of(&plan.b), cuts_of(&plan.out));
-    let (a, b) = (local_parts(mesh, a, &a_cuts)?, local_parts(mesh, b, &b_cuts)?);
+    let (a, b) = (fetch_local_parts(mesh, a, &a_cuts)?, fetch_local_parts(mesh, b, &b_cuts)?);
     let output = &call.outputs[0];
     let is_partial = modes.iter().flatten().any(|mode| plan.k.contains(mode));
     if output.dtype == DType::Bool && is_partial {
@@ -39,10 +41,10 @@ pub(super) fn run(call: &Call) -> Result<Outcome> {
     let product = OutputSpec::new(dtype, output.layout.clone());
     let parts = run_on_local_ranks(mesh, 1, modes.iter().all(Option::is_none), |local, rank| {
         let inputs = [convert_to_dtype(&a[local], dtype)?, convert_to_dtype(&b[local], dtype)?];
-        let specification = local_output(mesh, &product, &cuts, rank)?;
+        let specification = local_output_spec(mesh, &product, &cuts, rank)?;
         if inputs.iter().any(|input| input.layout().size() == 0) && specification.layout.size() > 0 {
             // A rank that holds no elements along the summed axis contributes zeros.
-            let zeros = mesh.on_rank(local, || cuprum_core::zeros([specification.layout.size()], dtype)?.stored())?;
+            let zeros = mesh.with_rank_device(local, || cuprum_core::zeros([specification.layout.size()], dtype)?.stored())?;
             return Ok(Ok([zeros.with_layout(specification.layout)?].into_iter().collect()));
         }
         let mut extents = plan.extents.clone();
@@ -54,7 +56,7 @@ pub(super) fn run(call: &Call) -> Result<Outcome> {
     })?;
     let parts = match parts {
         Ok(mut parts) => parts.remove(0),
-        Err(reason) => return declined(reason),
+        Err(reason) => return decline_with_reason(reason),
     };
     let order = axes_in_memory_order(&output.layout);
     let place = |mode: &Option<Mode>| match mode {
@@ -64,15 +66,15 @@ pub(super) fn run(call: &Call) -> Result<Outcome> {
             None => Placement::Partial(PartialOp::Sum),
         },
     };
-    let distribution = Distribution { shape: shape_in_order(output.layout.shape(), &order), placements: modes.iter().map(place).collect() };
-    let product = array_over_parts(mesh, dtype, output.layout.clone(), distribution, parts)?;
+    let distribution = Distribution { shape: permute_shape(output.layout.shape(), &order), placements: modes.iter().map(place).collect() };
+    let product = sharded_array_from_parts(mesh, dtype, output.layout.clone(), distribution, parts)?;
     let axis = result_axis_to_divide(&product);
-    let Some(sum) = ShardedBuffer::of(&product).map(|buffer| resolve_partial_along(buffer, axis)).transpose()?.flatten() else {
+    let Some(sum) = ShardedBuffer::of(&product).map(|buffer| resolve_pending_reductions_along(buffer, axis)).transpose()?.flatten() else {
         return Ok(Outcome::Done([product].into_iter().collect()));
     };
     let Some(sum) = ShardedBuffer::of(&sum) else { decline!("the sum is not on the mesh") };
     let parts = sum.parts.iter().map(|part| convert_to_dtype(part, output.dtype)).collect::<Result<Vec<_>>>()?;
-    let sum = array_over_parts(mesh, output.dtype, output.layout.clone(), sum.distribution.clone(), parts)?;
+    let sum = sharded_array_from_parts(mesh, output.dtype, output.layout.clone(), sum.distribution.clone(), parts)?;
     Ok(Outcome::Done([sum].into_iter().collect()))
 }
 
@@ -96,7 +98,7 @@ fn convert_to_dtype(array: &StoredArray, dtype: DType) -> Result<StoredArray> {
 /// Returns the mode (axis label, as in `einsum`) that each mesh axis divides. A mesh axis keeps the mode that it divides in the larger
 /// operand. If it divides none there, it keeps its mode of the smaller operand. On a grid of several mesh axes, a kept mode of the smaller
 /// operand replaces a summed mode of the larger operand.
-fn divided_modes(mesh: Mesh, a: (&StoredArray, &[Mode]), b: (&StoredArray, &[Mode]), out: &[Mode]) -> Vec<Option<Mode>> {
+fn mode_divided_by_each_mesh_axis(mesh: Mesh, a: (&StoredArray, &[Mode]), b: (&StoredArray, &[Mode]), out: &[Mode]) -> Vec<Option<Mode>> {
     let modes = |(array, modes): (&StoredArray, &[Mode])| -> Vec<Option<Mode>> {
         let cuts = divided_axes_of_largest(mesh, std::slice::from_ref(array));
         cuts.iter().map(|cut| cut.and_then(|axis| modes.get(axis).copied())).collect()

@@ -6,14 +6,14 @@ use cuprum_core::layout::Dims;
 use cuprum_core::{Call, Outcome, OutputSpec, Program, Result, StoredArray, Work, decline};
 use smallvec::SmallVec;
 
-use crate::buffer::empty_part;
+use crate::buffer::zero_size_array;
 use crate::mesh::Mesh;
-use crate::placement::{DividedAxes, extents, region_of_rank};
+use crate::placement::{DividedAxes, region_extents, region_of_rank};
 use crate::ranks::{
-    declined, divided_axes_of_largest, done_sharded, has_sharded_input, local_output, mesh_of, run_on_local_ranks, run_on_rank,
-    sharded_output,
+    decline_with_reason, divided_axes_of_largest, has_sharded_input, local_output_spec, mesh_of_call, run_on_local_ranks, run_on_rank,
+    sharded_outcome, sharded_output_from_parts,
 };
-use crate::views::local_parts;
+use crate::views::fetch_local_parts;
 
 /// Runs a discrete Fourier transform.
 pub(super) fn run(call: &Call) -> Result<Outcome> {
@@ -21,7 +21,7 @@ pub(super) fn run(call: &Call) -> Result<Outcome> {
     if !has_sharded_input(call.inputs) {
         decline!("every rank holds the inputs");
     }
-    let mesh = mesh_of(call)?;
+    let mesh = mesh_of_call(call)?;
     let mut cuts = divided_axes_of_largest(mesh, call.inputs);
     let mut transformed = (0..cuts.len()).filter(|m| cuts[*m].is_some_and(|axis| request.axes.contains(&axis)));
     let (first, second) = (transformed.next(), transformed.next());
@@ -48,9 +48,9 @@ fn longest_axis(shape: &[usize], axes: impl Iterator<Item = usize>) -> Option<us
 
 /// Runs a transform along axes that no mesh axis divides. `cuts` has the axis that each mesh axis divides.
 fn run_one_step(mesh: Mesh, call: &Call, request: &Fft, cuts: &DividedAxes) -> Result<Outcome> {
-    match transform(mesh, call, request, call.inputs, &call.outputs[0], cuts)? {
-        Ok(parts) => done_sharded(mesh, call, cuts, parts),
-        Err(reason) => declined(reason),
+    match transform_local_parts(mesh, call, request, call.inputs, &call.outputs[0], cuts)? {
+        Ok(parts) => sharded_outcome(mesh, call, cuts, parts),
+        Err(reason) => decline_with_reason(reason),
     }
 }
 
@@ -94,23 +94,23 @@ fn run_two_steps(mesh: Mesh, call: &Call, request: &Fft, mut cuts: DividedAxes, 
     cuts[mesh_axis] = Some(divided);
     let first = Fft { kind: kinds[0], axes: &axes, lengths: &lengths, scale: 1.0, ..*request };
     let middle = OutputSpec::contiguous(dtype, &shape)?;
-    let parts = match transform(mesh, call, &first, call.inputs, &middle, &cuts)? {
+    let parts = match transform_local_parts(mesh, call, &first, call.inputs, &middle, &cuts)? {
         Ok(parts) => parts.into_iter().next().unwrap_or_default(),
-        Err(reason) => return declined(reason),
+        Err(reason) => return decline_with_reason(reason),
     };
-    let middle = sharded_output(mesh, &middle, &cuts, parts)?;
+    let middle = sharded_output_from_parts(mesh, &middle, &cuts, parts)?;
     cuts[mesh_axis] = longest_axis(&shape, axes.iter().copied());
     let program = Program::identity(dtype);
     let second = Fft { program: &program, kind: kinds[1], shape: &shape, axes: &[divided], lengths: &[length], ..*request };
-    match transform(mesh, call, &second, &[middle], output, &cuts)? {
-        Ok(parts) => done_sharded(mesh, call, &cuts, parts),
-        Err(reason) => declined(reason),
+    match transform_local_parts(mesh, call, &second, &[middle], output, &cuts)? {
+        Ok(parts) => sharded_outcome(mesh, call, &cuts, parts),
+        Err(reason) => decline_with_reason(reason),
     }
 }
 
 /// Transforms the part of each rank along axes that no mesh axis divides. `cuts` has the axis that each mesh axis divides. Returns the
 /// parts of the output by local rank, or the reason why a device declines the operation.
-fn transform(
+fn transform_local_parts(
     mesh: Mesh,
     call: &Call,
     request: &Fft,
@@ -118,13 +118,13 @@ fn transform(
     output: &OutputSpec,
     cuts: &DividedAxes,
 ) -> Result<std::result::Result<Vec<Vec<StoredArray>>, String>> {
-    let inputs = inputs.iter().map(|input| local_parts(mesh, input, cuts)).collect::<Result<Vec<_>>>()?;
+    let inputs = inputs.iter().map(|input| fetch_local_parts(mesh, input, cuts)).collect::<Result<Vec<_>>>()?;
     run_on_local_ranks(mesh, 1, cuts.iter().all(Option::is_none), |local, rank| {
         let inputs: SmallVec<[StoredArray; 4]> = inputs.iter().map(|parts| parts[local].clone()).collect();
-        let output = local_output(mesh, output, cuts, rank)?;
-        let shape = extents(&region_of_rank(mesh, request.shape, cuts, rank));
+        let output = local_output_spec(mesh, output, cuts, rank)?;
+        let shape = region_extents(&region_of_rank(mesh, request.shape, cuts, rank));
         if shape.contains(&0) {
-            return Ok(Ok([empty_part(mesh.members()[local], output.dtype, output.layout.shape())?].into_iter().collect()));
+            return Ok(Ok([zero_size_array(mesh.local_devices()[local], output.dtype, output.layout.shape())?].into_iter().collect()));
         }
         run_on_rank(mesh, local, call, &inputs, &[output], Work::Fft(Fft { shape: &shape, ..*request }))
     })

@@ -5,11 +5,11 @@ use cuprum_core::{Call, Fill, Kind, Layout, Outcome, OutputSpec, Random, Result,
 
 use crate::mesh::Mesh;
 use crate::placement::{DividedAxes, region_of_rank};
-use crate::ranks::{declined, done_sharded, local_output, mesh_of, run_on_local_ranks, run_on_rank};
+use crate::ranks::{decline_with_reason, local_output_spec, mesh_of_call, run_on_local_ranks, run_on_rank, sharded_outcome};
 
 /// Returns the axis along which a new array is divided: the longest axis, or the first of several longest axes. Returns `None` if this axis
 /// has fewer elements than the mesh has ranks. Every rank then holds the whole array.
-fn divided_axis_for_creation(mesh: Mesh, shape: &[usize]) -> Option<usize> {
+fn divided_axis_of_new_array(mesh: Mesh, shape: &[usize]) -> Option<usize> {
     let axis = (0..shape.len()).max_by_key(|&axis| (shape[axis], std::cmp::Reverse(axis)))?;
     (shape[axis] >= mesh.size()).then_some(axis)
 }
@@ -17,8 +17,8 @@ fn divided_axis_for_creation(mesh: Mesh, shape: &[usize]) -> Option<usize> {
 /// Creates an array without inputs, such as the result of `arange` or `eye`.
 pub(super) fn run_fill(call: &Call) -> Result<Outcome> {
     let Work::Fill(fill) = &call.work else { decline!("not a fill") };
-    let (mesh, output) = (mesh_of(call)?, &call.outputs[0]);
-    let Some(axis) = divided_axis_for_creation(mesh, output.layout.shape()) else { decline!("every rank holds a short array") };
+    let (mesh, output) = (mesh_of_call(call)?, &call.outputs[0]);
+    let Some(axis) = divided_axis_of_new_array(mesh, output.layout.shape()) else { decline!("every rank holds a short array") };
     let is_integer = matches!(output.dtype.kind(), Kind::Signed | Kind::Unsigned);
     let cuts: DividedAxes = mesh.shape().iter().map(|_| Some(axis)).collect();
     if matches!(fill, Fill::Linspace { .. }) || matches!(fill, Fill::Arange { .. } if !is_integer) {
@@ -36,11 +36,11 @@ pub(super) fn run_fill(call: &Call) -> Result<Outcome> {
             Fill::Eye { k } => Fill::Eye { k: if axis == 0 { k.saturating_add(start as i64) } else { k.saturating_sub(start as i64) } },
             fill => fill,
         };
-        run_on_rank(mesh, local, call, &[], &[local_output(mesh, output, &cuts, rank)?], Work::Fill(work))
+        run_on_rank(mesh, local, call, &[], &[local_output_spec(mesh, output, &cuts, rank)?], Work::Fill(work))
     })?;
     match parts {
-        Ok(parts) => done_sharded(mesh, call, &cuts, parts),
-        Err(reason) => declined(reason),
+        Ok(parts) => sharded_outcome(mesh, call, &cuts, parts),
+        Err(reason) => decline_with_reason(reason),
     }
 }
 
@@ -54,14 +54,14 @@ fn wrap_to_output_dtype(value: i128, output: &OutputSpec) -> i128 {
 /// Draws random numbers without array parameters. Each rank starts at the Philox block that contains its first element.
 pub(super) fn run_random(call: &Call) -> Result<Outcome> {
     let Work::Random(random) = &call.work else { decline!("not a draw") };
-    let (mesh, output) = (mesh_of(call)?, &call.outputs[0]);
+    let (mesh, output) = (mesh_of_call(call)?, &call.outputs[0]);
     let shape: Dims = output.layout.shape().into();
-    if divided_axis_for_creation(mesh, &shape) != Some(0) || !call.inputs.is_empty() || !output.layout.is_c_contiguous() {
+    if divided_axis_of_new_array(mesh, &shape) != Some(0) || !call.inputs.is_empty() || !output.layout.is_c_contiguous() {
         decline!("only arrays without parameter arrays are divided, along the first axis");
     }
     let cuts: DividedAxes = mesh.shape().iter().map(|_| Some(0)).collect();
     let row: usize = shape[1..].iter().product();
-    let per_block = random.distribution.elements_per_block(output.dtype);
+    let per_block = random.distribution.elements_per_philox_block(output.dtype);
     let parts = run_on_local_ranks(mesh, 1, false, |local, rank| {
         let rows = region_of_rank(mesh, &shape, &cuts, rank)[0].clone();
         let (first, count) = (rows.start * row, rows.len() * row);
@@ -78,7 +78,7 @@ pub(super) fn run_random(call: &Call) -> Result<Outcome> {
         .map_or_else(|reason| Ok(Err(reason)), |outputs| outputs.map(Ok))
     })?;
     match parts {
-        Ok(parts) => done_sharded(mesh, call, &cuts, parts),
-        Err(reason) => declined(reason),
+        Ok(parts) => sharded_outcome(mesh, call, &cuts, parts),
+        Err(reason) => decline_with_reason(reason),
     }
 }

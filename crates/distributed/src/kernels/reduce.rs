@@ -2,7 +2,7 @@
 //! all blocks are reduced in one fixed order, so that the result does not depend on the number of ranks.
 
 use cuprum_core::layout::{Dims, Strides};
-use cuprum_core::op::{Accumulator, Combine};
+use cuprum_core::op::{AccumulatorDType, Combine};
 use cuprum_core::ops::reduce::{COUNT_NONZERO, SUM};
 use cuprum_core::plan::reduce::ReducePlan;
 use cuprum_core::{
@@ -11,16 +11,16 @@ use cuprum_core::{
 };
 use smallvec::SmallVec;
 
-use crate::buffer::{ShardedBuffer, empty_part};
+use crate::buffer::{ShardedBuffer, zero_size_array};
 use crate::mesh::Mesh;
-use crate::partition::Blocks;
-use crate::placement::{Distribution, DividedAxes, Placement, extents, position_on_axis};
+use crate::partition::AxisBlocks;
+use crate::placement::{Distribution, DividedAxes, Placement, part_index_and_count, region_extents};
 use crate::ranks::{
-    declined, divided_axes_of_largest, done_sharded, has_sharded_input, local_output, mesh_of, run_on_local_ranks, run_on_rank,
-    sharded_output,
+    decline_with_reason, divided_axes_of_largest, has_sharded_input, local_output_spec, mesh_of_call, run_on_local_ranks, run_on_rank,
+    sharded_outcome, sharded_output_from_parts,
 };
-use crate::redistribute::{fetch, reduce_axis_zero};
-use crate::views::local_parts;
+use crate::redistribute::{fetch_regions, reduce_axis_zero};
+use crate::views::fetch_local_parts;
 
 /// Runs a reduction over axes.
 pub(super) fn run(call: &Call) -> Result<Outcome> {
@@ -28,7 +28,7 @@ pub(super) fn run(call: &Call) -> Result<Outcome> {
     if !has_sharded_input(call.inputs) {
         decline!("every rank holds the inputs");
     }
-    let mesh = mesh_of(call)?;
+    let mesh = mesh_of_call(call)?;
     let mut cuts = divided_axes_of_largest(mesh, call.inputs);
     // Only one divided axis is reduced by blocks. Other reduced axes are gathered, so that no mesh axis divides them.
     let divided = cuts.iter().flatten().copied().find(|axis| request.axes.contains(axis));
@@ -38,45 +38,45 @@ pub(super) fn run(call: &Call) -> Result<Outcome> {
         }
     }
     match divided {
-        None => run_local(mesh, call, request, &cuts),
+        None => reduce_undivided_axes(mesh, call, request, &cuts),
         Some(_) if request.reduction.returns_index => decline!("an index of an element along a divided axis"),
         Some(_) if request.reduction.combine == Combine::Moments => decline!("a variance along a divided axis"),
-        Some(axis) => run_by_blocks(mesh, call, request, &cuts, axis),
+        Some(axis) => reduce_by_blocks(mesh, call, request, &cuts, axis),
     }
 }
 
 /// Returns the axis of the output that corresponds to `axis`, an axis of the loop that is not reduced.
-fn output_axis(call: &Call, request: &call::Reduce, ndim: usize, axis: usize) -> usize {
+fn output_axis_of_loop_axis(call: &Call, request: &call::Reduce, ndim: usize, axis: usize) -> usize {
     let keeps_axes = call.outputs.first().is_some_and(|output| output.layout.ndim() == ndim);
     if keeps_axes { axis } else { axis - request.axes.iter().filter(|reduced| **reduced < axis).count() }
 }
 
 /// Runs a reduction over axes that no mesh axis divides.
-fn run_local(mesh: Mesh, call: &Call, request: &call::Reduce, cuts: &DividedAxes) -> Result<Outcome> {
+fn reduce_undivided_axes(mesh: Mesh, call: &Call, request: &call::Reduce, cuts: &DividedAxes) -> Result<Outcome> {
     let call::Reduce { program, reduction, axes, acc, .. } = *request;
     let ndim = call.inputs[0].shape().len();
-    let output_cuts: DividedAxes = cuts.iter().map(|cut| cut.map(|axis| output_axis(call, request, ndim, axis))).collect();
-    let inputs = call.inputs.iter().map(|input| local_parts(mesh, input, cuts)).collect::<Result<Vec<_>>>()?;
+    let output_cuts: DividedAxes = cuts.iter().map(|cut| cut.map(|axis| output_axis_of_loop_axis(call, request, ndim, axis))).collect();
+    let inputs = call.inputs.iter().map(|input| fetch_local_parts(mesh, input, cuts)).collect::<Result<Vec<_>>>()?;
     let parts = run_on_local_ranks(mesh, 1, cuts.iter().all(Option::is_none), |local, rank| {
         let inputs: SmallVec<[StoredArray; 4]> = inputs.iter().map(|parts| parts[local].clone()).collect();
         let layouts: SmallVec<[&Layout; 4]> = inputs.iter().map(|a| a.layout()).collect();
         let plan = ReducePlan::new(inputs[0].shape(), &layouts, axes, reduction.returns_index);
-        let output = local_output(mesh, &call.outputs[0], &output_cuts, rank)?;
+        let output = local_output_spec(mesh, &call.outputs[0], &output_cuts, rank)?;
         let work = Work::Reduce(call::Reduce { program, reduction, axes, plan: &plan, acc });
         run_on_rank(mesh, local, call, &inputs, &[output], work)
     })?;
     match parts {
-        Ok(parts) => done_sharded(mesh, call, &output_cuts, parts),
-        Err(reason) => declined(reason),
+        Ok(parts) => sharded_outcome(mesh, call, &output_cuts, parts),
+        Err(reason) => decline_with_reason(reason),
     }
 }
 
 /// Runs a reduction over one or more axes, of which only `axis` is divided.
-fn run_by_blocks(mesh: Mesh, call: &Call, request: &call::Reduce, cuts: &DividedAxes, axis: usize) -> Result<Outcome> {
+fn reduce_by_blocks(mesh: Mesh, call: &Call, request: &call::Reduce, cuts: &DividedAxes, axis: usize) -> Result<Outcome> {
     let shape: Dims = call.inputs[0].shape().into();
-    let blocks = Blocks::of(shape[axis]);
-    let (program, dtype) = block_program(call, request);
-    let inputs = call.inputs.iter().map(|input| local_parts(mesh, input, cuts)).collect::<Result<Vec<_>>>()?;
+    let blocks = AxisBlocks::of(shape[axis]);
+    let (program, dtype) = program_of_block_reduction(call, request);
+    let inputs = call.inputs.iter().map(|input| fetch_local_parts(mesh, input, cuts)).collect::<Result<Vec<_>>>()?;
     let kept: Vec<usize> = (0..shape.len()).filter(|a| !request.axes.contains(a)).collect();
     // The results of the blocks form a sharded array. The first axis of this array is the block index, and the kept axes follow.
     let partial_shape: Dims = std::iter::once(blocks.count).chain(kept.iter().map(|&a| shape[a])).collect();
@@ -88,64 +88,64 @@ fn run_by_blocks(mesh: Mesh, call: &Call, request: &call::Reduce, cuts: &Divided
     let mut distribution = Distribution { shape: partial_shape, placements: cuts.iter().map(place).collect() };
     let parts = run_on_local_ranks(mesh, 1, false, |local, rank| {
         let inputs: SmallVec<[StoredArray; 4]> = inputs.iter().map(|parts| parts[local].clone()).collect();
-        let (index, count) = position_on_axis(mesh, cuts, axis, rank);
+        let (index, count) = part_index_and_count(mesh, cuts, axis, rank);
         let owned_blocks = blocks.owned_blocks(index, count).len();
         let elements = blocks.owned_elements(index, count).len();
-        let partial_shape = extents(&distribution.region(mesh, rank));
+        let partial_shape = region_extents(&distribution.rank_region(mesh, rank));
         if partial_shape.contains(&0) {
-            return Ok(Ok([empty_part(mesh.members()[local], dtype, &partial_shape)?].into_iter().collect()));
+            return Ok(Ok([zero_size_array(mesh.local_devices()[local], dtype, &partial_shape)?].into_iter().collect()));
         }
         let full = if elements == owned_blocks * blocks.length { owned_blocks } else { owned_blocks - 1 };
         let rest = elements - full * blocks.length;
-        let local_blocks = LocalBlocks { mesh, local, call, request, program: &program, dtype, axis };
+        let reducer = LocalBlockReducer { mesh, local, call, request, program: &program, dtype, axis };
         let mut results = Vec::new();
         for (first, count, length) in [(0, full, blocks.length), (full * blocks.length, usize::from(rest > 0), rest)] {
             if count > 0 {
-                match local_blocks.reduce(&inputs, first, count, length, &partial_shape[1..])? {
+                match reducer.reduce_blocks(&inputs, first, count, length, &partial_shape[1..])? {
                     Ok(result) => results.push(NdArray::from(result)),
                     Err(reason) => return Ok(Err(reason)),
                 }
             }
         }
-        let joined = if results.len() == 1 { results.remove(0) } else { mesh.on_rank(local, || concat(&results, 0))? };
+        let joined = if results.len() == 1 { results.remove(0) } else { mesh.with_rank_device(local, || concat(&results, 0))? };
         Ok(Ok([joined.stored()?].into_iter().collect::<Outputs>()))
     })?;
     let parts = match parts {
         Ok(mut parts) => parts.remove(0),
-        Err(reason) => return declined(reason),
+        Err(reason) => return decline_with_reason(reason),
     };
     let layout = Layout::contiguous(&distribution.shape)?;
-    let partials = crate::buffer::array_over_parts(mesh, dtype, layout, distribution.clone(), parts)?;
+    let partials = crate::buffer::sharded_array_from_parts(mesh, dtype, layout, distribution.clone(), parts)?;
     for placement in &mut distribution.placements {
         if *placement == Placement::Shard(0) {
             *placement = Placement::Replicate;
         }
     }
     let Some(buffer) = ShardedBuffer::of(&partials) else { decline!("the results of the blocks are not on the mesh") };
-    let all_blocks = fetch(buffer, &|rank| distribution.region(mesh, rank))?;
+    let all_blocks = fetch_regions(buffer, &|rank| distribution.rank_region(mesh, rank))?;
     let output = &call.outputs[0];
     let combine: Op = if call.op == COUNT_NONZERO { SUM } else { call.op };
     let mut combined: Vec<StoredArray> = Vec::new();
     for (local, values) in all_blocks.iter().enumerate() {
-        let leader = mesh.leader_of(local);
+        let leader = mesh.device_leader_of(local);
         let is_shared = leader != local && distribution.is_replicated();
         combined.push(match values {
             _ if is_shared => combined[leader].clone(),
-            values if values.layout().size() == 0 => empty_part(mesh.members()[local], output.dtype, &values.shape()[1..])?,
+            values if values.layout().size() == 0 => zero_size_array(mesh.local_devices()[local], output.dtype, &values.shape()[1..])?,
             values => reduce_axis_zero(combine, values, output.dtype)?,
         });
     }
     let output_cuts: DividedAxes =
-        cuts.iter().map(|cut| cut.filter(|a| *a != axis).map(|a| output_axis(call, request, shape.len(), a))).collect();
-    Ok(Outcome::Done([sharded_output(mesh, output, &output_cuts, combined)?].into_iter().collect()))
+        cuts.iter().map(|cut| cut.filter(|a| *a != axis).map(|a| output_axis_of_loop_axis(call, request, shape.len(), a))).collect();
+    Ok(Outcome::Done([sharded_output_from_parts(mesh, output, &output_cuts, combined)?].into_iter().collect()))
 }
 
 /// Returns the program that computes the values of a block, and the dtype of the block's result. For a reduction with wide accumulators,
 /// the dtype of the accumulators is used, so that only the final result is rounded.
-fn block_program(call: &Call, request: &call::Reduce) -> (Program, DType) {
+fn program_of_block_reduction(call: &Call, request: &call::Reduce) -> (Program, DType) {
     let mut program = request.program.clone();
     let value = program.output_dtype(0);
-    if request.reduction.accumulator != Accumulator::Wide || request.acc == value {
+    if request.reduction.accumulator != AccumulatorDType::Wide || request.acc == value {
         return (program, call.outputs[0].dtype);
     }
     let result = program.outputs[0];
@@ -155,7 +155,7 @@ fn block_program(call: &Call, request: &call::Reduce) -> (Program, DType) {
 }
 
 /// Reduces the blocks of one local rank.
-struct LocalBlocks<'a> {
+struct LocalBlockReducer<'a> {
     mesh: Mesh,
     local: usize,
     call: &'a Call<'a>,
@@ -166,10 +166,10 @@ struct LocalBlocks<'a> {
     axis: usize,
 }
 
-impl LocalBlocks<'_> {
+impl LocalBlockReducer<'_> {
     /// Reduces `count` blocks of `length` elements each, starting at element `first` of the rank's part. The first axis of the result is
     /// the block index. The extents of the other axes are `kept`.
-    fn reduce(
+    fn reduce_blocks(
         &self,
         inputs: &[StoredArray],
         first: usize,

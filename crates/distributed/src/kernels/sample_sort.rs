@@ -11,12 +11,13 @@ use cuprum_core::call::Sort;
 use cuprum_core::random::Generator;
 use cuprum_core::{Array, Call, DType, Device, NdArray, Outcome, OutputSpec, Result, Work, decline, full, s, where_, with_device, zeros};
 
-use crate::exchange::{Piece, PieceAssembly, exchange};
+use crate::exchange::{Piece, exchange_pieces};
 use crate::mesh::Mesh;
+use crate::piece_assembly::PieceAssembly;
 use crate::placement::{DividedAxes, region_of_rank};
-use crate::ranks::{declined, done_sharded, run_on_rank};
+use crate::ranks::{decline_with_reason, run_on_rank, sharded_outcome};
 use crate::redistribute::{all_gather, to_c_contiguous};
-use crate::views::local_parts;
+use crate::views::fetch_local_parts;
 
 /// Number of samples that each rank draws uniformly from its elements. If the elements are distinct, buckets exceed the mean size by a few
 /// percent.
@@ -33,11 +34,11 @@ pub(super) fn run(mesh: Mesh, call: &Call, request: &Sort) -> Result<Outcome> {
         decline!("complex numbers, or a grid of ranks");
     }
     let cuts = DividedAxes::from_elem(Some(0), 1);
-    let parts: Vec<NdArray> = local_parts(mesh, input, &cuts)?.into_iter().map(NdArray::from).collect();
-    let splitters = splitters(mesh, &parts, dtype)?;
+    let parts: Vec<NdArray> = fetch_local_parts(mesh, input, &cuts)?.into_iter().map(NdArray::from).collect();
+    let splitters = choose_splitters(mesh, &parts, dtype)?;
     let pieces = split_into_buckets(mesh, &parts, &splitters, request.descending)?;
-    let exchange_counts = exchange_counts(mesh, &pieces)?;
-    let buckets = exchange_rows(mesh, dtype, &exchange_counts, &|local, to| Ok(pieces[local][to].clone()))?;
+    let exchange_counts = gather_exchange_counts(mesh, &pieces)?;
+    let buckets = exchange_elements(mesh, dtype, &exchange_counts, &|local, to| Ok(pieces[local][to].clone()))?;
     let mut sorted = Vec::new();
     for (local, bucket) in buckets.into_iter().enumerate() {
         let output = OutputSpec::contiguous(dtype, bucket.shape())?;
@@ -45,10 +46,10 @@ pub(super) fn run(mesh: Mesh, call: &Call, request: &Sort) -> Result<Outcome> {
             sorted.push(bucket);
             continue;
         }
-        let bucket = mesh.on_rank(local, || bucket.contiguous()?.stored())?;
+        let bucket = mesh.with_rank_device(local, || bucket.contiguous()?.stored())?;
         match run_on_rank(mesh, local, call, &[bucket], &[output], Work::Sort(*request))? {
             Ok(outputs) => sorted.extend(outputs.into_iter().map(NdArray::from)),
-            Err(reason) => return declined(reason),
+            Err(reason) => return decline_with_reason(reason),
         }
     }
     // Ranges of positions in the sorted array, by rank: `held` is the range of the rank's sorted bucket, and `owned` is the range of the
@@ -65,15 +66,15 @@ pub(super) fn run(mesh: Mesh, call: &Call, request: &Sort) -> Result<Outcome> {
         let (low, high) = (range.start.saturating_sub(start) as isize, range.end.saturating_sub(start) as isize);
         sorted[local].index(s![low..high.max(low)])
     };
-    let parts = exchange_rows(mesh, dtype, &moved, &range)?;
+    let parts = exchange_elements(mesh, dtype, &moved, &range)?;
     let parts = parts.iter().map(|part| to_c_contiguous(&part.stored()?)).collect::<Result<Vec<_>>>()?;
-    done_sharded(mesh, call, &cuts, vec![parts])
+    sharded_outcome(mesh, call, &cuts, vec![parts])
 }
 
 /// Returns the values that divide the row into one bucket per rank, in ascending order, on the host.
-fn splitters(mesh: Mesh, parts: &[NdArray], dtype: DType) -> Result<NdArray> {
+fn choose_splitters(mesh: Mesh, parts: &[NdArray], dtype: DType) -> Result<NdArray> {
     let samples = parts.iter().enumerate().map(|(local, part)| {
-        mesh.on_rank(local, || match part.size() {
+        mesh.with_rank_device(local, || match part.size() {
             // Any values are valid splitters, so a rank without elements contributes zeros.
             0 => zeros(SAMPLES_PER_RANK, dtype)?.stored(),
             size => part.take(&Generator::new(0).integers(0, size as i64, SAMPLES_PER_RANK, DType::I64)?, 0)?.stored(),
@@ -96,8 +97,8 @@ fn splitters(mesh: Mesh, parts: &[NdArray], dtype: DType) -> Result<NdArray> {
 fn split_into_buckets(mesh: Mesh, parts: &[NdArray], splitters: &NdArray, descending: bool) -> Result<Vec<Vec<NdArray>>> {
     let ranks = mesh.size();
     let of_rank = |(local, part): (usize, &NdArray)| {
-        mesh.on_rank(local, || {
-            let splitters = splitters.to_device(mesh.members()[local])?;
+        mesh.with_rank_device(local, || {
+            let splitters = splitters.to_device(mesh.local_devices()[local])?;
             let is_below = |bucket: usize| part.less(&splitters.index(s![bucket as isize])?);
             let bucket = |bucket: usize| match bucket {
                 _ if ranks == 1 => Ok(part.clone()),
@@ -112,10 +113,10 @@ fn split_into_buckets(mesh: Mesh, parts: &[NdArray], splitters: &NdArray, descen
 }
 
 /// Returns `exchange_counts[from][to]`, the number of elements that rank `from` sends to rank `to`, for all ranks of the mesh.
-fn exchange_counts(mesh: Mesh, pieces: &[Vec<NdArray>]) -> Result<Vec<Vec<usize>>> {
+fn gather_exchange_counts(mesh: Mesh, pieces: &[Vec<NdArray>]) -> Result<Vec<Vec<usize>>> {
     let of_rank = |(local, of_rank): (usize, &Vec<NdArray>)| {
         let exchange_counts: Vec<i64> = of_rank.iter().map(|piece| piece.size() as i64).collect();
-        mesh.on_rank(local, || NdArray::from_slice(&exchange_counts)?.to_device(mesh.members()[local])?.stored())
+        mesh.with_rank_device(local, || NdArray::from_slice(&exchange_counts)?.to_device(mesh.local_devices()[local])?.stored())
     };
     let parts = pieces.iter().enumerate().map(of_rank).collect::<Result<Vec<_>>>()?;
     let exchange_counts = all_gather(mesh, DType::I64, mesh.size(), parts)?.to_vec::<i64>()?;
@@ -124,7 +125,7 @@ fn exchange_counts(mesh: Mesh, pieces: &[Vec<NdArray>]) -> Result<Vec<Vec<usize>
 
 /// Sends `piece(local, to)` from each rank of this process to each rank `to`. Returns, for each rank of this process, the elements that it
 /// receives, in the order of the senders. `exchange_counts[from][to]` is the number of elements from rank `from` to rank `to`.
-fn exchange_rows(
+fn exchange_elements(
     mesh: Mesh,
     dtype: DType,
     exchange_counts: &[Vec<usize>],
@@ -146,5 +147,5 @@ fn exchange_rows(
         let (first, range) = (start(*from, *to), &region[0]);
         piece(from - first_rank, *to)?.index(s![(range.start - first) as isize..(range.end - first) as isize])
     };
-    Ok(exchange(mesh, "all_to_all", dtype, pieces, assemblies, &view)?.into_iter().map(NdArray::from).collect())
+    Ok(exchange_pieces(mesh, "all_to_all", dtype, pieces, assemblies, &view)?.into_iter().map(NdArray::from).collect())
 }

@@ -2,7 +2,7 @@
 //! does not depend on the number of ranks.
 
 use cuprum_core::layout::{Dims, Strides};
-use cuprum_core::op::Accumulator;
+use cuprum_core::op::AccumulatorDType;
 use cuprum_core::ops::elementwise::ADD;
 use cuprum_core::plan::scan::ScanPlan;
 use cuprum_core::{
@@ -11,16 +11,16 @@ use cuprum_core::{
 };
 use smallvec::SmallVec;
 
-use crate::buffer::{ShardedBuffer, array_over_parts, empty_part};
+use crate::buffer::{ShardedBuffer, sharded_array_from_parts, zero_size_array};
 use crate::mesh::Mesh;
-use crate::partition::Blocks;
-use crate::placement::{Distribution, DividedAxes, Placement, extents, position_on_axis};
+use crate::partition::AxisBlocks;
+use crate::placement::{Distribution, DividedAxes, Placement, part_index_and_count, region_extents};
 use crate::ranks::{
-    declined, divided_axes_of_largest, done_sharded, has_sharded_input, local_output, mesh_of, run_on_local_ranks, run_on_rank,
-    sharded_output,
+    decline_with_reason, divided_axes_of_largest, has_sharded_input, local_output_spec, mesh_of_call, run_on_local_ranks, run_on_rank,
+    sharded_outcome, sharded_output_from_parts,
 };
-use crate::redistribute::{fetch, to_c_contiguous};
-use crate::views::local_parts;
+use crate::redistribute::{fetch_regions, to_c_contiguous};
+use crate::views::fetch_local_parts;
 
 /// Runs a scan.
 pub(super) fn run(call: &Call) -> Result<Outcome> {
@@ -28,43 +28,43 @@ pub(super) fn run(call: &Call) -> Result<Outcome> {
     if !has_sharded_input(call.inputs) {
         decline!("every rank holds the inputs");
     }
-    let mesh = mesh_of(call)?;
+    let mesh = mesh_of_call(call)?;
     let cuts = divided_axes_of_largest(mesh, call.inputs);
     if cuts.contains(&Some(request.axis)) {
-        return run_by_blocks(mesh, call, request, &cuts);
+        return scan_by_blocks(mesh, call, request, &cuts);
     }
     let call::Scan { program, reduction, axis, .. } = *request;
-    let inputs = call.inputs.iter().map(|input| local_parts(mesh, input, &cuts)).collect::<Result<Vec<_>>>()?;
+    let inputs = call.inputs.iter().map(|input| fetch_local_parts(mesh, input, &cuts)).collect::<Result<Vec<_>>>()?;
     let parts = run_on_local_ranks(mesh, 1, cuts.iter().all(Option::is_none), |local, rank| {
         let inputs: SmallVec<[StoredArray; 4]> = inputs.iter().map(|parts| parts[local].clone()).collect();
         let layouts: SmallVec<[&Layout; 4]> = inputs.iter().map(|a| a.layout()).collect();
-        let output = local_output(mesh, &call.outputs[0], &cuts, rank)?;
+        let output = local_output_spec(mesh, &call.outputs[0], &cuts, rank)?;
         let plan = ScanPlan::new(output.layout.shape(), &layouts, axis);
         run_on_rank(mesh, local, call, &inputs, &[output], Work::Scan(call::Scan { program, reduction, axis, plan: &plan }))
     })?;
     match parts {
-        Ok(parts) => done_sharded(mesh, call, &cuts, parts),
-        Err(reason) => declined(reason),
+        Ok(parts) => sharded_outcome(mesh, call, &cuts, parts),
+        Err(reason) => decline_with_reason(reason),
     }
 }
 
 /// Runs a scan along a divided axis.
-fn run_by_blocks(mesh: Mesh, call: &Call, request: &call::Scan, cuts: &DividedAxes) -> Result<Outcome> {
+fn scan_by_blocks(mesh: Mesh, call: &Call, request: &call::Scan, cuts: &DividedAxes) -> Result<Outcome> {
     let axis = request.axis;
     let shape: Dims = call.outputs[0].layout.shape().into();
-    let blocks = Blocks::of(shape[axis]);
+    let blocks = AxisBlocks::of(shape[axis]);
     let Some(combine) = request.reduction.elementwise_combination() else { decline!("a combination by a user-defined operation") };
     // Sums of 16-bit floats stay in float32 until the end.
     let mut program = request.program.clone();
     let value = program.output_dtype(0);
     let acc = request.reduction.accumulator.of(value);
-    if request.reduction.accumulator == Accumulator::Wide && acc != value {
+    if request.reduction.accumulator == AccumulatorDType::Wide && acc != value {
         let result = program.outputs[0];
         let wide = program.push_step(StepKind::Cast, acc, &[result]);
         program.outputs[0] = wide;
     }
     let dtype = program.output_dtype(0);
-    let inputs = call.inputs.iter().map(|input| local_parts(mesh, input, cuts)).collect::<Result<Vec<_>>>()?;
+    let inputs = call.inputs.iter().map(|input| fetch_local_parts(mesh, input, cuts)).collect::<Result<Vec<_>>>()?;
     // The totals of the blocks form a sharded array. The first axis of this array is the block index, and the other axes follow.
     let others: Vec<usize> = (0..shape.len()).filter(|a| *a != axis).collect();
     let place = |cut: &Option<usize>| match cut {
@@ -77,13 +77,13 @@ fn run_by_blocks(mesh: Mesh, call: &Call, request: &call::Scan, cuts: &DividedAx
     let mut scanned: Vec<Vec<NdArray>> = Vec::new();
     let parts = run_on_local_ranks(mesh, 1, false, |local, rank| {
         let inputs: SmallVec<[StoredArray; 4]> = inputs.iter().map(|parts| parts[local].clone()).collect();
-        let (index, count) = position_on_axis(mesh, cuts, axis, rank);
+        let (index, count) = part_index_and_count(mesh, cuts, axis, rank);
         let (owned_blocks, elements) = (blocks.owned_blocks(index, count).len(), blocks.owned_elements(index, count).len());
-        let totals_shape = extents(&distribution.region(mesh, rank));
+        let totals_shape = region_extents(&distribution.rank_region(mesh, rank));
         let mut of_rank = Vec::new();
         if totals_shape.contains(&0) {
             scanned.push(of_rank);
-            return Ok(Ok([empty_part(mesh.members()[local], dtype, &totals_shape)?].into_iter().collect()));
+            return Ok(Ok([zero_size_array(mesh.local_devices()[local], dtype, &totals_shape)?].into_iter().collect()));
         }
         let full = if elements == owned_blocks * blocks.length { owned_blocks } else { owned_blocks - 1 };
         let rest = elements - full * blocks.length;
@@ -113,21 +113,21 @@ fn run_by_blocks(mesh: Mesh, call: &Call, request: &call::Scan, cuts: &DividedAx
             }
         }
         scanned.push(of_rank);
-        let totals = mesh.on_rank(local, || concat(&totals, 0)?.stored())?;
+        let totals = mesh.with_rank_device(local, || concat(&totals, 0)?.stored())?;
         Ok(Ok([to_c_contiguous(&totals)?].into_iter().collect::<Outputs>()))
     })?;
     let totals = match parts {
         Ok(mut parts) => parts.remove(0),
-        Err(reason) => return declined(reason),
+        Err(reason) => return decline_with_reason(reason),
     };
-    let totals = array_over_parts(mesh, dtype, Layout::contiguous(&distribution.shape)?, distribution.clone(), totals)?;
+    let totals = sharded_array_from_parts(mesh, dtype, Layout::contiguous(&distribution.shape)?, distribution.clone(), totals)?;
     for placement in &mut distribution.placements {
         if *placement == Placement::Shard(0) {
             *placement = Placement::Replicate;
         }
     }
     let Some(buffer) = ShardedBuffer::of(&totals) else { decline!("the totals are not on the mesh") };
-    let all = fetch(buffer, &|rank| distribution.region(mesh, rank))?;
+    let all = fetch_regions(buffer, &|rank| distribution.rank_region(mesh, rank))?;
     let mut parts = Vec::new();
     // The identity element of a sum of floats is -0.0, which keeps signed zeros.
     let identity = match dtype.kind() {
@@ -136,16 +136,16 @@ fn run_by_blocks(mesh: Mesh, call: &Call, request: &call::Scan, cuts: &DividedAx
         _ => request.reduction.identity.of(dtype),
     };
     for ((local, rank), totals) in mesh.local_ranks().enumerate().zip(all) {
-        let (index, count) = position_on_axis(mesh, cuts, axis, rank);
-        let output = local_output(mesh, &call.outputs[0], cuts, rank)?;
+        let (index, count) = part_index_and_count(mesh, cuts, axis, rank);
+        let output = local_output_spec(mesh, &call.outputs[0], cuts, rank)?;
         if output.layout.size() == 0 {
-            parts.push(empty_part(mesh.members()[local], output.dtype, output.layout.shape())?);
+            parts.push(zero_size_array(mesh.local_devices()[local], output.dtype, output.layout.shape())?);
             continue;
         }
         let first_block = blocks.owned_blocks(index, count).start;
-        let prefixes = exclusive_scan(mesh, local, call, request, NdArray::from(totals), identity, dtype)?;
+        let prefixes = exclusive_scan_of_totals(mesh, local, call, request, NdArray::from(totals), identity, dtype)?;
         let Some(prefixes) = prefixes else { decline!("the devices of the ranks do not scan totals") };
-        let joined = mesh.on_rank(local, || {
+        let joined = mesh.with_rank_device(local, || {
             let mut block = first_block;
             let mut joined = Vec::new();
             for scanned in &scanned[local] {
@@ -168,7 +168,7 @@ fn run_by_blocks(mesh: Mesh, call: &Call, request: &call::Scan, cuts: &DividedAx
         })?;
         parts.push(joined);
     }
-    Ok(Outcome::Done([sharded_output(mesh, &call.outputs[0], cuts, parts)?].into_iter().collect()))
+    Ok(Outcome::Done([sharded_output_from_parts(mesh, &call.outputs[0], cuts, parts)?].into_iter().collect()))
 }
 
 /// Returns a view that splits `axis` of an array into `count` blocks of `length` elements, starting at element `first`. The block index is
@@ -194,7 +194,7 @@ fn merge_blocks(array: &NdArray, axis: usize) -> Result<NdArray> {
 
 /// Returns, for each block, the combination of the totals of all earlier blocks. The block index is the first axis, and the first block
 /// gets `identity`. Returns `None` if the device declines the scan of the totals.
-fn exclusive_scan(
+fn exclusive_scan_of_totals(
     mesh: Mesh,
     local: usize,
     call: &Call,
@@ -203,7 +203,7 @@ fn exclusive_scan(
     identity: Scalar,
     dtype: DType,
 ) -> Result<Option<NdArray>> {
-    mesh.on_rank(local, || {
+    mesh.with_rank_device(local, || {
         let mut shape = Dims::from_slice(totals.shape());
         let blocks = shape[0] as isize;
         shape[0] = 1;

@@ -5,12 +5,13 @@ use cuprum_core::{Call, Outcome, OutputSpec, Result, Work, decline};
 use smallvec::SmallVec;
 
 use super::sample_sort;
-use crate::buffer::empty_part;
+use crate::buffer::zero_size_array;
 use crate::ranks::{
-    declined, divided_axes_of_largest, done_sharded, has_sharded_input, local_output, mesh_of, run_on_local_ranks, run_on_rank,
+    decline_with_reason, divided_axes_of_largest, has_sharded_input, local_output_spec, mesh_of_call, run_on_local_ranks, run_on_rank,
+    sharded_outcome,
 };
 use crate::redistribute::to_c_contiguous;
-use crate::views::local_parts;
+use crate::views::fetch_local_parts;
 
 /// Runs a sort of rows.
 pub(super) fn run(call: &Call) -> Result<Outcome> {
@@ -18,7 +19,7 @@ pub(super) fn run(call: &Call) -> Result<Outcome> {
     if !has_sharded_input(call.inputs) {
         decline!("every rank holds the input");
     }
-    let mesh = mesh_of(call)?;
+    let mesh = mesh_of_call(call)?;
     let shape = call.inputs[0].shape();
     let row_axis = shape.len() - 1;
     if row_axis == 0 {
@@ -33,18 +34,19 @@ pub(super) fn run(call: &Call) -> Result<Outcome> {
             cuts[mesh_axis] = Some(axis);
         }
     }
-    let parts = local_parts(mesh, &call.inputs[0], &cuts)?;
+    let parts = fetch_local_parts(mesh, &call.inputs[0], &cuts)?;
     let parts = run_on_local_ranks(mesh, call.outputs.len(), cuts.iter().all(Option::is_none), |local, rank| {
-        let outputs = call.outputs.iter().map(|o| local_output(mesh, o, &cuts, rank)).collect::<Result<SmallVec<[OutputSpec; 2]>>>()?;
+        let outputs =
+            call.outputs.iter().map(|o| local_output_spec(mesh, o, &cuts, rank)).collect::<Result<SmallVec<[OutputSpec; 2]>>>()?;
         let input = &parts[local];
         if input.shape().contains(&0) {
-            let empty = |output: &OutputSpec| empty_part(mesh.members()[local], output.dtype, output.layout.shape());
+            let empty = |output: &OutputSpec| zero_size_array(mesh.local_devices()[local], output.dtype, output.layout.shape());
             return Ok(Ok(outputs.iter().map(empty).collect::<Result<_>>()?));
         }
         run_on_rank(mesh, local, call, &[to_c_contiguous(input)?], &outputs, Work::Sort(*request))
     })?;
     match parts {
-        Ok(parts) => done_sharded(mesh, call, &cuts, parts),
-        Err(reason) => declined(reason),
+        Ok(parts) => sharded_outcome(mesh, call, &cuts, parts),
+        Err(reason) => decline_with_reason(reason),
     }
 }

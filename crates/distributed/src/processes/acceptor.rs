@@ -9,24 +9,24 @@ use std::time::{Duration, Instant};
 
 use cuprum_core::{Error, Result};
 
-use crate::processes::handshake::{Greeting, Session, receive_greeting};
-use crate::processes::wire::{keep_waiting_until, prepare};
+use crate::processes::handshake::{Greeting, HandshakeSession, receive_greeting};
+use crate::processes::wire::{keep_waiting_until, set_stream_options};
 
 /// Time limit of one handshake.
-const HANDSHAKE_LIMIT: Duration = Duration::from_secs(10);
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Maximum number of handshakes at the same time. Further connections wait until one of them ends.
 const MAX_HANDSHAKES: usize = 64;
 /// Maximum number of failed handshakes that an error lists.
 const MAX_LISTED_FAILURES: usize = 4;
 /// Time between two checks for new connections.
-const ACCEPT_INTERVAL: Duration = Duration::from_millis(2);
+const ACCEPT_POLL_INTERVAL: Duration = Duration::from_millis(2);
 
 /// A connection whose greeting is authenticated.
 pub(crate) struct IncomingConnection {
     pub stream: TcpStream,
     pub address: SocketAddr,
     pub greeting: Greeting,
-    pub session: Session,
+    pub session: HandshakeSession,
 }
 
 /// Accepts connections at one address.
@@ -56,7 +56,7 @@ impl Acceptor {
     }
 
     /// Returns the next connection whose handshake succeeds, or `None` after `end`.
-    pub fn next(&self, end: Instant) -> Option<IncomingConnection> {
+    pub fn next_connection(&self, end: Instant) -> Option<IncomingConnection> {
         loop {
             let is_full = self.active.load(Ordering::Relaxed) >= MAX_HANDSHAKES;
             // Connections that are not accepted yet wait in the backlog of the listener.
@@ -64,7 +64,7 @@ impl Acceptor {
             match accepted {
                 Ok((stream, address)) => self.start_handshake(stream, address),
                 Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {
-                    if let Ok(incoming) = self.incoming.recv_timeout(ACCEPT_INTERVAL) {
+                    if let Ok(incoming) = self.incoming.recv_timeout(ACCEPT_POLL_INTERVAL) {
                         return Some(incoming);
                     }
                 }
@@ -72,7 +72,7 @@ impl Acceptor {
                 // many open files.
                 Err(e) => {
                     self.add_failure(format!("a connection failed: {e}"));
-                    std::thread::sleep(ACCEPT_INTERVAL);
+                    std::thread::sleep(ACCEPT_POLL_INTERVAL);
                 }
             }
             if Instant::now() >= end {
@@ -82,26 +82,26 @@ impl Acceptor {
     }
 
     /// Returns the failed handshakes as a suffix of an error message.
-    pub fn failures(&self) -> String {
+    pub fn describe_failures(&self) -> String {
         let failures = self.failures.lock().unwrap_or_else(|e| e.into_inner());
         failures.iter().map(|failure| format!("; {failure}")).collect()
     }
 
     fn add_failure(&self, text: String) {
-        add(&self.failures, text);
+        push_failure(&self.failures, text);
     }
 
     fn start_handshake(&self, stream: TcpStream, address: SocketAddr) {
         self.active.fetch_add(1, Ordering::Relaxed);
         let (secret, sender, active, failures) = (self.secret.clone(), self.sender.clone(), self.active.clone(), self.failures.clone());
         let run = move || {
-            let mut keep_waiting = keep_waiting_until(Instant::now() + HANDSHAKE_LIMIT, 0, || "took too long for its handshake".into());
-            let ready = prepare(&stream).map_err(|e| e.to_string());
-            let received = ready.and_then(|()| receive_greeting(&stream, &secret, &mut keep_waiting).map_err(|e| e.text()));
+            let mut keep_waiting = keep_waiting_until(Instant::now() + HANDSHAKE_TIMEOUT, 0, || "took too long for its handshake".into());
+            let ready = set_stream_options(&stream).map_err(|e| e.to_string());
+            let received = ready.and_then(|()| receive_greeting(&stream, &secret, &mut keep_waiting).map_err(|e| e.message()));
             match received {
                 // If the acceptor has been dropped, the connection is closed.
                 Ok((greeting, session)) => drop(sender.send(IncomingConnection { stream, address, greeting, session })),
-                Err(text) => add(&failures, format!("the connection from {address} {text}")),
+                Err(text) => push_failure(&failures, format!("the connection from {address} {text}")),
             }
             active.fetch_sub(1, Ordering::Relaxed);
         };
@@ -112,7 +112,7 @@ impl Acceptor {
     }
 }
 
-fn add(failures: &Mutex<Vec<String>>, text: String) {
+fn push_failure(failures: &Mutex<Vec<String>>, text: String) {
     let mut failures = failures.lock().unwrap_or_else(|e| e.into_inner());
     if failures.len() < MAX_LISTED_FAILURES && !failures.contains(&text) {
         failures.push(text);
@@ -131,17 +131,17 @@ mod tests {
         let connect = |_| TcpStream::connect(address).unwrap();
         let silent: Vec<TcpStream> = (0..MAX_HANDSHAKES).map(connect).collect();
         let stream = connect(0);
-        prepare(&stream).unwrap();
+        set_stream_options(&stream).unwrap();
         let waiting = std::thread::spawn(move || {
             let offer = LibraryOffer::default();
             let greeting = Greeting { version: "1".into(), size: 2, rank: 1, purpose: ConnectionPurpose::Join, port: 1, offer };
-            let mut keep_waiting = keep_waiting_until(Instant::now() + HANDSHAKE_LIMIT, 0, || "does not answer".into());
+            let mut keep_waiting = keep_waiting_until(Instant::now() + HANDSHAKE_TIMEOUT, 0, || "does not answer".into());
             send_greeting(&stream, "", 0, &greeting, &mut keep_waiting).unwrap().is_some()
         });
-        assert!(acceptor.next(Instant::now() + Duration::from_millis(300)).is_none());
+        assert!(acceptor.next_connection(Instant::now() + Duration::from_millis(300)).is_none());
         assert_eq!(acceptor.active.load(Ordering::Relaxed), MAX_HANDSHAKES);
         drop(silent);
-        assert_eq!(acceptor.next(Instant::now() + Duration::from_secs(5)).unwrap().greeting.rank, 1);
+        assert_eq!(acceptor.next_connection(Instant::now() + Duration::from_secs(5)).unwrap().greeting.rank, 1);
         assert!(waiting.join().unwrap());
     }
 }

@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 
 /// Size of a hash or a nonce in bytes.
 pub(crate) const HASH_BYTES: usize = 32;
-const BLOCK_BYTES: usize = 64;
+const HMAC_BLOCK_BYTES: usize = 64;
 
 /// A hash or a nonce.
 pub(crate) type Hash = [u8; HASH_BYTES];
@@ -24,8 +24,8 @@ pub(crate) fn authentication_code(secret: &str, parts: &[&[u8]]) -> Hash {
 }
 
 fn hmac(secret: &[u8], message: &[u8]) -> Hash {
-    let mut key = [0; BLOCK_BYTES];
-    if secret.len() > BLOCK_BYTES {
+    let mut key = [0; HMAC_BLOCK_BYTES];
+    if secret.len() > HMAC_BLOCK_BYTES {
         key[..HASH_BYTES].copy_from_slice(&Sha256::digest(secret));
     } else {
         key[..secret.len()].copy_from_slice(secret);
@@ -40,7 +40,7 @@ pub(crate) fn is_equal_in_constant_time(a: &Hash, b: &Hash) -> bool {
 }
 
 /// Returns a nonce, a number that is used only once. A nonce need not be secret.
-pub(crate) fn nonce() -> Hash {
+pub(crate) fn new_nonce() -> Hash {
     static NONCE_COUNT: AtomicU64 = AtomicU64::new(0);
     let time = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_nanos();
     let random = [RandomState::new().hash_one("nonce"), RandomState::new().hash_one(time)];
@@ -76,6 +76,6 @@ mod tests {
         for (n, a) in codes.iter().enumerate() {
             assert!(codes.iter().enumerate().all(|(m, b)| is_equal_in_constant_time(a, b) == (n == m)));
         }
-        assert_ne!(nonce(), nonce());
+        assert_ne!(new_nonce(), new_nonce());
     }
 }

@@ -16,13 +16,15 @@ pub(crate) enum EngineChoice {
 }
 
 /// Returns the [`LibraryOffer`] of a rank on `device`. Loads the communication library of the device, unless `setting` selects TCP.
-pub(crate) fn offer_of(device: Device, setting: MeshEngine) -> LibraryOffer {
+pub(crate) fn make_library_offer(device: Device, setting: MeshEngine) -> LibraryOffer {
     let kind = device.kind().name();
     let none = |detail: String| LibraryOffer { kind: kind.into(), detail, ..LibraryOffer::default() };
     if setting == MeshEngine::Tcp {
         return none("CUPRUM_MESH_ENGINE is tcp".into());
     }
-    let Some(library) = CollectiveLibrary::of_kind(kind) else { return none(format!("devices of kind {kind} have no such library")) };
+    let Some(library) = CollectiveLibrary::for_device_kind(kind) else {
+        return none(format!("devices of kind {kind} have no such library"));
+    };
     let device_id = || (library.device_id)(device).map_err(|e| e.to_string());
     match (library.load)().and_then(|version| Ok((version, device_id()?))) {
         Ok((detail, device_id)) => LibraryOffer { kind: kind.into(), library: library.name.into(), detail, device_id },
@@ -48,12 +50,12 @@ pub(crate) fn library_obstacle(offers: &[LibraryOffer]) -> Option<String> {
 }
 
 /// Returns the communication engine that all ranks can use, given their offers by rank.
-pub(crate) fn choose(offers: &[LibraryOffer]) -> EngineChoice {
+pub(crate) fn choose_engine(offers: &[LibraryOffer]) -> EngineChoice {
     if let Some(reason) = library_obstacle(offers) {
         return EngineChoice::Tcp { reason };
     }
-    let library = offers.first().and_then(|offer| CollectiveLibrary::of_kind(&offer.kind));
-    match library.map(|library| (library.name, (library.new_id)())) {
+    let library = offers.first().and_then(|offer| CollectiveLibrary::for_device_kind(&offer.kind));
+    match library.map(|library| (library.name, (library.new_group_id)())) {
         Some((name, Ok(id))) => EngineChoice::Library { name: name.into(), id },
         Some((name, Err(e))) => EngineChoice::Tcp { reason: format!("rank 0: {name}: {e}") },
         None => EngineChoice::Tcp { reason: "rank 0: the library is not registered".into() },
@@ -76,14 +78,14 @@ mod tests {
         let missing = LibraryOffer { library: String::new(), detail: "libx.so is missing".into(), ..offer(2) };
         assert_eq!(reason(&[offer(1), missing.clone()]), "rank 1: libx.so is missing");
         assert_eq!(reason(&[offer(1), LibraryOffer { detail: "2.2".into(), ..offer(2) }]), "rank 1 has lib 2.2, rank 0 has lib 2.1");
-        assert_eq!(choose(&[missing]), EngineChoice::Tcp { reason: "rank 0: libx.so is missing".into() });
+        assert_eq!(choose_engine(&[missing]), EngineChoice::Tcp { reason: "rank 0: libx.so is missing".into() });
         let unknown = EngineChoice::Tcp { reason: "rank 0: the library is not registered".into() };
-        assert_eq!(choose(&[offer(1), offer(2)]), unknown);
+        assert_eq!(choose_engine(&[offer(1), offer(2)]), unknown);
     }
 
     #[test]
     fn the_host_has_no_library() {
-        assert_eq!(offer_of(Device::CPU, MeshEngine::Auto).detail, "devices of kind cpu have no such library");
-        assert_eq!(offer_of(Device::CPU, MeshEngine::Tcp).detail, "CUPRUM_MESH_ENGINE is tcp");
+        assert_eq!(make_library_offer(Device::CPU, MeshEngine::Auto).detail, "devices of kind cpu have no such library");
+        assert_eq!(make_library_offer(Device::CPU, MeshEngine::Tcp).detail, "CUPRUM_MESH_ENGINE is tcp");
     }
 }

@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use cuprum_core::{Error, Result};
 
-use crate::processes::authentication::{HASH_BYTES, Hash, authentication_code, is_equal_in_constant_time, nonce};
+use crate::processes::authentication::{HASH_BYTES, Hash, authentication_code, is_equal_in_constant_time, new_nonce};
 use crate::processes::wire::{
-    Decoder, Encoder, KeepWaiting, MAX_TEXT_BYTES, WireError, read_full, read_message, write_full, write_message,
+    KeepWaiting, MAX_TEXT_BYTES, MessageDecoder, MessageEncoder, WireError, read_full, read_message, write_full, write_message,
 };
 
 const MAGIC: &[u8; 8] = b"cuprumsh";
@@ -61,15 +61,15 @@ pub(crate) struct Greeting {
 }
 
 impl Greeting {
-    fn encode(&self) -> Vec<u8> {
+    fn encode_greeting(&self) -> Vec<u8> {
         let LibraryOffer { kind, library, detail, device_id } = &self.offer;
-        let fields = Encoder::default().text(&self.version).u64(self.size as u64).u64(self.rank as u64).u8(self.purpose as u8);
+        let fields = MessageEncoder::default().text(&self.version).u64(self.size as u64).u64(self.rank as u64).u8(self.purpose as u8);
         fields.u64(u64::from(self.port)).text(kind).text(library).text(detail).bytes(device_id).0
     }
 
-    fn decode(bytes: &[u8]) -> Option<Greeting> {
-        let mut fields = Decoder(bytes);
-        let (version, size, rank) = (fields.text()?, fields.index()?, fields.index()?);
+    fn decode_greeting(bytes: &[u8]) -> Option<Greeting> {
+        let mut fields = MessageDecoder(bytes);
+        let (version, size, rank) = (fields.text()?, fields.usize()?, fields.usize()?);
         let code = fields.u8()?;
         let purpose =
             [ConnectionPurpose::Join, ConnectionPurpose::Control, ConnectionPurpose::Data].into_iter().find(|p| *p as u8 == code)?;
@@ -82,7 +82,7 @@ impl Greeting {
 
 /// The decision of the accepting side about a connection. A reply contains the discriminant.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Status {
+enum ReplyStatus {
     Accepted = 0,
     /// The connection is refused. The reply contains the reason.
     Refused = 1,
@@ -91,32 +91,32 @@ enum Status {
 }
 
 /// The secret and the nonces of one connection, which authenticate the reply to its greeting.
-pub(crate) struct Session {
+pub(crate) struct HandshakeSession {
     secret: String,
     /// Nonce of the accepting side, then of the connecting side.
     nonces: [Hash; 2],
 }
 
-impl Session {
-    fn reply_code(&self, status: Status, body: &[u8]) -> Hash {
+impl HandshakeSession {
+    fn reply_authentication_code(&self, status: ReplyStatus, body: &[u8]) -> Hash {
         authentication_code(&self.secret, &[b"reply", &self.nonces[0], &self.nonces[1], &[status as u8], body])
     }
 
-    fn reply(&self, stream: &TcpStream, status: Status, body: &[u8], keep_waiting: KeepWaiting) -> Result<(), WireError> {
-        let code = self.reply_code(status, body);
+    fn send_reply(&self, stream: &TcpStream, status: ReplyStatus, body: &[u8], keep_waiting: KeepWaiting) -> Result<(), WireError> {
+        let code = self.reply_authentication_code(status, body);
         write_full(stream, &[status as u8], keep_waiting)?;
         write_full(stream, &code, keep_waiting)?;
         write_message(stream, body, keep_waiting)
     }
 
     /// Accepts the connection with the message `body`.
-    pub fn accept(&self, stream: &TcpStream, body: &[u8], keep_waiting: KeepWaiting) -> Result<(), WireError> {
-        self.reply(stream, Status::Accepted, body, keep_waiting)
+    pub fn accept_connection(&self, stream: &TcpStream, body: &[u8], keep_waiting: KeepWaiting) -> Result<(), WireError> {
+        self.send_reply(stream, ReplyStatus::Accepted, body, keep_waiting)
     }
 
     /// Refuses the connection because of a failure of rank `rank`.
-    pub fn refuse(&self, stream: &TcpStream, rank: usize, message: &str, keep_waiting: KeepWaiting) -> Result<(), WireError> {
-        self.reply(stream, Status::Refused, &Encoder::default().u64(rank as u64).text(message).0, keep_waiting)
+    pub fn refuse_connection(&self, stream: &TcpStream, rank: usize, message: &str, keep_waiting: KeepWaiting) -> Result<(), WireError> {
+        self.send_reply(stream, ReplyStatus::Refused, &MessageEncoder::default().u64(rank as u64).text(message).0, keep_waiting)
     }
 
     /// Waits for the reply of the accepting side, rank `server`. Returns the message in the reply, of at most `limit` bytes.
@@ -129,22 +129,25 @@ impl Session {
         read_full(stream, &mut status, keep_waiting).map_err(|e| e.into_rank_error(server))?;
         read_full(stream, &mut code, keep_waiting).map_err(|e| e.into_rank_error(server))?;
         let body = read_message(stream, limit, keep_waiting).map_err(|e| e.into_rank_error(server))?;
-        let status = [Status::Accepted, Status::Refused, Status::WrongSecret].into_iter().find(|s| *s as u8 == status[0]);
-        let status = status.filter(|s| *s == Status::WrongSecret || is_equal_in_constant_time(&code, &self.reply_code(*s, &body)));
+        let status = [ReplyStatus::Accepted, ReplyStatus::Refused, ReplyStatus::WrongSecret].into_iter().find(|s| *s as u8 == status[0]);
+        let status = status
+            .filter(|s| *s == ReplyStatus::WrongSecret || is_equal_in_constant_time(&code, &self.reply_authentication_code(*s, &body)));
         match status {
-            Some(Status::Accepted) => Ok(body),
-            Some(Status::Refused) => {
-                let mut fields = Decoder(&body);
-                let (rank, message) = (fields.index().unwrap_or(server), fields.text().unwrap_or_default());
+            Some(ReplyStatus::Accepted) => Ok(body),
+            Some(ReplyStatus::Refused) => {
+                let mut fields = MessageDecoder(&body);
+                let (rank, message) = (fields.usize().unwrap_or(server), fields.text().unwrap_or_default());
                 Err(Error::Rank { op: "mesh", rank, message })
             }
-            Some(Status::WrongSecret) => Err(of_server("has another secret; set CUPRUM_MESH_SECRET to the same text everywhere".into())),
+            Some(ReplyStatus::WrongSecret) => {
+                Err(of_server("has another secret; set CUPRUM_MESH_SECRET to the same text everywhere".into()))
+            }
             None => Err(of_server("does not know the secret in CUPRUM_MESH_SECRET".into())),
         }
     }
 }
 
-fn header(nonce: &Hash) -> Vec<u8> {
+fn encode_header(nonce: &Hash) -> Vec<u8> {
     [&MAGIC[..], &PROTOCOL_VERSION.to_le_bytes(), nonce].concat()
 }
 
@@ -174,7 +177,7 @@ pub(crate) fn send_greeting(
     server: usize,
     greeting: &Greeting,
     keep_waiting: KeepWaiting,
-) -> Result<Option<Session>> {
+) -> Result<Option<HandshakeSession>> {
     let received = match read_header(stream, keep_waiting) {
         Err(WireError::Closed(_)) => {
             std::thread::sleep(RETRY_INTERVAL);
@@ -182,32 +185,36 @@ pub(crate) fn send_greeting(
         }
         received => received.map_err(|e| e.into_rank_error(server))?,
     };
-    let nonces = [received, nonce()];
-    let body = greeting.encode();
+    let nonces = [received, new_nonce()];
+    let body = greeting.encode_greeting();
     let authentication_code = authentication_code(secret, &[b"greeting", &nonces[0], &nonces[1], &body]);
-    for bytes in [&header(&nonces[1])[..], &authentication_code] {
+    for bytes in [&encode_header(&nonces[1])[..], &authentication_code] {
         write_full(stream, bytes, keep_waiting).map_err(|e| e.into_rank_error(server))?;
     }
     write_message(stream, &body, keep_waiting).map_err(|e| e.into_rank_error(server))?;
-    Ok(Some(Session { secret: secret.into(), nonces }))
+    Ok(Some(HandshakeSession { secret: secret.into(), nonces }))
 }
 
 /// Receives the greeting of a connection and checks its code. The caller sends the reply, unless this function fails.
 ///
 /// # Errors
 /// Returns an error if the connection closes, or if the other side does not follow the mesh protocol or has a different secret.
-pub(crate) fn receive_greeting(stream: &TcpStream, secret: &str, keep_waiting: KeepWaiting) -> Result<(Greeting, Session), WireError> {
-    let own = nonce();
-    write_full(stream, &header(&own), keep_waiting)?;
-    let session = Session { secret: secret.into(), nonces: [own, read_header(stream, keep_waiting)?] };
+pub(crate) fn receive_greeting(
+    stream: &TcpStream,
+    secret: &str,
+    keep_waiting: KeepWaiting,
+) -> Result<(Greeting, HandshakeSession), WireError> {
+    let own = new_nonce();
+    write_full(stream, &encode_header(&own), keep_waiting)?;
+    let session = HandshakeSession { secret: secret.into(), nonces: [own, read_header(stream, keep_waiting)?] };
     let mut sent = [0; HASH_BYTES];
     read_full(stream, &mut sent, keep_waiting)?;
     let body = read_message(stream, MAX_GREETING_BYTES, keep_waiting)?;
     if !is_equal_in_constant_time(&sent, &authentication_code(secret, &[b"greeting", &session.nonces[0], &session.nonces[1], &body])) {
-        session.reply(stream, Status::WrongSecret, &[], keep_waiting)?;
+        session.send_reply(stream, ReplyStatus::WrongSecret, &[], keep_waiting)?;
         return Err(WireError::Fault("has another secret".into()));
     }
-    let greeting = Greeting::decode(&body).ok_or_else(|| WireError::Fault("sends a greeting that ends early".into()))?;
+    let greeting = Greeting::decode_greeting(&body).ok_or_else(|| WireError::Fault("sends a greeting that ends early".into()))?;
     Ok((greeting, session))
 }
 
@@ -219,8 +226,8 @@ mod tests {
     fn greetings_are_read_as_written() {
         let offer = LibraryOffer { kind: "cuda".into(), library: "nccl".into(), detail: "2.28.3".into(), device_id: vec![1, 2] };
         let greeting = Greeting { version: "1.2.3".into(), size: 4, rank: 3, purpose: ConnectionPurpose::Data, port: 99, offer };
-        let bytes = greeting.encode();
-        assert_eq!(Greeting::decode(&bytes), Some(greeting));
-        (0..bytes.len()).for_each(|end| assert_eq!(Greeting::decode(&bytes[..end]), None));
+        let bytes = greeting.encode_greeting();
+        assert_eq!(Greeting::decode_greeting(&bytes), Some(greeting));
+        (0..bytes.len()).for_each(|end| assert_eq!(Greeting::decode_greeting(&bytes[..end]), None));
     }
 }

@@ -18,25 +18,25 @@ pub(crate) struct LaunchedProcess {
 }
 
 /// Names of a launcher's environment variables: rank, number of processes, rank on the machine.
-struct Launcher {
+struct LauncherVariables {
     rank: &'static str,
     size: &'static str,
     local_rank: &'static str,
 }
 
-const LAUNCHERS: [Launcher; 3] = [
+const LAUNCHER_VARIABLES: [LauncherVariables; 3] = [
     // torchrun
-    Launcher { rank: "RANK", size: "WORLD_SIZE", local_rank: "LOCAL_RANK" },
+    LauncherVariables { rank: "RANK", size: "WORLD_SIZE", local_rank: "LOCAL_RANK" },
     // mpirun of Open MPI
-    Launcher { rank: "OMPI_COMM_WORLD_RANK", size: "OMPI_COMM_WORLD_SIZE", local_rank: "OMPI_COMM_WORLD_LOCAL_RANK" },
+    LauncherVariables { rank: "OMPI_COMM_WORLD_RANK", size: "OMPI_COMM_WORLD_SIZE", local_rank: "OMPI_COMM_WORLD_LOCAL_RANK" },
     // srun of Slurm
-    Launcher { rank: "SLURM_PROCID", size: "SLURM_NTASKS", local_rank: "SLURM_LOCALID" },
+    LauncherVariables { rank: "SLURM_PROCID", size: "SLURM_NTASKS", local_rank: "SLURM_LOCALID" },
 ];
 
 /// Returns the description of this process, or `None` if no launcher has started several processes. `address` is the value of
 /// `CUPRUM_MESH_ADDRESS`.
 pub(crate) fn find_launched_process(env: &dyn Fn(&str) -> Option<String>, address: Option<String>) -> Result<Option<LaunchedProcess>> {
-    let Some(launcher) = LAUNCHERS.iter().find(|launcher| env(launcher.rank).is_some()) else { return Ok(None) };
+    let Some(launcher) = LAUNCHER_VARIABLES.iter().find(|launcher| env(launcher.rank).is_some()) else { return Ok(None) };
     let number = |variable: &'static str| -> Result<usize> {
         let missing = || Error::Setting { variable, message: format!("is not set, but {} is", launcher.rank) };
         let text = env(variable).ok_or_else(missing)?;

@@ -31,7 +31,7 @@ pub(crate) const ROUND_BYTES: usize = 21;
 
 impl ExchangeRound {
     /// Encodes the round as the bytes of an announcement.
-    pub fn encode(&self) -> [u8; ROUND_BYTES] {
+    pub fn to_bytes(&self) -> [u8; ROUND_BYTES] {
         let mut bytes = [0; ROUND_BYTES];
         bytes[..8].copy_from_slice(&self.number.to_le_bytes());
         bytes[8..16].copy_from_slice(&self.digest.to_le_bytes());
@@ -41,13 +41,13 @@ impl ExchangeRound {
     }
 
     /// Decodes the bytes of an announcement.
-    pub fn decode(bytes: &[u8; ROUND_BYTES]) -> ExchangeRound {
+    pub fn from_bytes(bytes: &[u8; ROUND_BYTES]) -> ExchangeRound {
         let word = |range: Range<usize>| bytes[range].iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte));
         ExchangeRound { number: word(0..8), digest: word(8..16), transfers: word(16..20) as u32, dtype: bytes[20] }
     }
 
     /// Returns a description for error messages, such as `2 pieces of float32`.
-    fn describe(&self) -> String {
+    fn describe_contents(&self) -> String {
         let dtype = DType::ALL.get(usize::from(self.dtype)).map_or("an unknown dtype", |dtype| dtype.name());
         format!("{} pieces of {dtype}", self.transfers)
     }
@@ -70,7 +70,7 @@ impl ExchangeLedger {
 
     /// Begins an exchange of this rank, and compares it with the announcements of other ranks. Returns the description of the exchange.
     /// Also returns the first rank whose announcement differs, with an error message.
-    pub fn begin(&mut self, dtype: DType, transfers: &[Transfer]) -> (ExchangeRound, Option<(usize, String)>) {
+    pub fn begin_exchange(&mut self, dtype: DType, transfers: &[Transfer]) -> (ExchangeRound, Option<(usize, String)>) {
         let mut hash = FxHasher::default();
         let dtype = DType::ALL.iter().position(|d| *d == dtype).unwrap_or(usize::from(u8::MAX)) as u8;
         hash.write_u64(self.last.digest);
@@ -82,7 +82,7 @@ impl ExchangeLedger {
         let count = u32::try_from(transfers.len()).unwrap_or(u32::MAX);
         let round = ExchangeRound { number: self.last.number + 1, digest: hash.finish(), transfers: count, dtype };
         self.last = round;
-        push(&mut self.own, round);
+        push_round(&mut self.own, round);
         let mut fault = None;
         for (rank, ahead) in self.ahead.iter_mut().enumerate() {
             while ahead.front().is_some_and(|other| other.number <= round.number) {
@@ -97,14 +97,14 @@ impl ExchangeLedger {
     /// Returns a message if the two differ.
     pub fn add_announcement(&mut self, rank: usize, round: ExchangeRound) -> Option<String> {
         if round.number > self.last.number {
-            push(self.ahead.get_mut(rank)?, round);
+            push_round(self.ahead.get_mut(rank)?, round);
             return None;
         }
         self.own.iter().find(|own| own.number == round.number).and_then(|own| describe_difference(own, &round))
     }
 }
 
-fn push(rounds: &mut VecDeque<ExchangeRound>, round: ExchangeRound) {
+fn push_round(rounds: &mut VecDeque<ExchangeRound>, round: ExchangeRound) {
     if rounds.len() == MAX_STORED_ROUNDS {
         rounds.pop_front();
     }
@@ -114,7 +114,7 @@ fn push(rounds: &mut VecDeque<ExchangeRound>, round: ExchangeRound) {
 /// Returns an error message if `own` and `other` have the same number but differ, or `None` otherwise.
 pub(crate) fn describe_difference(own: &ExchangeRound, other: &ExchangeRound) -> Option<String> {
     (own.number == other.number && own != other).then(|| {
-        let (own_text, other_text) = (own.describe(), other.describe());
+        let (own_text, other_text) = (own.describe_contents(), other.describe_contents());
         let contents = if own_text == other_text { "other pieces than".into() } else { format!("{other_text} instead of") };
         format!("runs another program: its exchange {} moves {contents} {own_text}", own.number)
     })
@@ -131,7 +131,7 @@ mod tests {
     #[test]
     fn announcements_are_read_as_written() {
         let round = ExchangeRound { number: 1 << 40, digest: u64::MAX - 7, transfers: 0x1234_5678, dtype: 9 };
-        assert_eq!(ExchangeRound::decode(&round.encode()), round);
+        assert_eq!(ExchangeRound::from_bytes(&round.to_bytes()), round);
     }
 
     #[test]
@@ -139,21 +139,21 @@ mod tests {
         let pieces = [transfer(0, 1, 5), transfer(1, 0, 5)];
         let [mut own, mut same, mut other] = [(); 3].map(|()| ExchangeLedger::new(3));
         for n in 0..2 * MAX_STORED_ROUNDS {
-            let (round, fault) = own.begin(DType::F32, &pieces);
+            let (round, fault) = own.begin_exchange(DType::F32, &pieces);
             assert_eq!((round.number, fault), (n as u64 + 1, None));
-            assert_eq!(own.add_announcement(1, same.begin(DType::F32, &pieces).0), None);
+            assert_eq!(own.add_announcement(1, same.begin_exchange(DType::F32, &pieces).0), None);
         }
         // Another shape at the first exchange changes all later digests.
-        let (first, _) = other.begin(DType::F32, &[transfer(0, 1, 5), transfer(1, 0, 6)]);
+        let (first, _) = other.begin_exchange(DType::F32, &[transfer(0, 1, 5), transfer(1, 0, 6)]);
         assert_eq!(own.add_announcement(2, first), None, "the exchange is no longer kept");
-        (1..2 * MAX_STORED_ROUNDS - 1).for_each(|_| drop(other.begin(DType::F32, &pieces)));
-        let last = other.begin(DType::F32, &pieces).0;
+        (1..2 * MAX_STORED_ROUNDS - 1).for_each(|_| drop(other.begin_exchange(DType::F32, &pieces)));
+        let last = other.begin_exchange(DType::F32, &pieces).0;
         let message = own.add_announcement(2, last).unwrap();
         assert_eq!(message, "runs another program: its exchange 512 moves other pieces than 2 pieces of float32");
         // A rank that is ahead is compared when this rank reaches the exchange.
-        let ahead = same.begin(DType::F64, &pieces).0;
+        let ahead = same.begin_exchange(DType::F64, &pieces).0;
         assert_eq!(own.add_announcement(1, ahead), None);
-        let (rank, message) = own.begin(DType::F32, &pieces[..1]).1.unwrap();
+        let (rank, message) = own.begin_exchange(DType::F32, &pieces[..1]).1.unwrap();
         assert_eq!(rank, 1);
         assert_eq!(message, "runs another program: its exchange 513 moves 2 pieces of float64 instead of 1 pieces of float32");
     }

@@ -7,7 +7,7 @@ use cuprum_core::{Error, Result};
 
 use crate::processes::handshake::{ConnectionPurpose, send_greeting};
 use crate::processes::rendezvous::{JoiningProcess, RendezvousResult};
-use crate::processes::wire::{connect_within, keep_waiting_until};
+use crate::processes::wire::{connect_with_timeout, keep_waiting_until};
 
 /// The two connections to another rank.
 pub(crate) struct RankConnections {
@@ -23,7 +23,7 @@ const MAX_REPLY_BYTES: usize = 4096;
 ///
 /// # Errors
 /// Returns [`Error::Rank`] if a rank cannot be reached or does not connect in time.
-pub(crate) fn connect(candidate: &JoiningProcess, meeting: &RendezvousResult) -> Result<Vec<RankConnections>> {
+pub(crate) fn connect_to_other_ranks(candidate: &JoiningProcess, meeting: &RendezvousResult) -> Result<Vec<RankConnections>> {
     let end = Instant::now() + candidate.timeout;
     let mut links = Vec::new();
     for (rank, address) in meeting.addresses.iter().enumerate() {
@@ -33,9 +33,9 @@ pub(crate) fn connect(candidate: &JoiningProcess, meeting: &RendezvousResult) ->
             let mut keep_waiting = keep_waiting_until(end, rank, late);
             loop {
                 let left = end.saturating_duration_since(Instant::now()).max(std::time::Duration::from_millis(1));
-                let stream = connect_within(address, left).map_err(failed)?;
-                let greeting = candidate.greeting(purpose, 0);
-                if let Some(session) = send_greeting(&stream, candidate.secret(), rank, &greeting, &mut keep_waiting)? {
+                let stream = connect_with_timeout(address, left).map_err(failed)?;
+                let greeting = candidate.make_greeting(purpose, 0);
+                if let Some(session) = send_greeting(&stream, candidate.secret_or_empty(), rank, &greeting, &mut keep_waiting)? {
                     session.await_reply(&stream, rank, MAX_REPLY_BYTES, &mut keep_waiting)?;
                     return Ok(stream);
                 }
@@ -45,8 +45,8 @@ pub(crate) fn connect(candidate: &JoiningProcess, meeting: &RendezvousResult) ->
     }
     let mut halves: Vec<[Option<TcpStream>; 2]> = (candidate.rank + 1..candidate.size).map(|_| [None, None]).collect();
     while let Some(missing) = halves.iter().position(|pair| pair.iter().any(Option::is_none)) {
-        let Some(incoming) = meeting.acceptor.next(end) else {
-            let message = format!("has not connected within {} s{}", candidate.timeout.as_secs(), meeting.acceptor.failures());
+        let Some(incoming) = meeting.acceptor.next_connection(end) else {
+            let message = format!("has not connected within {} s{}", candidate.timeout.as_secs(), meeting.acceptor.describe_failures());
             return Err(Error::Rank { op: "mesh", rank: candidate.rank + 1 + missing, message });
         };
         let (rank, purpose) = (incoming.greeting.rank, incoming.greeting.purpose);
@@ -58,12 +58,12 @@ pub(crate) fn connect(candidate: &JoiningProcess, meeting: &RendezvousResult) ->
         });
         match slot {
             Some(slot @ None) => {
-                incoming.session.accept(&incoming.stream, &[], &mut keep_waiting).map_err(|e| e.into_rank_error(rank))?;
+                incoming.session.accept_connection(&incoming.stream, &[], &mut keep_waiting).map_err(|e| e.into_rank_error(rank))?;
                 *slot = Some(incoming.stream);
             }
             _ => {
                 // Errors are ignored: without this message, the other process sees a closed connection.
-                let _ = incoming.session.refuse(&incoming.stream, rank, "exists twice", &mut keep_waiting);
+                let _ = incoming.session.refuse_connection(&incoming.stream, rank, "exists twice", &mut keep_waiting);
                 return Err(Error::Rank { op: "mesh", rank, message: "exists twice".into() });
             }
         }

@@ -8,12 +8,12 @@ use cuprum_core::settings::mesh::{ADDRESS_VARIABLE, SECRET_VARIABLE};
 use cuprum_core::{Error, Result};
 
 use crate::processes::acceptor::{Acceptor, IncomingConnection};
-use crate::processes::engine_choice::{EngineChoice, choose};
-use crate::processes::handshake::{ConnectionPurpose, Greeting, LibraryOffer, RETRY_INTERVAL, Session, send_greeting};
-use crate::processes::wire::{Decoder, Encoder, MAX_TEXT_BYTES, connect_within, keep_waiting_until};
+use crate::processes::engine_choice::{EngineChoice, choose_engine};
+use crate::processes::handshake::{ConnectionPurpose, Greeting, HandshakeSession, LibraryOffer, RETRY_INTERVAL, send_greeting};
+use crate::processes::wire::{MAX_TEXT_BYTES, MessageDecoder, MessageEncoder, connect_with_timeout, keep_waiting_until};
 
 /// Additional time that ranks other than 0 wait, so that they receive the error of rank 0.
-const EXTRA_FOLLOWER_WAIT: Duration = Duration::from_secs(2);
+const EXTRA_WAIT_OF_OTHER_RANKS: Duration = Duration::from_secs(2);
 
 /// The properties with which this process joins a mesh.
 #[derive(Clone, Debug)]
@@ -44,13 +44,13 @@ pub(crate) struct RendezvousResult {
 
 impl JoiningProcess {
     /// Returns the greeting of a connection to another rank.
-    pub fn greeting(&self, purpose: ConnectionPurpose, port: u16) -> Greeting {
+    pub fn make_greeting(&self, purpose: ConnectionPurpose, port: u16) -> Greeting {
         let offer = if purpose == ConnectionPurpose::Join { self.offer.clone() } else { LibraryOffer::default() };
         Greeting { version: self.version.clone(), size: self.size, rank: self.rank, purpose, port, offer }
     }
 
     /// Returns the secret, or an empty string if none is set, which is allowed on loopback addresses only.
-    pub fn secret(&self) -> &str {
+    pub fn secret_or_empty(&self) -> &str {
         self.secret.as_deref().unwrap_or_default()
     }
 
@@ -58,7 +58,7 @@ impl JoiningProcess {
     ///
     /// # Errors
     /// Returns an error if the host cannot be resolved, or if no secret is set and an address is not a loopback address.
-    fn resolve(&self) -> Result<Vec<SocketAddr>> {
+    fn resolve_address(&self) -> Result<Vec<SocketAddr>> {
         let resolved = self.address.to_socket_addrs().map_err(|e| format!("the address {} of rank 0: {e}", self.address));
         let addresses: Vec<SocketAddr> = resolved.map_err(|message| Error::Device { op: "mesh", message })?.collect();
         if self.secret.is_none() && !addresses.iter().all(|address| address.ip().is_loopback()) {
@@ -78,8 +78,8 @@ pub(crate) fn run_rendezvous(candidate: &JoiningProcess) -> Result<RendezvousRes
 }
 
 /// Listens at the address of rank 0. If this machine does not have the address, listens at the same port on all addresses of the machine.
-fn listen(candidate: &JoiningProcess) -> Result<TcpListener> {
-    let addresses = candidate.resolve()?;
+fn listen_as_rank_0(candidate: &JoiningProcess) -> Result<TcpListener> {
+    let addresses = candidate.resolve_address()?;
     let failed = |e: std::io::Error| {
         let message = format!("cannot listen at {}: {e}; {ADDRESS_VARIABLE} sets another address", candidate.address);
         Error::Rank { op: "mesh", rank: 0, message }
@@ -97,46 +97,47 @@ fn listen(candidate: &JoiningProcess) -> Result<TcpListener> {
 }
 
 fn run_as_rank_0(candidate: &JoiningProcess) -> Result<RendezvousResult> {
-    let acceptor = Acceptor::new(listen(candidate)?, candidate.secret())?;
+    let acceptor = Acceptor::new(listen_as_rank_0(candidate)?, candidate.secret_or_empty())?;
     let end = Instant::now() + candidate.timeout;
     let mut joined: Vec<Option<IncomingConnection>> = (1..candidate.size).map(|_| None).collect();
     let failure = loop {
         let missing: Vec<usize> = (1..candidate.size).filter(|rank| joined[rank - 1].is_none()).collect();
         let Some(&first) = missing.first() else { break None };
-        let Some(incoming) = acceptor.next(end) else {
+        let Some(incoming) = acceptor.next_connection(end) else {
             let others = if missing.len() > 1 { format!(", nor have {} other ranks", missing.len() - 1) } else { String::new() };
-            let message = format!("has not joined within {} s{others}{}", candidate.timeout.as_secs(), acceptor.failures());
+            let message = format!("has not joined within {} s{others}{}", candidate.timeout.as_secs(), acceptor.describe_failures());
             break Some((first, message, None));
         };
         let rank = incoming.greeting.rank;
-        if let Some(message) = greeting_fault(candidate, &incoming.greeting, |rank| joined[rank - 1].is_some()) {
+        if let Some(message) = reason_to_refuse(candidate, &incoming.greeting, |rank| joined[rank - 1].is_some()) {
             break Some((rank, message, Some(incoming)));
         }
         joined[rank - 1] = Some(incoming);
     };
     if let Some((rank, message, last)) = failure {
-        let mut keep_waiting = keep_waiting_until(Instant::now() + EXTRA_FOLLOWER_WAIT, 0, || "took too long".into());
+        let mut keep_waiting = keep_waiting_until(Instant::now() + EXTRA_WAIT_OF_OTHER_RANKS, 0, || "took too long".into());
         for incoming in joined.iter().flatten().chain(&last) {
             // Errors are ignored: without this message, the other process sees a closed connection.
-            let _ = incoming.session.refuse(&incoming.stream, rank, &message, &mut keep_waiting);
+            let _ = incoming.session.refuse_connection(&incoming.stream, rank, &message, &mut keep_waiting);
         }
         return Err(Error::Rank { op: "mesh", rank, message });
     }
     let joined: Vec<IncomingConnection> = joined.into_iter().flatten().collect();
     let offers: Vec<LibraryOffer> = std::iter::once(&candidate.offer).chain(joined.iter().map(|i| &i.greeting.offer)).cloned().collect();
-    let engine = choose(&offers);
+    let engine = choose_engine(&offers);
     let addresses: Vec<SocketAddr> = joined.iter().map(|i| SocketAddr::new(i.address.ip(), i.greeting.port)).collect();
-    let message = encode(&engine, candidate.entropy, &addresses);
+    let message = encode_reply(&engine, candidate.entropy, &addresses);
     for incoming in &joined {
         let rank = incoming.greeting.rank;
-        let mut keep_waiting = keep_waiting_until(end + EXTRA_FOLLOWER_WAIT, rank, || "does not receive the addresses of the ranks".into());
-        incoming.session.accept(&incoming.stream, &message, &mut keep_waiting).map_err(|e| e.into_rank_error(rank))?;
+        let mut keep_waiting =
+            keep_waiting_until(end + EXTRA_WAIT_OF_OTHER_RANKS, rank, || "does not receive the addresses of the ranks".into());
+        incoming.session.accept_connection(&incoming.stream, &message, &mut keep_waiting).map_err(|e| e.into_rank_error(rank))?;
     }
     Ok(RendezvousResult { engine, entropy: candidate.entropy, addresses: Vec::new(), acceptor })
 }
 
 /// Returns why rank 0 refuses a greeting, or `None` if the rank may join.
-fn greeting_fault(candidate: &JoiningProcess, greeting: &Greeting, has_joined: impl Fn(usize) -> bool) -> Option<String> {
+fn reason_to_refuse(candidate: &JoiningProcess, greeting: &Greeting, has_joined: impl Fn(usize) -> bool) -> Option<String> {
     let Greeting { version, size, rank, .. } = greeting;
     if *version != candidate.version {
         return Some(format!("has version {version} of cuprum, rank 0 has {}", candidate.version));
@@ -154,23 +155,23 @@ fn greeting_fault(candidate: &JoiningProcess, greeting: &Greeting, has_joined: i
 }
 
 fn run_as_other_rank(candidate: &JoiningProcess) -> Result<RendezvousResult> {
-    let addresses = candidate.resolve()?;
+    let addresses = candidate.resolve_address()?;
     let end = Instant::now() + candidate.timeout;
     let late = || format!("has not answered within {} s", candidate.timeout.as_secs());
-    let mut keep_waiting = keep_waiting_until(end + EXTRA_FOLLOWER_WAIT, 0, late);
-    let (stream, acceptor, session): (TcpStream, Acceptor, Session) = loop {
+    let mut keep_waiting = keep_waiting_until(end + EXTRA_WAIT_OF_OTHER_RANKS, 0, late);
+    let (stream, acceptor, session): (TcpStream, Acceptor, HandshakeSession) = loop {
         let stream = connect_with_retries(candidate, &addresses, end)?;
         // Higher ranks reach this rank at the address that it uses to connect to rank 0.
         let local = stream.local_addr().and_then(|own| TcpListener::bind(SocketAddr::new(own.ip(), 0)));
-        let acceptor = Acceptor::new(local.map_err(|e| Error::system("mesh listener", e))?, candidate.secret())?;
-        let greeting = candidate.greeting(ConnectionPurpose::Join, acceptor.port()?);
-        if let Some(session) = send_greeting(&stream, candidate.secret(), 0, &greeting, &mut keep_waiting)? {
+        let acceptor = Acceptor::new(local.map_err(|e| Error::system("mesh listener", e))?, candidate.secret_or_empty())?;
+        let greeting = candidate.make_greeting(ConnectionPurpose::Join, acceptor.port()?);
+        if let Some(session) = send_greeting(&stream, candidate.secret_or_empty(), 0, &greeting, &mut keep_waiting)? {
             break (stream, acceptor, session);
         }
     };
     let reply = session.await_reply(&stream, 0, 4 * MAX_TEXT_BYTES + candidate.size * MAX_TEXT_BYTES / 8, &mut keep_waiting)?;
     let leader = stream.peer_addr().map_err(|e| Error::system("mesh connection", e))?;
-    let decoded = decode(&reply, candidate.size);
+    let decoded = decode_reply(&reply, candidate.size);
     let (engine, entropy, others) =
         decoded.ok_or_else(|| Error::Rank { op: "mesh", rank: 0, message: "sends addresses that end early".into() })?;
     let addresses = std::iter::once(leader).chain(others).take(candidate.rank).collect();
@@ -183,7 +184,7 @@ fn connect_with_retries(candidate: &JoiningProcess, addresses: &[SocketAddr], en
         let mut last = None;
         for address in addresses {
             let left = end.saturating_duration_since(Instant::now()).max(RETRY_INTERVAL);
-            match connect_within(address, left) {
+            match connect_with_timeout(address, left) {
                 Ok(stream) => return Ok(stream),
                 Err(e) => last = Some(e),
             }
@@ -198,16 +199,16 @@ fn connect_with_retries(candidate: &JoiningProcess, addresses: &[SocketAddr], en
 }
 
 /// Encodes the reply of rank 0 to joining ranks. `addresses` are the addresses of ranks 1, 2 and so on.
-fn encode(engine: &EngineChoice, entropy: u64, addresses: &[SocketAddr]) -> Vec<u8> {
+fn encode_reply(engine: &EngineChoice, entropy: u64, addresses: &[SocketAddr]) -> Vec<u8> {
     let fields = match engine {
-        EngineChoice::Tcp { reason } => Encoder::default().u8(0).text(reason).bytes(&[]),
-        EngineChoice::Library { name, id } => Encoder::default().u8(1).text(name).bytes(id),
+        EngineChoice::Tcp { reason } => MessageEncoder::default().u8(0).text(reason).bytes(&[]),
+        EngineChoice::Library { name, id } => MessageEncoder::default().u8(1).text(name).bytes(id),
     };
     addresses.iter().fold(fields.u64(entropy), |fields, address| fields.text(&address.to_string())).0
 }
 
-fn decode(message: &[u8], size: usize) -> Option<(EngineChoice, u64, Vec<SocketAddr>)> {
-    let mut fields = Decoder(message);
+fn decode_reply(message: &[u8], size: usize) -> Option<(EngineChoice, u64, Vec<SocketAddr>)> {
+    let mut fields = MessageDecoder(message);
     let (has_library, text, id) = (fields.u8()? == 1, fields.text()?, fields.bytes()?.to_vec());
     let engine = if has_library { EngineChoice::Library { name: text, id } } else { EngineChoice::Tcp { reason: text } };
     let entropy = fields.u64()?;
@@ -223,10 +224,10 @@ mod tests {
     fn the_message_of_rank_0_is_read_as_written() {
         let addresses: Vec<SocketAddr> = vec!["10.0.0.1:80".parse().unwrap(), "[::1]:443".parse().unwrap()];
         for engine in [EngineChoice::Tcp { reason: "why".into() }, EngineChoice::Library { name: "lib".into(), id: vec![3; 128] }] {
-            let message = encode(&engine, 42, &addresses);
-            assert_eq!(decode(&message, 3), Some((engine, 42, addresses.clone())));
-            assert_eq!(decode(&message, 4), None);
-            (0..message.len()).for_each(|end| assert_eq!(decode(&message[..end], 3), None));
+            let message = encode_reply(&engine, 42, &addresses);
+            assert_eq!(decode_reply(&message, 3), Some((engine, 42, addresses.clone())));
+            assert_eq!(decode_reply(&message, 4), None);
+            (0..message.len()).for_each(|end| assert_eq!(decode_reply(&message[..end], 3), None));
         }
     }
 }

@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 use cuprum_backend_cpu as _;
 use cuprum_core::{DType, Device, Error, NdArray, Result};
 
-use crate::engines::{Engine, PieceEndpoint, Tcp, Transfer};
-use crate::processes::engine_choice::{EngineChoice, offer_of};
-use crate::processes::rank_connections::connect;
+use crate::engines::{Engine, PieceEndpoint, TcpEngine, Transfer};
+use crate::processes::engine_choice::{EngineChoice, make_library_offer};
+use crate::processes::rank_connections::connect_to_other_ranks;
 use crate::processes::rendezvous::{JoiningProcess, run_rendezvous};
 use crate::processes::world::{SendJob, World};
 
@@ -22,7 +22,7 @@ fn free_address() -> String {
 /// Returns `size` ranks with a time limit of two seconds.
 fn candidates(size: usize) -> Vec<JoiningProcess> {
     let address = free_address();
-    let offer = offer_of(Device::CPU, cuprum_core::settings::mesh::MeshEngine::Auto);
+    let offer = make_library_offer(Device::CPU, cuprum_core::settings::mesh::MeshEngine::Auto);
     let candidate = |rank| JoiningProcess {
         rank,
         size,
@@ -39,7 +39,7 @@ fn candidates(size: usize) -> Vec<JoiningProcess> {
 /// A rank after the rendezvous.
 struct Rank {
     world: Arc<World>,
-    engine: Tcp,
+    engine: TcpEngine,
 }
 
 impl Rank {
@@ -47,8 +47,8 @@ impl Rank {
         let meeting = run_rendezvous(candidate)?;
         assert_eq!(meeting.entropy, 0);
         let EngineChoice::Tcp { reason } = &meeting.engine else { panic!("the host has no library") };
-        let world = World::start(candidate.rank, candidate.size, candidate.timeout, connect(candidate, &meeting)?)?;
-        Ok(Rank { engine: Tcp::new(world.clone(), reason.clone()), world })
+        let world = World::start_threads(candidate.rank, candidate.size, candidate.timeout, connect_to_other_ranks(candidate, &meeting)?)?;
+        Ok(Rank { engine: TcpEngine::new(world.clone(), reason.clone()), world })
     }
 
     /// Sends `values` numbers to each rank and receives as many from each.
@@ -57,7 +57,7 @@ impl Rank {
         let pairs = (0..size).flat_map(|from| (0..size).map(move |to| (from, to))).filter(|(from, to)| from != to);
         let transfers: Vec<Transfer> = pairs.map(|(from, to)| Transfer { from, to, shape: [values].into_iter().collect() }).collect();
         let mut numbers = Numbers { own, values, transfers: &transfers, received: Vec::new() };
-        self.engine.exchange(&[Device::CPU], DType::F64, &transfers, &mut numbers)?;
+        self.engine.perform_transfers(&[Device::CPU], DType::F64, &transfers, &mut numbers)?;
         let received = numbers.received;
         for (n, array) in &received {
             let first = (1000 * transfers[*n].from + own) as f64;
@@ -76,7 +76,7 @@ struct Numbers<'a> {
 }
 
 impl PieceEndpoint for Numbers<'_> {
-    fn piece(&mut self, transfer: usize) -> Result<NdArray> {
+    fn piece_to_send(&mut self, transfer: usize) -> Result<NdArray> {
         let first = (1000 * self.own + self.transfers[transfer].to) as f64;
         NdArray::from_vec((0..self.values).map(|n| first + n as f64).collect::<Vec<_>>(), self.values)
     }
@@ -210,7 +210,7 @@ fn failures(last: impl Fn(&Rank) + Sync) -> Vec<String> {
         let first = exchange().unwrap_err();
         assert!(first.0, "{first:?}");
         assert_eq!(exchange().unwrap_err(), first, "the mesh stays failed");
-        assert_eq!(rank.engine.check().unwrap_err().to_string(), first.1);
+        assert_eq!(rank.engine.check_for_failure().unwrap_err().to_string(), first.1);
         first.1
     };
     let mut found = run(&candidates(3), failure);
@@ -221,7 +221,7 @@ fn failures(last: impl Fn(&Rank) + Sync) -> Vec<String> {
 #[test]
 fn a_closed_connection_names_its_rank() {
     let started = Instant::now();
-    for error in failures(|rank| rank.world.end()) {
+    for error in failures(|rank| rank.world.close_connections()) {
         assert!(error.starts_with("[mesh] rank 2 closed its connection"), "{error}");
     }
     assert!(started.elapsed() < Duration::from_secs(2), "no wait lasts until the time limit");
@@ -246,14 +246,14 @@ fn a_slow_transfer_does_not_end_the_waits_of_other_ranks() {
         let world = &rank.world;
         let send = |to: usize, bytes: usize| {
             let (done, results) = std::sync::mpsc::channel();
-            world.send(to, SendJob { header: Vec::new(), piece: Box::new(vec![1; bytes]), done }).unwrap();
-            move || world.await_sent(&results, 1)
+            world.queue_job(to, SendJob { header: Vec::new(), piece: Box::new(vec![1; bytes]), done }).unwrap();
+            move || world.await_jobs(&results, 1)
         };
         match candidate.rank {
             // Receives for two seconds from rank 1, while rank 2 waits both for its pieces and for an answer.
             0 => {
-                world.receive(1, &mut [0; PIECES]).unwrap();
-                world.receive(2, &mut vec![0; LARGE]).unwrap();
+                world.receive_bytes(1, &mut [0; PIECES]).unwrap();
+                world.receive_bytes(2, &mut vec![0; LARGE]).unwrap();
                 send(2, 1)().unwrap();
                 std::thread::sleep(Duration::from_secs(3));
             }
@@ -263,7 +263,7 @@ fn a_slow_transfer_does_not_end_the_waits_of_other_ranks() {
             }),
             _ => {
                 let sent = send(0, LARGE);
-                world.receive(0, &mut [0]).unwrap();
+                world.receive_bytes(0, &mut [0]).unwrap();
                 sent().unwrap();
                 // Rank 0 reads no more, which only the sender notices.
                 let error = send(0, LARGE)().unwrap_err().to_string();
@@ -280,7 +280,7 @@ fn a_slow_transfer_does_not_end_the_waits_of_other_ranks() {
 #[test]
 fn an_error_of_a_rank_is_told_to_all() {
     let errors = failures(|rank| {
-        rank.engine.fail(&Error::value("sum", "no memory"));
+        rank.engine.fail_mesh(&Error::value("sum", "no memory"));
         std::thread::sleep(Duration::from_millis(500));
     });
     assert_eq!(errors, ["[mesh] rank 2 failed: [sum] no memory"; 2]);

@@ -5,7 +5,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
-use cuprum_core::buffer::try_reserve;
+use cuprum_core::host_buffer::try_reserve;
 use cuprum_core::{Error, Result};
 
 /// Maximum time that one attempt to read or write blocks. The [`KeepWaiting`] function is called after each attempt.
@@ -35,7 +35,7 @@ impl WireError {
     }
 
     /// Returns the error message, without the rank of the other process.
-    pub fn text(&self) -> String {
+    pub fn message(&self) -> String {
         match self {
             WireError::Closed(message) | WireError::Fault(message) | WireError::Stopped(Error::Rank { message, .. }) => message.clone(),
             WireError::Stopped(error) => error.to_string(),
@@ -49,7 +49,7 @@ pub(crate) fn keep_waiting_until(end: Instant, rank: usize, late: impl Fn() -> S
 }
 
 /// Sets the timeouts and other options that reads and writes of this module require.
-pub(crate) fn prepare(stream: &TcpStream) -> std::io::Result<()> {
+pub(crate) fn set_stream_options(stream: &TcpStream) -> std::io::Result<()> {
     stream.set_nonblocking(false)?;
     stream.set_nodelay(true)?;
     stream.set_read_timeout(Some(POLL_INTERVAL))?;
@@ -57,13 +57,13 @@ pub(crate) fn prepare(stream: &TcpStream) -> std::io::Result<()> {
 }
 
 /// Connects to `address` within `limit`, and prepares the connection.
-pub(crate) fn connect_within(address: &SocketAddr, limit: Duration) -> std::io::Result<TcpStream> {
+pub(crate) fn connect_with_timeout(address: &SocketAddr, limit: Duration) -> std::io::Result<TcpStream> {
     let stream = TcpStream::connect_timeout(address, limit)?;
     // If nothing listens at a port of this machine, the system may choose this port for the connecting end, which then connects to itself.
     if stream.local_addr()? == stream.peer_addr()? {
         return Err(ErrorKind::ConnectionRefused.into());
     }
-    prepare(&stream)?;
+    set_stream_options(&stream)?;
     Ok(stream)
 }
 
@@ -129,23 +129,23 @@ pub(crate) const MAX_TEXT_BYTES: usize = 1000;
 
 /// Writes the fields of a message.
 #[derive(Default)]
-pub(crate) struct Encoder(pub Vec<u8>);
+pub(crate) struct MessageEncoder(pub Vec<u8>);
 
-impl Encoder {
+impl MessageEncoder {
     /// Appends an integer of one byte.
-    pub fn u8(mut self, value: u8) -> Encoder {
+    pub fn u8(mut self, value: u8) -> MessageEncoder {
         self.0.push(value);
         self
     }
 
     /// Appends an integer.
-    pub fn u64(mut self, value: u64) -> Encoder {
+    pub fn u64(mut self, value: u64) -> MessageEncoder {
         self.0.extend(value.to_le_bytes());
         self
     }
 
     /// Appends the length of `bytes`, then `bytes`. Bytes after the first [`MAX_TEXT_BYTES`] are left out.
-    pub fn bytes(mut self, bytes: &[u8]) -> Encoder {
+    pub fn bytes(mut self, bytes: &[u8]) -> MessageEncoder {
         let bytes = &bytes[..bytes.len().min(MAX_TEXT_BYTES)];
         self.0.extend((bytes.len() as u16).to_le_bytes());
         self.0.extend(bytes);
@@ -153,17 +153,17 @@ impl Encoder {
     }
 
     /// Appends text, shortened to [`MAX_TEXT_BYTES`] bytes.
-    pub fn text(self, text: &str) -> Encoder {
+    pub fn text(self, text: &str) -> MessageEncoder {
         let end = (0..=text.len().min(MAX_TEXT_BYTES)).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
         self.bytes(&text.as_bytes()[..end])
     }
 }
 
 /// Reads the fields of a message. Each method returns `None` if the message ends before the end of the field.
-pub(crate) struct Decoder<'a>(pub &'a [u8]);
+pub(crate) struct MessageDecoder<'a>(pub &'a [u8]);
 
-impl<'a> Decoder<'a> {
-    fn take(&mut self, count: usize) -> Option<&'a [u8]> {
+impl<'a> MessageDecoder<'a> {
+    fn take_bytes(&mut self, count: usize) -> Option<&'a [u8]> {
         let (taken, rest) = self.0.split_at_checked(count)?;
         self.0 = rest;
         Some(taken)
@@ -171,23 +171,23 @@ impl<'a> Decoder<'a> {
 
     /// Returns the next integer of one byte.
     pub fn u8(&mut self) -> Option<u8> {
-        self.take(1).map(|bytes| bytes[0])
+        self.take_bytes(1).map(|bytes| bytes[0])
     }
 
     /// Returns the next integer.
     pub fn u64(&mut self) -> Option<u64> {
-        self.take(8)?.try_into().ok().map(u64::from_le_bytes)
+        self.take_bytes(8)?.try_into().ok().map(u64::from_le_bytes)
     }
 
     /// Reads the next integer of the message as an index. Returns `None` if the message ends before it, or if it exceeds `usize`.
-    pub fn index(&mut self) -> Option<usize> {
+    pub fn usize(&mut self) -> Option<usize> {
         self.u64().and_then(|value| usize::try_from(value).ok())
     }
 
     /// Returns the next bytes.
     pub fn bytes(&mut self) -> Option<&'a [u8]> {
-        let length = u16::from_le_bytes(self.take(2)?.try_into().ok()?);
-        self.take(usize::from(length))
+        let length = u16::from_le_bytes(self.take_bytes(2)?.try_into().ok()?);
+        self.take_bytes(usize::from(length))
     }
 
     /// Returns the next text.
@@ -203,14 +203,14 @@ mod tests {
     #[test]
     fn messages_end_where_their_fields_end() {
         let long = "é".repeat(MAX_TEXT_BYTES);
-        let message = Encoder::default().u8(7).u64(1 << 40).text("rank").text(&long).0;
-        let mut decoder = Decoder(&message);
-        assert_eq!((decoder.u8(), decoder.index(), decoder.text()), (Some(7), Some(1 << 40), Some("rank".into())));
+        let message = MessageEncoder::default().u8(7).u64(1 << 40).text("rank").text(&long).0;
+        let mut decoder = MessageDecoder(&message);
+        assert_eq!((decoder.u8(), decoder.usize(), decoder.text()), (Some(7), Some(1 << 40), Some("rank".into())));
         assert_eq!(decoder.text().map(|text| text.len()), Some(MAX_TEXT_BYTES));
         assert_eq!((decoder.u8(), decoder.u64(), decoder.bytes()), (None, None, None));
-        assert_eq!(Decoder(&message[..5]).u64().and(Decoder(&message[..5]).text()), None);
+        assert_eq!(MessageDecoder(&message[..5]).u64().and(MessageDecoder(&message[..5]).text()), None);
         // A length beyond the end of the message is no field.
-        assert_eq!(Decoder(&[255, 255, 1]).bytes(), None);
+        assert_eq!(MessageDecoder(&[255, 255, 1]).bytes(), None);
     }
 
     #[test]
@@ -218,15 +218,15 @@ mod tests {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let writer = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (reader, _) = listener.accept().unwrap();
-        [&writer, &reader].iter().for_each(|stream| prepare(stream).unwrap());
+        [&writer, &reader].iter().for_each(|stream| set_stream_options(stream).unwrap());
         let mut forever = |_| Ok(());
         write_message(&writer, b"abc", &mut forever).unwrap();
         assert_eq!(read_message(&reader, 3, &mut forever).unwrap(), b"abc");
         write_full(&writer, &u32::MAX.to_le_bytes(), &mut forever).unwrap();
-        assert!(read_message(&reader, 3, &mut forever).unwrap_err().text().contains("above the limit of 3"));
+        assert!(read_message(&reader, 3, &mut forever).unwrap_err().message().contains("above the limit of 3"));
         let end = Instant::now() + Duration::from_millis(30);
         let late = read_full(&reader, &mut [0], &mut keep_waiting_until(end, 4, || "is late".into())).unwrap_err();
-        assert_eq!(late.text(), "is late");
+        assert_eq!(late.message(), "is late");
         assert_eq!(late.into_rank_error(1).to_string(), "[mesh] rank 4 is late");
         let slow = std::thread::spawn(move || {
             for _ in 0..40 {
@@ -249,7 +249,7 @@ mod tests {
         let address = SocketAddr::new(free.ip(), free.port() & !1);
         let end = Instant::now() + Duration::from_millis(500);
         while Instant::now() < end {
-            if let Ok(stream) = connect_within(&address, Duration::from_secs(1)) {
+            if let Ok(stream) = connect_with_timeout(&address, Duration::from_secs(1)) {
                 assert_ne!(stream.local_addr().unwrap(), stream.peer_addr().unwrap());
             }
         }

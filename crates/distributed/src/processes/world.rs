@@ -19,20 +19,21 @@ use crate::engines::Transfer;
 use crate::processes::ledger::{ExchangeLedger, ExchangeRound, ROUND_BYTES};
 use crate::processes::rank_connections::RankConnections;
 use crate::processes::wire::{
-    Decoder, Encoder, KeepWaiting, MAX_TEXT_BYTES, POLL_INTERVAL, WireError, read_full, read_message, write_full, write_message,
+    KeepWaiting, MAX_TEXT_BYTES, MessageDecoder, MessageEncoder, POLL_INTERVAL, WireError, read_full, read_message, write_full,
+    write_message,
 };
 
 /// Time that this process waits for another rank to report the cause, before it reports a closed connection or a late rank itself.
 const FAILURE_REPORT_GRACE: Duration = Duration::from_millis(300);
 /// Time limit for reporting a failure to all other ranks.
-const REPORT_LIMIT: Duration = Duration::from_secs(1);
+const FAILURE_REPORT_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// First byte of a frame of the control connection that announces an exchange.
-const ANNOUNCEMENT: u8 = 1;
+const ANNOUNCEMENT_FRAME: u8 = 1;
 /// First byte of a frame of the control connection that reports a failure.
-const FAILURE: u8 = 2;
+const FAILURE_FRAME: u8 = 2;
 /// The frame of the control connection that reports that data moves, a single byte.
-const PROGRESS: u8 = 3;
+const PROGRESS_FRAME: u8 = 3;
 /// Number of progress reports per time limit while data moves.
 const REPORTS_PER_TIMEOUT: u32 = 20;
 
@@ -80,7 +81,7 @@ impl World {
     ///
     /// # Errors
     /// A thread that cannot be started.
-    pub fn start(rank: usize, size: usize, timeout: Duration, links: Vec<RankConnections>) -> Result<Arc<World>> {
+    pub fn start_threads(rank: usize, size: usize, timeout: Duration, links: Vec<RankConnections>) -> Result<Arc<World>> {
         let mut peers = Vec::new();
         let mut receivers: Vec<Receiver<SendJob>> = Vec::new();
         for link in links {
@@ -114,12 +115,12 @@ impl World {
             let clone = |stream: &TcpStream| stream.try_clone().map_err(|e| Error::system("mesh connection", e));
             let peer = &world.peers[n];
             let control = clone(&peer.control.lock().unwrap_or_else(|e| e.into_inner()))?;
-            // Reads need no time limit, because `World::end` shuts the connection down.
+            // Reads need no time limit, because `World::close_connections` shuts the connection down.
             control.set_read_timeout(None).map_err(|e| Error::system("mesh connection", e))?;
             let data = clone(&peer.data)?;
             let (reading, sending) = (world.clone(), world.clone());
             start_thread("cuprum-mesh-control", move || reading.read_control_until_closed(n, &control))?;
-            start_thread("cuprum-mesh-data", move || sending.send_jobs(n, &data, &receiver))?;
+            start_thread("cuprum-mesh-data", move || sending.run_send_jobs(n, &data, &receiver))?;
         }
         Ok(world)
     }
@@ -138,28 +139,29 @@ impl World {
     }
 
     /// Returns the first failure of the mesh as an error. Returns `Ok` if the mesh has not failed.
-    pub fn check(&self) -> Result<()> {
+    pub fn check_for_failure(&self) -> Result<()> {
         self.failure.get().map_or(Ok(()), |error| Err(error.clone()))
     }
 
     /// Stores `error` as the failure of the mesh and reports it to all ranks, unless the mesh has already failed. Returns the first
     /// failure.
-    pub fn fail(&self, error: Error) -> Error {
+    pub fn fail_mesh(&self, error: Error) -> Error {
         if self.failure.set(error.clone()).is_err() {
             return self.failure.get().cloned().unwrap_or(error);
         }
-        self.signal();
+        self.signal_change();
         let (rank, message) = match &error {
             Error::Rank { rank, message, .. } => (*rank, message.clone()),
             other => (self.rank, format!("failed: {other}")),
         };
-        let frame = Encoder::default().u64(rank as u64).text(&message).0;
-        let end = Instant::now() + REPORT_LIMIT;
+        let frame = MessageEncoder::default().u64(rank as u64).text(&message).0;
+        let end = Instant::now() + FAILURE_REPORT_TIMEOUT;
         let mut keep_waiting = |_| if Instant::now() < end { Ok(()) } else { Err(error.clone()) };
         for peer in self.peers.iter().filter(|peer| !peer.is_closed.load(Ordering::Relaxed)) {
             let control = peer.control.lock().unwrap_or_else(|e| e.into_inner());
             // A rank that does not receive the report notices the closed connection or the missing data.
-            let _ = write_full(&control, &[FAILURE], &mut keep_waiting).and_then(|()| write_message(&control, &frame, &mut keep_waiting));
+            let _ =
+                write_full(&control, &[FAILURE_FRAME], &mut keep_waiting).and_then(|()| write_message(&control, &frame, &mut keep_waiting));
         }
         error
     }
@@ -171,18 +173,18 @@ impl World {
     pub fn fail_by_program_difference(&self, rank: usize, message: String) -> Error {
         let error = Error::Rank { op: "mesh", rank, message };
         let _ = self.failure.set(error.clone());
-        self.signal();
+        self.signal_change();
         self.failure.get().cloned().unwrap_or(error)
     }
 
     /// Waits up to `FAILURE_REPORT_GRACE` for another rank to report the cause. Without such a report, stores `error` as the failure and
     /// reports it. Returns the first failure.
-    pub fn fail_after_grace(&self, error: Error) -> Error {
+    pub fn fail_mesh_after_grace(&self, error: Error) -> Error {
         let end = Instant::now() + FAILURE_REPORT_GRACE;
         while self.failure.get().is_none() && Instant::now() < end && !self.is_ended.load(Ordering::Relaxed) {
             std::thread::sleep(POLL_INTERVAL / 4);
         }
-        self.fail(error)
+        self.fail_mesh(error)
     }
 
     /// Returns the ranks whose connections are closed.
@@ -192,35 +194,35 @@ impl World {
 
     /// Returns the error of a wait for `rank` that has exceeded the time limit. The error names the rank that has announced the fewest
     /// exchanges, which may be the cause.
-    pub fn late_error(&self, rank: usize) -> Error {
+    pub fn timeout_error(&self, rank: usize) -> Error {
         let announced = |peer: &&Peer| (peer.announced.load(Ordering::Relaxed), peer.rank != rank);
         let slowest = self.peers.iter().min_by_key(announced).map_or(rank, |peer| peer.rank);
-        let last = self.peer(slowest).map_or(0, |peer| peer.announced.load(Ordering::Relaxed));
+        let last = self.find_peer(slowest).map_or(0, |peer| peer.announced.load(Ordering::Relaxed));
         let message = format!("has not answered for {} s, after exchange {last}", self.timeout.as_secs());
         Error::Rank { op: "mesh", rank: slowest, message }
     }
 
     /// Runs an exchange: announces the exchange to all ranks, then calls `run`. An error of `run` ends the mesh.
-    pub fn exchange<R>(&self, dtype: DType, transfers: &[Transfer], run: impl FnOnce(ExchangeRound) -> Result<R>) -> Result<R> {
+    pub fn run_exchange<R>(&self, dtype: DType, transfers: &[Transfer], run: impl FnOnce(ExchangeRound) -> Result<R>) -> Result<R> {
         let _exchanging = self.exchanging.lock().unwrap_or_else(|e| e.into_inner());
-        self.check()?;
-        let (round, fault) = self.ledger.lock().unwrap_or_else(|e| e.into_inner()).begin(dtype, transfers);
-        self.announce(&round)?;
+        self.check_for_failure()?;
+        let (round, fault) = self.ledger.lock().unwrap_or_else(|e| e.into_inner()).begin_exchange(dtype, transfers);
+        self.announce_exchange(&round)?;
         if let Some((rank, message)) = fault {
             return Err(self.fail_by_program_difference(rank, message));
         }
-        run(round).map_err(|error| self.fail(error))
+        run(round).map_err(|error| self.fail_mesh(error))
     }
 
-    fn announce(&self, round: &ExchangeRound) -> Result<()> {
-        let mut frame = vec![ANNOUNCEMENT];
-        frame.extend(round.encode());
+    fn announce_exchange(&self, round: &ExchangeRound) -> Result<()> {
+        let mut frame = vec![ANNOUNCEMENT_FRAME];
+        frame.extend(round.to_bytes());
         for peer in self.peers.iter().filter(|peer| !peer.is_closed.load(Ordering::Relaxed)) {
             let control = peer.control.lock().unwrap_or_else(|e| e.into_inner());
             // A closed connection matters only if this process waits for the rank's data.
             if let Err(WireError::Stopped(error)) = write_full(&control, &frame, &mut self.keep_waiting_for(peer.rank)) {
                 drop(control);
-                return Err(self.fail_after_grace(error));
+                return Err(self.fail_mesh_after_grace(error));
             }
         }
         Ok(())
@@ -232,14 +234,14 @@ impl World {
     /// `rank` may itself wait for a rank whose data arrives slowly. A rank that hangs soon stops all ranks that depend on it.
     pub fn keep_waiting_for(&self, rank: usize) -> impl FnMut(Duration) -> Result<()> {
         move |idle| {
-            self.check()?;
-            if idle < self.timeout || self.time_since_progress() < self.timeout { Ok(()) } else { Err(self.late_error(rank)) }
+            self.check_for_failure()?;
+            if idle < self.timeout || self.time_since_progress() < self.timeout { Ok(()) } else { Err(self.timeout_error(rank)) }
         }
     }
 
     /// Returns a [`KeepWaiting`] function like [`World::keep_waiting_for`], for the data connection of `rank`. The function also reports
     /// the progress of the transfer.
-    fn keep_transferring(&self, rank: usize) -> impl FnMut(Duration) -> Result<()> {
+    fn keep_waiting_for_transfer(&self, rank: usize) -> impl FnMut(Duration) -> Result<()> {
         let mut keep_waiting = self.keep_waiting_for(rank);
         move |idle| {
             if idle.is_zero() {
@@ -249,12 +251,12 @@ impl World {
         }
     }
 
-    fn millis(&self) -> u64 {
+    fn millis_since_start(&self) -> u64 {
         self.started.elapsed().as_millis() as u64
     }
 
     fn time_since_progress(&self) -> Duration {
-        Duration::from_millis(self.millis().saturating_sub(self.last_progress.load(Ordering::Relaxed)))
+        Duration::from_millis(self.millis_since_start().saturating_sub(self.last_progress.load(Ordering::Relaxed)))
     }
 
     fn report_interval(&self) -> u64 {
@@ -263,7 +265,7 @@ impl World {
 
     /// Records that data has moved, and reports it to all ranks unless the last report is recent.
     fn report_progress(&self) {
-        let now = self.millis();
+        let now = self.millis_since_start();
         self.last_progress.fetch_max(now, Ordering::Relaxed);
         let due = self.next_report.load(Ordering::Relaxed);
         let next = now + self.report_interval();
@@ -274,21 +276,21 @@ impl World {
         for peer in self.peers.iter().filter(|peer| !peer.is_closed.load(Ordering::Relaxed)) {
             // A report may be lost: another one follows. Waiting for the lock may take as long as an announcement to a rank that hangs.
             if let Ok(control) = peer.control.try_lock() {
-                let _ = write_full(&control, &[PROGRESS], &mut try_once);
+                let _ = write_full(&control, &[PROGRESS_FRAME], &mut try_once);
             }
         }
     }
 
     /// Queues a job for the thread that sends to `rank`.
-    pub fn send(&self, rank: usize, job: SendJob) -> Result<()> {
+    pub fn queue_job(&self, rank: usize, job: SendJob) -> Result<()> {
         let ended = || Error::Rank { op: "mesh", rank, message: "has no connection".into() };
-        let peer = self.peer(rank).ok_or_else(ended)?;
+        let peer = self.find_peer(rank).ok_or_else(ended)?;
         let jobs = peer.jobs.lock().unwrap_or_else(|e| e.into_inner());
         jobs.as_ref().and_then(|jobs| jobs.send(job).ok()).ok_or_else(ended)
     }
 
     /// Waits until `count` jobs are sent.
-    pub fn await_sent(&self, results: &Receiver<Result<()>>, count: usize) -> Result<()> {
+    pub fn await_jobs(&self, results: &Receiver<Result<()>>, count: usize) -> Result<()> {
         let mut left = count;
         while left > 0 {
             match results.recv_timeout(POLL_INTERVAL) {
@@ -296,7 +298,7 @@ impl World {
                     result?;
                     left -= 1;
                 }
-                Err(RecvTimeoutError::Timeout) => self.check()?,
+                Err(RecvTimeoutError::Timeout) => self.check_for_failure()?,
                 Err(RecvTimeoutError::Disconnected) => return Err(Error::value("mesh", "the thread of a connection has ended")),
             }
         }
@@ -304,28 +306,28 @@ impl World {
     }
 
     /// Reads from the data connection of a rank.
-    pub fn receive(&self, rank: usize, out: &mut [u8]) -> Result<()> {
-        let peer = self.peer(rank).ok_or_else(|| Error::Rank { op: "mesh", rank, message: "has no connection".into() })?;
-        match read_full(&peer.data, out, &mut self.keep_transferring(rank)) {
+    pub fn receive_bytes(&self, rank: usize, out: &mut [u8]) -> Result<()> {
+        let peer = self.find_peer(rank).ok_or_else(|| Error::Rank { op: "mesh", rank, message: "has no connection".into() })?;
+        match read_full(&peer.data, out, &mut self.keep_waiting_for_transfer(rank)) {
             Ok(()) => {
                 self.report_progress();
                 Ok(())
             }
-            Err(e) => Err(self.fail_after_grace(e.into_rank_error(rank))),
+            Err(e) => Err(self.fail_mesh_after_grace(e.into_rank_error(rank))),
         }
     }
 
-    fn peer(&self, rank: usize) -> Option<&Peer> {
+    fn find_peer(&self, rank: usize) -> Option<&Peer> {
         self.peers.iter().find(|peer| peer.rank == rank)
     }
 
-    fn signal(&self) {
+    fn signal_change(&self) {
         drop(self.change.0.lock().unwrap_or_else(|e| e.into_inner()));
         self.change.1.notify_all();
     }
 
     /// Waits for a failure or a closed connection, but not longer than `limit`.
-    pub fn await_change(&self, limit: Duration) {
+    pub fn await_failure_or_close(&self, limit: Duration) {
         let guard = self.change.0.lock().unwrap_or_else(|e| e.into_inner());
         drop(self.change.1.wait_timeout(guard, limit));
     }
@@ -336,7 +338,7 @@ impl World {
         let mut keep_waiting = |_| Ok(());
         while self.handle_next_frame(peer, control, &mut keep_waiting).is_some() {}
         peer.is_closed.store(true, Ordering::Release);
-        self.signal();
+        self.signal_change();
     }
 
     /// Reads one frame. Returns `None` at the end of the connection, or for an invalid frame.
@@ -344,24 +346,24 @@ impl World {
         let mut kind = [0];
         read_full(control, &mut kind, keep_waiting).ok()?;
         match kind[0] {
-            ANNOUNCEMENT => {
+            ANNOUNCEMENT_FRAME => {
                 let mut bytes = [0; ROUND_BYTES];
                 read_full(control, &mut bytes, keep_waiting).ok()?;
-                let round = ExchangeRound::decode(&bytes);
+                let round = ExchangeRound::from_bytes(&bytes);
                 peer.announced.fetch_max(round.number, Ordering::Relaxed);
                 let message = self.ledger.lock().unwrap_or_else(|e| e.into_inner()).add_announcement(peer.rank, round);
                 if let Some(message) = message {
                     self.fail_by_program_difference(peer.rank, message);
                 }
             }
-            FAILURE => {
+            FAILURE_FRAME => {
                 let frame = read_message(control, 2 * MAX_TEXT_BYTES, keep_waiting).ok()?;
-                let mut fields = Decoder(&frame);
-                let (rank, message) = (fields.index()?, fields.text()?);
+                let mut fields = MessageDecoder(&frame);
+                let (rank, message) = (fields.usize()?, fields.text()?);
                 self.record_reported_failure(peer.rank, rank, message);
             }
             // The rank makes no further report during the interval that follows.
-            PROGRESS => drop(self.last_progress.fetch_max(self.millis() + self.report_interval(), Ordering::Relaxed)),
+            PROGRESS_FRAME => drop(self.last_progress.fetch_max(self.millis_since_start() + self.report_interval(), Ordering::Relaxed)),
             _ => return None,
         }
         Some(())
@@ -373,17 +375,17 @@ impl World {
         // If the connection between two ranks fails, each of the two reports the other as failed.
         let rank = if rank == self.rank { reporter } else { rank };
         let _ = self.failure.set(Error::Rank { op: "mesh", rank, message });
-        self.signal();
+        self.signal_change();
     }
 
     /// Sends the queued jobs of peer `n` until its queue is closed.
-    fn send_jobs(&self, n: usize, data: &TcpStream, jobs: &Receiver<SendJob>) {
+    fn run_send_jobs(&self, n: usize, data: &TcpStream, jobs: &Receiver<SendJob>) {
         let rank = self.peers[n].rank;
         while let Ok(job) = jobs.recv() {
-            let header = write_full(data, &job.header, &mut self.keep_transferring(rank));
-            let sent = header.and_then(|()| write_full(data, (*job.piece).as_ref(), &mut self.keep_transferring(rank)));
+            let header = write_full(data, &job.header, &mut self.keep_waiting_for_transfer(rank));
+            let sent = header.and_then(|()| write_full(data, (*job.piece).as_ref(), &mut self.keep_waiting_for_transfer(rank)));
             self.report_progress();
-            let sent = sent.map_err(|e| self.fail_after_grace(e.into_rank_error(rank)));
+            let sent = sent.map_err(|e| self.fail_mesh_after_grace(e.into_rank_error(rank)));
             drop(job.piece);
             // If the exchange has ended after a failure, nothing receives the result.
             let _ = job.done.send(sent);
@@ -391,7 +393,7 @@ impl World {
     }
 
     /// Closes all connections, which ends the threads that serve them.
-    pub fn end(&self) {
+    pub fn close_connections(&self) {
         self.is_ended.store(true, Ordering::Relaxed);
         for peer in &self.peers {
             *peer.jobs.lock().unwrap_or_else(|e| e.into_inner()) = None;

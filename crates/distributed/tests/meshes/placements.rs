@@ -380,9 +380,9 @@ fn invalid_arguments_are_errors() -> Result<()> {
     let offsets = with_device(Device::CPU, || NdArray::from_slice(&[0, 5, 5, 9]))?.shard(&mesh, [Replicate])?;
     let outside = message(cuprum_core::segment_sum(&numbers(&[3, 130])?.shard(&mesh, [Shard(0)])?, &offsets));
     assert!(outside.contains("index 5 is out of bounds for axis 0 with size 3"), "{outside}");
-    assert!(Mesh::loopback(0).is_err() && Mesh::loopback_grid(&[]).is_err() && Mesh::devices(&[]).is_err());
+    assert!(Mesh::loopback(0).is_err() && Mesh::loopback_grid(&[]).is_err() && Mesh::over_devices(&[]).is_err());
     assert!(Mesh::loopback(usize::MAX).is_err() && Mesh::loopback_grid(&[usize::MAX, 3]).is_err());
-    assert!(Mesh::devices(&[mesh.device()]).is_err());
+    assert!(Mesh::over_devices(&[mesh.device()]).is_err());
     assert!(Mesh::grid_over_devices(&[2, 2], &[Device::CPU]).is_err());
     Ok(())
 }

@@ -197,7 +197,7 @@ fn display_is_one_line() {
 fn errors_of_the_array_library_keep_their_cause() {
     let source = "a +\\\n b.sum(7)";
     let cause = std::io::Error::other("axis 7 is out of bounds");
-    let error = EvalError::array(source, Span::new(12, 13), cause).with_help("b has 2 axes");
+    let error = EvalError::from_array_error(source, Span::new(12, 13), cause).with_help("b has 2 axes");
     assert_eq!(error.to_string(), "line 2, column 8: axis 7 is out of bounds (b has 2 axes)");
     assert_eq!(std::error::Error::source(&error).unwrap().to_string(), "axis 7 is out of bounds");
 }

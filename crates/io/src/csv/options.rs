@@ -4,14 +4,14 @@ use cuprum_core::{DType, Kind, Scalar};
 
 /// A column by index or name.
 #[derive(Clone, Debug)]
-pub(super) enum Column {
+pub(super) enum ColumnSelector {
     Index(isize),
     Name(String),
 }
 
 /// Source of the column names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum NameSource {
+pub(super) enum ColumnNameSource {
     None,
     FirstLine,
     /// The first line, if one of its fields is neither a number nor missing.
@@ -68,9 +68,9 @@ pub struct TextOptions {
     pub(super) skip_rows: usize,
     pub(super) skip_footer: usize,
     pub(super) max_rows: Option<usize>,
-    pub(super) columns: Option<Vec<Column>>,
+    pub(super) columns: Option<Vec<ColumnSelector>>,
     pub(super) dtype: DType,
-    pub(super) names: NameSource,
+    pub(super) names: ColumnNameSource,
     pub(super) missing: Vec<String>,
     pub(super) fill_value: Option<Scalar>,
     pub(super) ndmin: usize,
@@ -87,7 +87,7 @@ impl Default for TextOptions {
             max_rows: None,
             columns: None,
             dtype: DType::F64,
-            names: NameSource::None,
+            names: ColumnNameSource::None,
             missing: Vec::new(),
             fill_value: None,
             ndmin: 0,
@@ -133,16 +133,16 @@ impl TextOptions {
     /// Reads the columns with the indices `indices`, in the order given; negative indices count from the end. Lines may differ in the
     /// number of fields after the last of these columns.
     pub fn usecols(mut self, indices: impl IntoIterator<Item = isize>) -> Self {
-        self.columns = Some(indices.into_iter().map(Column::Index).collect());
+        self.columns = Some(indices.into_iter().map(ColumnSelector::Index).collect());
         self
     }
 
     /// Reads the columns with the names `names`, in the order given. Also sets [`names_in_first_line`](Self::names_in_first_line), unless
-    /// [`detect_names`](Self::detect_names) was called.
+    /// [`detect_names_in_first_line`](Self::detect_names_in_first_line) was called.
     pub fn columns<S: Into<String>>(mut self, names: impl IntoIterator<Item = S>) -> Self {
-        self.columns = Some(names.into_iter().map(|n| Column::Name(n.into())).collect());
-        if self.names == NameSource::None {
-            self.names = NameSource::FirstLine;
+        self.columns = Some(names.into_iter().map(|n| ColumnSelector::Name(n.into())).collect());
+        if self.names == ColumnNameSource::None {
+            self.names = ColumnNameSource::FirstLine;
         }
         self
     }
@@ -156,19 +156,19 @@ impl TextOptions {
     /// Takes the names of the columns from the first line that is neither skipped nor empty. That line may be a comment. Names may be in
     /// double quotes.
     pub fn names_in_first_line(mut self) -> Self {
-        self.names = NameSource::FirstLine;
+        self.names = ColumnNameSource::FirstLine;
         self
     }
 
     /// Takes the names of the columns from the first line with values, if one of its fields is neither a number nor missing.
-    pub fn detect_names(mut self) -> Self {
-        self.names = NameSource::Detect;
+    pub fn detect_names_in_first_line(mut self) -> Self {
+        self.names = ColumnNameSource::Detect;
         self
     }
 
     /// Adds texts that mean a missing value. Empty fields, `NA`, `N/A` and `null` always mean one, and so does `nan` for dtypes without
     /// NaN. Upper and lower case are not distinguished.
-    pub fn missing<S: Into<String>>(mut self, texts: impl IntoIterator<Item = S>) -> Self {
+    pub fn missing_values<S: Into<String>>(mut self, texts: impl IntoIterator<Item = S>) -> Self {
         self.missing.extend(texts.into_iter().map(Into::into));
         self
     }
@@ -186,7 +186,7 @@ impl TextOptions {
     }
 
     /// Sets the default fill value of `numpy.genfromtxt`, if no fill value is set.
-    pub(super) fn with_default_fill(mut self) -> Self {
+    pub(super) fn with_genfromtxt_fill_value(mut self) -> Self {
         self.fill_value.get_or_insert(match self.dtype.kind() {
             Kind::Float | Kind::Complex => Scalar::Float(f64::NAN),
             Kind::Signed | Kind::Unsigned => Scalar::Int(-1),

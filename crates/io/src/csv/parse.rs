@@ -5,15 +5,15 @@ use std::borrow::Cow;
 use std::sync::{Mutex, PoisonError};
 
 use bytemuck::NoUninit;
-use cuprum_core::buffer::{HostBuffer, check_memory_available, try_reserve};
+use cuprum_core::host_buffer::{HostBuffer, check_memory_available, try_reserve};
 use cuprum_core::layout::checked_size;
 use cuprum_core::{DType, Error, Result, Scalar, settings, with_dtype};
 use memchr::{memchr, memchr_iter, memrchr};
 
 use super::TextTable;
-use super::number::Number;
-use super::options::{Column, NameSource, TextOptions};
-use crate::failure::format_error;
+use super::number::ParseNumber;
+use super::options::{ColumnNameSource, ColumnSelector, TextOptions};
+use crate::errors::file_format_error;
 use crate::transfer::array_from_host_buffer;
 
 /// Size in bytes of the blocks of text that threads parse: small enough to distribute the work evenly, and large enough to take longer than
@@ -29,11 +29,11 @@ const MISSING_TEXTS: [&str; 5] = ["", "na", "n/a", "null", "nan"];
 /// Parses a table. Errors name line and column.
 pub(super) fn parse_table(text: &[u8], options: &TextOptions) -> Result<TextTable> {
     if text.starts_with(&[0xff, 0xfe]) || text.starts_with(&[0xfe, 0xff]) {
-        return Err(format_error("text in UTF-16; convert it to UTF-8"));
+        return Err(file_format_error("text in UTF-16; convert it to UTF-8"));
     }
     let text = &*unify_line_ends(text)?;
-    let syntax = TableSyntax::new(options)?;
-    let mut lines = Lines { text: text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text), line: 1 };
+    let syntax = TableSyntax::from_options(options)?;
+    let mut lines = LineIterator { text: text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text), line: 1 };
     for _ in 0..options.skip_rows {
         if lines.next().is_none() {
             break;
@@ -41,7 +41,7 @@ pub(super) fn parse_table(text: &[u8], options: &TextOptions) -> Result<TextTabl
     }
     let mut names = syntax.take_column_names(&mut lines, options)?;
     let columns = match names.len() {
-        0 => lines.clone().find(|line| syntax.is_row(line)).map_or(Ok(0), |line| syntax.count_fields(line))?,
+        0 => lines.clone().find(|line| syntax.is_data_row(line)).map_or(Ok(0), |line| syntax.count_fields(line))?,
         n => n,
     };
     check_memory_available("loadtxt", columns.saturating_mul(MAX_MEMORY_PER_COLUMN))?;
@@ -74,8 +74,8 @@ pub(super) fn parse_table(text: &[u8], options: &TextOptions) -> Result<TextTabl
     // parser is created.
     if rows > 0 {
         with_dtype!(options.dtype, T => {
-            let plan = RowParser::<T>::new(&syntax, options, &outputs, columns, strict);
-            plan.parse_blocks(&blocks, host.as_mut_bytes()?).map_err(|e| syntax.with_hint_about_names(&lines, options, e))?;
+            let plan = RowParser::<T>::for_columns(&syntax, options, &outputs, columns, strict);
+            plan.parse_blocks(&blocks, host.as_mut_bytes()?).map_err(|e| syntax.add_hint_about_names(&lines, options, e))?;
         });
     }
     let shape: Vec<usize> = match (rows, outputs.len(), options.ndmin) {
@@ -104,21 +104,21 @@ fn unify_line_ends(text: &[u8]) -> Result<Cow<'_, [u8]>> {
 }
 
 /// Returns the indices of the selected columns, in the order of the selection. Returns `None` if `columns` is `None`, which selects all.
-fn select_columns(columns: Option<&[Column]>, names: &[String], count: usize) -> Result<Option<Vec<usize>>> {
+fn select_columns(columns: Option<&[ColumnSelector]>, names: &[String], count: usize) -> Result<Option<Vec<usize>>> {
     let Some(columns) = columns else { return Ok(None) };
     if columns.is_empty() {
         return Err(Error::value("loadtxt", "usecols is empty; name at least one column"));
     }
-    let index = |column: &Column| match column {
-        Column::Index(i) => {
+    let index = |column: &ColumnSelector| match column {
+        ColumnSelector::Index(i) => {
             let at = if *i < 0 { i.checked_add_unsigned(count) } else { Some(*i) };
             at.and_then(|at| usize::try_from(at).ok())
                 .filter(|at| *at < count || count == 0)
                 .ok_or_else(|| Error::value("loadtxt", format!("usecols {i} is out of bounds for a table of {count} columns")))
         }
-        Column::Name(name) => names.iter().position(|n| n == name).ok_or_else(|| {
-            let list = crate::names::list_names(names.iter().map(String::as_str));
-            format_error(format!("no column {name:?}; the table has: {list}"))
+        ColumnSelector::Name(name) => names.iter().position(|n| n == name).ok_or_else(|| {
+            let list = crate::names::join_first_names(names.iter().map(String::as_str));
+            file_format_error(format!("no column {name:?}; the table has: {list}"))
         }),
     };
     columns.iter().map(index).collect::<Result<_>>().map(Some)
@@ -126,12 +126,12 @@ fn select_columns(columns: Option<&[Column]>, names: &[String], count: usize) ->
 
 /// An iterator over the lines of a text, without line ends. `line` is the number of the next line, counted from 1.
 #[derive(Clone)]
-struct Lines<'a> {
+struct LineIterator<'a> {
     text: &'a [u8],
     line: usize,
 }
 
-impl<'a> Iterator for Lines<'a> {
+impl<'a> Iterator for LineIterator<'a> {
     type Item = &'a [u8];
 
     fn next(&mut self) -> Option<&'a [u8]> {
@@ -156,7 +156,7 @@ struct TextBlock<'a> {
 }
 
 /// Splits the lines into blocks of about [`BLOCK_BYTES`].
-fn split_into_blocks<'a>(lines: &Lines<'a>) -> Vec<TextBlock<'a>> {
+fn split_into_blocks<'a>(lines: &LineIterator<'a>) -> Vec<TextBlock<'a>> {
     let mut blocks = Vec::new();
     let mut rest = lines.text;
     while !rest.is_empty() {
@@ -223,7 +223,7 @@ struct TableSyntax<'a> {
 type Field<'t> = (Cow<'t, [u8]>, usize);
 
 impl<'a> TableSyntax<'a> {
-    fn new(options: &'a TextOptions) -> Result<TableSyntax<'a>> {
+    fn from_options(options: &'a TextOptions) -> Result<TableSyntax<'a>> {
         let delimiter = match options.delimiter.as_ref().map(|delimiter| &delimiter.0[..]) {
             None => None,
             Some(&[byte]) if !matches!(byte, b'\n' | b'\r' | b'"' | b'0'..=b'9') => Some(byte),
@@ -264,40 +264,41 @@ impl<'a> TableSyntax<'a> {
     }
 
     /// Returns whether `line` has values: it is neither blank nor a comment.
-    fn is_row(&self, line: &[u8]) -> bool {
+    fn is_data_row(&self, line: &[u8]) -> bool {
         let at = self.skip_blanks(line, 0);
         at < line.len() && !self.is_comment(line, at)
     }
 
     fn count_lines(&self, text: &[u8]) -> LineCount {
         let mut count = LineCount { rows: 0, lines: 0 };
-        for line in (Lines { text, line: 1 }) {
+        for line in (LineIterator { text, line: 1 }) {
             count.lines += 1;
-            count.rows += self.is_row(line) as usize;
+            count.rows += self.is_data_row(line) as usize;
         }
         count
     }
 
     /// Takes the line of column names from `lines`, if `options` require such a line or detect one. Returns no names otherwise.
-    fn take_column_names(&self, lines: &mut Lines, options: &TextOptions) -> Result<Vec<String>> {
+    fn take_column_names(&self, lines: &mut LineIterator, options: &TextOptions) -> Result<Vec<String>> {
         let mut ahead = lines.clone();
         let first = match options.names {
-            NameSource::None => return Ok(Vec::new()),
-            NameSource::FirstLine => ahead.find(|line| self.skip_blanks(line, 0) < line.len()),
-            NameSource::Detect => ahead.find(|line| self.is_row(line)),
+            ColumnNameSource::None => return Ok(Vec::new()),
+            ColumnNameSource::FirstLine => ahead.find(|line| self.skip_blanks(line, 0) < line.len()),
+            ColumnNameSource::Detect => ahead.find(|line| self.is_data_row(line)),
         };
         let Some(mut line) = first else { return Ok(Vec::new()) };
-        if options.names == NameSource::FirstLine {
+        if options.names == ColumnNameSource::FirstLine {
             line = &line[self.skip_blanks(line, 0)..];
             if let Some(comment) = self.comments.iter().find(|c| line.starts_with(c.as_bytes())) {
                 line = &line[comment.len()..];
             }
         }
         check_memory_available("loadtxt", self.count_fields(line)?.saturating_mul(MAX_MEMORY_PER_COLUMN))?;
-        let fields = self.read_fields(line).map_err(|e| with_line_number(ahead.line - 1, e))?;
-        let is_number = |field: &str| self.is_missing(field) || with_dtype!(DType::C128, T => T::parse(field.as_bytes()).is_some());
-        let is_value = |field: &str| is_number(field) || options.dtype == DType::Bool && bool::parse(field.as_bytes()).is_some();
-        if options.names == NameSource::Detect && fields.iter().all(|field| is_value(field)) {
+        let fields = self.read_fields(line).map_err(|e| add_line_number(ahead.line - 1, e))?;
+        let is_number =
+            |field: &str| self.is_missing_value(field) || with_dtype!(DType::C128, T => T::parse_entire(field.as_bytes()).is_some());
+        let is_value = |field: &str| is_number(field) || options.dtype == DType::Bool && bool::parse_entire(field.as_bytes()).is_some();
+        if options.names == ColumnNameSource::Detect && fields.iter().all(|field| is_value(field)) {
             return Ok(Vec::new());
         }
         *lines = ahead;
@@ -306,14 +307,15 @@ impl<'a> TableSyntax<'a> {
 
     /// Adds a hint to the error of a table whose first row consists of words, if no option says that the table has column names.
     #[cold]
-    fn with_hint_about_names(&self, lines: &Lines, options: &TextOptions, e: Error) -> Error {
-        let first = lines.clone().find(|line| self.is_row(line)).and_then(|line| self.read_fields(line).ok());
-        let is_word = |field: &String| field.starts_with(|c: char| c.is_alphabetic()) && !self.is_missing(field);
+    fn add_hint_about_names(&self, lines: &LineIterator, options: &TextOptions, e: Error) -> Error {
+        let first = lines.clone().find(|line| self.is_data_row(line)).and_then(|line| self.read_fields(line).ok());
+        let is_word = |field: &String| field.starts_with(|c: char| c.is_alphabetic()) && !self.is_missing_value(field);
         match e {
             Error::Io { path, message, kind }
-                if options.names == NameSource::None && first.is_some_and(|fields| fields.iter().all(is_word)) =>
+                if options.names == ColumnNameSource::None && first.is_some_and(|fields| fields.iter().all(is_word)) =>
             {
-                let message = format!("{message}; the first row may be column names: names_in_first_line or detect_names reads them");
+                let message =
+                    format!("{message}; the first row may be column names: names_in_first_line or detect_names_in_first_line reads them");
                 Error::Io { path, message, kind }
             }
             e => e,
@@ -325,12 +327,12 @@ impl<'a> TableSyntax<'a> {
         let mut fields = Vec::new();
         let mut at = self.skip_blanks(line, 0);
         loop {
-            let (field, end) = self.read_field(line, at).map_err(|e| with_column_number(fields.len() + 1, e))?;
+            let (field, end) = self.read_field(line, at).map_err(|e| add_column_number(fields.len() + 1, e))?;
             fields.push(String::from_utf8_lossy(&field).into_owned());
             if fields.len() > MAX_COLUMNS {
-                return Err(format_error(format!("more than {MAX_COLUMNS} columns")));
+                return Err(file_format_error(format!("more than {MAX_COLUMNS} columns")));
             }
-            match self.next_field(line, end) {
+            match self.next_field_start(line, end) {
                 Some(next) => at = next,
                 None => return Ok(fields),
             }
@@ -340,10 +342,10 @@ impl<'a> TableSyntax<'a> {
     fn count_fields(&self, line: &[u8]) -> Result<usize> {
         let mut at = self.skip_blanks(line, 0);
         let mut count = 1;
-        while let Some(next) = self.read_field(line, at).ok().and_then(|(_, end)| self.next_field(line, end)) {
+        while let Some(next) = self.read_field(line, at).ok().and_then(|(_, end)| self.next_field_start(line, end)) {
             (at, count) = (next, count + 1);
             if count > MAX_COLUMNS {
-                return Err(format_error(format!("more than {MAX_COLUMNS} columns")));
+                return Err(file_format_error(format!("more than {MAX_COLUMNS} columns")));
             }
         }
         Ok(count)
@@ -351,7 +353,7 @@ impl<'a> TableSyntax<'a> {
 
     /// Returns the start of the field after the one that ends at `end`, or `None` at the end of the line.
     #[inline]
-    fn next_field(&self, text: &[u8], end: usize) -> Option<usize> {
+    fn next_field_start(&self, text: &[u8], end: usize) -> Option<usize> {
         let at = self.skip_blanks(text, end);
         match *text.get(at)? {
             b'\n' => None,
@@ -364,7 +366,7 @@ impl<'a> TableSyntax<'a> {
     /// Returns whether a field may end at `at`. After optional blanks, the delimiter, a comment or the end of the line must follow. If
     /// blanks separate fields, a blank suffices.
     #[inline]
-    fn ends_field(&self, text: &[u8], at: usize) -> bool {
+    fn can_field_end_at(&self, text: &[u8], at: usize) -> bool {
         let Some(&byte) = text.get(at) else { return true };
         if byte == b'\n' || Some(byte) == self.delimiter {
             return true;
@@ -380,7 +382,7 @@ impl<'a> TableSyntax<'a> {
     /// Returns the field that begins at `at`. The caller has skipped leading blanks.
     fn read_field<'t>(&self, text: &'t [u8], at: usize) -> Result<Field<'t>> {
         if text.get(at) == Some(&b'"') {
-            return self.quoted_field(text, at + 1);
+            return self.read_quoted_field(text, at + 1);
         }
         let is_end = |i: usize, byte: u8| {
             byte == b'\n' || Some(byte) == self.delimiter || self.delimiter.is_none() && self.is_blank(byte) || self.is_comment(text, i)
@@ -392,7 +394,7 @@ impl<'a> TableSyntax<'a> {
 
     /// Returns the quoted field whose text begins at `start`, directly after the opening quote. Two consecutive quotes in the field mean
     /// one quote.
-    fn quoted_field<'t>(&self, text: &'t [u8], start: usize) -> Result<Field<'t>> {
+    fn read_quoted_field<'t>(&self, text: &'t [u8], start: usize) -> Result<Field<'t>> {
         let mut field = Cow::Borrowed(&text[start..start]);
         let mut at = start;
         loop {
@@ -407,32 +409,32 @@ impl<'a> TableSyntax<'a> {
                         Cow::Borrowed(borrowed) => *borrowed = &text[start..end],
                         Cow::Owned(owned) => owned.extend_from_slice(&text[at..end]),
                     }
-                    if !self.ends_field(text, end + 1) {
-                        return Err(format_error("text after the closing quote"));
+                    if !self.can_field_end_at(text, end + 1) {
+                        return Err(file_format_error("text after the closing quote"));
                     }
                     return Ok((field, end + 1));
                 }
-                _ => return Err(format_error("a quote without end on its line")),
+                _ => return Err(file_format_error("a quote without end on its line")),
             }
         }
     }
 
-    fn is_missing(&self, field: &str) -> bool {
+    fn is_missing_value(&self, field: &str) -> bool {
         let lower = field.trim_matches(|c| u8::try_from(c).is_ok_and(|byte| self.is_blank(byte))).to_lowercase();
         MISSING_TEXTS.contains(&lower.as_str()) || self.missing.contains(&lower)
     }
 }
 
-fn with_line_number(line: usize, e: Error) -> Error {
-    with_error_location(format!("line {line}"), e)
+fn add_line_number(line: usize, e: Error) -> Error {
+    add_error_location(format!("line {line}"), e)
 }
 
-fn with_column_number(column: usize, e: Error) -> Error {
-    with_error_location(format!("column {column}"), e)
+fn add_column_number(column: usize, e: Error) -> Error {
+    add_error_location(format!("column {column}"), e)
 }
 
 /// Puts `place`, such as the number of a line, before the message of an [`Error::Io`].
-fn with_error_location(place: String, e: Error) -> Error {
+fn add_error_location(place: String, e: Error) -> Error {
     match e {
         Error::Io { path, message, kind } => {
             let separator = if message.starts_with("column ") { ", " } else { ": " };
@@ -455,8 +457,14 @@ struct RowParser<'a, T> {
     fill_value: Option<T>,
 }
 
-impl<'a, T: Number + NoUninit> RowParser<'a, T> {
-    fn new(syntax: &'a TableSyntax<'a>, options: &TextOptions, outputs: &[usize], columns: usize, strict: bool) -> RowParser<'a, T> {
+impl<'a, T: ParseNumber + NoUninit> RowParser<'a, T> {
+    fn for_columns(
+        syntax: &'a TableSyntax<'a>,
+        options: &TextOptions,
+        outputs: &[usize],
+        columns: usize,
+        strict: bool,
+    ) -> RowParser<'a, T> {
         let needed = outputs.iter().max().map_or(0, |last| last + 1);
         let mut targets = vec![Vec::new(); if strict { columns } else { needed }];
         for (position, &column) in outputs.iter().enumerate() {
@@ -493,10 +501,10 @@ impl<'a, T: Number + NoUninit> RowParser<'a, T> {
                 // The pass that counted the rows found as many rows as this pass expects. If the passes disagreed, the rest of `out` would
                 // stay uninitialised, so this case is an error.
                 if at >= text.len() {
-                    return Err(with_line_number(line, format_error("a row is missing")));
+                    return Err(add_line_number(line, file_format_error("a row is missing")));
                 }
             }
-            at = self.parse_row(text, at, row).map_err(|e| with_line_number(line, e))?;
+            at = self.parse_row(text, at, row).map_err(|e| add_line_number(line, e))?;
             line += 1;
         }
         Ok(())
@@ -509,18 +517,18 @@ impl<'a, T: Number + NoUninit> RowParser<'a, T> {
         let item = size_of::<T>();
         for (column, targets) in self.targets.iter().enumerate() {
             if targets.is_empty() {
-                at = syntax.read_field(text, at).map_err(|e| with_column_number(column + 1, e))?.1;
+                at = syntax.read_field(text, at).map_err(|e| add_column_number(column + 1, e))?.1;
             } else {
-                let number = if syntax.splits_numbers { None } else { T::parse_prefix(&text[at..]) };
+                let number = if syntax.splits_numbers { None } else { T::parse_leading_number(&text[at..]) };
                 let value = match number {
-                    Some((value, len)) if syntax.ends_field(text, at + len) => {
+                    Some((value, len)) if syntax.can_field_end_at(text, at + len) => {
                         at += len;
                         value
                     }
                     _ => {
-                        let (field, end) = syntax.read_field(text, at).map_err(|e| with_column_number(column + 1, e))?;
+                        let (field, end) = syntax.read_field(text, at).map_err(|e| add_column_number(column + 1, e))?;
                         at = end;
-                        self.parse_field(&field).map_err(|e| with_column_number(column + 1, e))?
+                        self.parse_field(&field).map_err(|e| add_column_number(column + 1, e))?
                     }
                 };
                 for &target in targets {
@@ -528,13 +536,13 @@ impl<'a, T: Number + NoUninit> RowParser<'a, T> {
                 }
             }
             let is_last = column + 1 == self.targets.len();
-            match syntax.next_field(text, at) {
+            match syntax.next_field_start(text, at) {
                 Some(next) if !is_last => at = next,
                 None if is_last => {}
                 Some(_) if !self.strict => {}
                 next => {
                     let more = if next.is_some() { "more than " } else { "" };
-                    return Err(format_error(format!("{more}{} columns, {} expected", column + 1, self.targets.len())));
+                    return Err(file_format_error(format!("{more}{} columns, {} expected", column + 1, self.targets.len())));
                 }
             }
         }
@@ -545,19 +553,19 @@ impl<'a, T: Number + NoUninit> RowParser<'a, T> {
     /// is true.
     #[cold]
     fn parse_field(&self, field: &[u8]) -> Result<T> {
-        if let Some(value) = T::parse(field.trim_ascii()) {
+        if let Some(value) = T::parse_entire(field.trim_ascii()) {
             return Ok(value);
         }
         let shown: String = String::from_utf8_lossy(field).chars().take(60).collect();
-        if !self.syntax.is_missing(&shown) {
+        if !self.syntax.is_missing_value(&shown) {
             let digits = field.trim_ascii().trim_ascii_start();
             let digits = digits.strip_prefix(b"-").or(digits.strip_prefix(b"+")).unwrap_or(digits);
             let is_integer = !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
             let why = if is_integer && T::DTYPE.is_int() { "is out of range for" } else { "is not a valid" };
-            return Err(format_error(format!("'{}' {why} {}", shown.escape_debug(), T::DTYPE)));
+            return Err(file_format_error(format!("'{}' {why} {}", shown.escape_debug(), T::DTYPE)));
         }
         self.fill_value.ok_or_else(|| {
-            format_error(format!("'{shown}' is a missing value; `fill_value` sets a number for it (genfromtxt has a default)"))
+            file_format_error(format!("'{shown}' is a missing value; `fill_value` sets a number for it (genfromtxt has a default)"))
         })
     }
 }
@@ -572,7 +580,7 @@ fn next_line_start(text: &[u8], at: usize) -> usize {
 ///
 /// An integer below the minimum of a signed type becomes the minimum. Any other integer that is out of range becomes the maximum, so that
 /// -1 marks missing elements of unsigned types, too.
-fn fill_value_as_element<T: Number>(fill: Scalar) -> Option<T> {
+fn fill_value_as_element<T: ParseNumber>(fill: Scalar) -> Option<T> {
     let text = match fill {
         Scalar::Bool(b) => (b as u8).to_string(),
         Scalar::Int(v) if T::DTYPE.int_range().is_some_and(|(lo, hi)| v < lo || v > hi) => {
@@ -584,5 +592,5 @@ fn fill_value_as_element<T: Number>(fill: Scalar) -> Option<T> {
         // Rust writes NaN without a sign.
         Scalar::Complex(c) => format!("{}{}{:+}j", c.re, if c.im.is_nan() { "+" } else { "" }, c.im),
     };
-    T::parse(text.as_bytes())
+    T::parse_entire(text.as_bytes())
 }

@@ -7,9 +7,9 @@ use cuprum_core::{Complex, DType, Error, NdArray, Result, bf16, f16, fmt};
 
 use super::options::Delimiter;
 use crate::atomic_file;
-use crate::failure::format_error;
-use crate::source;
-use crate::transfer::for_each_block;
+use crate::errors::file_format_error;
+use crate::file_streams;
+use crate::transfer::for_each_byte_block;
 
 /// Maximum width and precision of a number format. The limit bounds the length of the text of a number.
 const MAX_WIDTH: usize = 1000;
@@ -114,21 +114,21 @@ impl TextFormat {
 /// # }
 /// ```
 pub fn savetxt(path: impl AsRef<Path>, array: &NdArray, format: &TextFormat) -> Result<()> {
-    check_ndim_and_evaluate(array).map_err(|e| crate::failure::with_path(path.as_ref(), e))?;
-    atomic_file::write(path.as_ref(), |file| write_text(file, array, format))
+    check_ndim_and_evaluate(array).map_err(|e| crate::errors::add_path_to_error(path.as_ref(), e))?;
+    atomic_file::write_file_atomically(path.as_ref(), |file| write_text(file, array, format))
 }
 
 /// Checks that the array has 1 or 2 axes, as text files need, and evaluates it.
 pub(crate) fn check_ndim_and_evaluate(array: &NdArray) -> Result<()> {
     if !(1..=2).contains(&array.ndim()) {
-        return Err(format_error(format!("text holds arrays of 1 or 2 axes, not {}; reshape the array", array.ndim())));
+        return Err(file_format_error(format!("text holds arrays of 1 or 2 axes, not {}; reshape the array", array.ndim())));
     }
     array.eval().map(drop)
 }
 
 /// Writes a 1-D or 2-D array to a stream.
 pub(crate) fn write_text(file: &mut dyn Write, array: &NdArray, format: &TextFormat) -> Result<()> {
-    let numbers: Vec<NumberFormat> = format.formats.iter().map(|text| NumberFormat::parse(text)).collect::<Result<_>>()?;
+    let numbers: Vec<NumberFormat> = format.formats.iter().map(|text| NumberFormat::parse_printf(text)).collect::<Result<_>>()?;
     let columns = if array.ndim() == 2 { array.shape()[1] } else { 1 };
     if numbers.len() > 1 && numbers.len() != columns {
         return Err(Error::value("savetxt", format!("got {} formats for {columns} columns", numbers.len())));
@@ -140,7 +140,7 @@ pub(crate) fn write_text(file: &mut dyn Write, array: &NdArray, format: &TextFor
         const FLUSH_BYTES: usize = 1 << 20;
         text.extend_from_slice(format.newline.as_bytes());
         if text.len() >= FLUSH_BYTES {
-            source::write_all(file, text)?;
+            file_streams::write_all(file, text)?;
             text.clear();
         }
         Ok(())
@@ -149,15 +149,15 @@ pub(crate) fn write_text(file: &mut dyn Write, array: &NdArray, format: &TextFor
         (0..array.shape()[0]).try_for_each(|_| end_line(&mut text))?;
     }
     let item = array.dtype().itemsize();
-    let mut halves = HalfDigits::default();
+    let mut halves = ShortestDigitsOfHalfFloats::default();
     let mut column = 0;
-    for_each_block(array, &mut |block| {
+    for_each_byte_block(array, &mut |block| {
         for element in block.chunks_exact(item) {
             if column > 0 {
                 text.extend_from_slice(&format.delimiter.0);
             }
             match numbers.get(column).or(numbers.first()) {
-                Some(number) => number.push_element(array.dtype(), element, &mut text)?,
+                Some(number) => number.push_formatted_element(array.dtype(), element, &mut text)?,
                 None => push_shortest_number(array.dtype(), element, &mut halves, &mut text),
             }
             column += 1;
@@ -169,7 +169,7 @@ pub(crate) fn write_text(file: &mut dyn Write, array: &NdArray, format: &TextFor
         Ok(())
     })?;
     format.push_comment_lines(&format.footer, &mut text);
-    source::write_all(file, &text)
+    file_streams::write_all(file, &text)
 }
 
 impl TextFormat {
@@ -227,11 +227,11 @@ fn read_element(dtype: DType, bytes: &[u8]) -> ElementValue {
 
 /// A cache of the float32 with the shortest digits of each 16-bit float, by the bits of the 16-bit float.
 #[derive(Default)]
-struct HalfDigits(Vec<Option<f32>>);
+struct ShortestDigitsOfHalfFloats(Vec<Option<f32>>);
 
-impl HalfDigits {
+impl ShortestDigitsOfHalfFloats {
     /// Returns the float32 whose shortest digits are those of `v`, a value of the 16-bit dtype `dtype` with the bytes `bytes`.
-    fn widen(&mut self, v: f32, dtype: DType, bytes: &[u8]) -> f32 {
+    fn to_shortest_f32(&mut self, v: f32, dtype: DType, bytes: &[u8]) -> f32 {
         if !v.is_finite() {
             return v;
         }
@@ -245,20 +245,20 @@ impl HalfDigits {
 
 /// Appends the shortest digits that read back as the same element.
 #[inline]
-fn push_shortest_number(dtype: DType, bytes: &[u8], halves: &mut HalfDigits, text: &mut Vec<u8>) {
+fn push_shortest_number(dtype: DType, bytes: &[u8], halves: &mut ShortestDigitsOfHalfFloats, text: &mut Vec<u8>) {
     match read_element(dtype, bytes) {
         ElementValue::F32(v) if dtype != DType::F32 => {
-            let v = halves.widen(v, dtype, bytes);
-            push_float(zmij::Buffer::new().format(v), v.is_finite(), text);
+            let v = halves.to_shortest_f32(v, dtype, bytes);
+            push_float_digits(zmij::Buffer::new().format(v), v.is_finite(), text);
         }
         ElementValue::Int(v) => text.extend_from_slice(itoa::Buffer::new().format(v).as_bytes()),
-        ElementValue::F32(v) => push_float(zmij::Buffer::new().format(v), v.is_finite(), text),
-        ElementValue::F64(v) => push_float(zmij::Buffer::new().format(v), v.is_finite(), text),
+        ElementValue::F32(v) => push_float_digits(zmij::Buffer::new().format(v), v.is_finite(), text),
+        ElementValue::F64(v) => push_float_digits(zmij::Buffer::new().format(v), v.is_finite(), text),
         ElementValue::Complex(v) => {
             // The parts of a complex64 are written with the shortest digits of a float32.
             let part = |v: f64, text: &mut Vec<u8>| match dtype {
-                DType::C64 => push_float(zmij::Buffer::new().format(v as f32), v.is_finite(), text),
-                _ => push_float(zmij::Buffer::new().format(v), v.is_finite(), text),
+                DType::C64 => push_float_digits(zmij::Buffer::new().format(v as f32), v.is_finite(), text),
+                _ => push_float_digits(zmij::Buffer::new().format(v), v.is_finite(), text),
             };
             text.push(b'(');
             part(v.re, text);
@@ -273,7 +273,7 @@ fn push_shortest_number(dtype: DType, bytes: &[u8], halves: &mut HalfDigits, tex
 
 /// Appends the digits of a float. If `is_finite` is false, `digits` is a name such as `NaN`, which is written in lower case, as in NumPy.
 #[inline]
-fn push_float(digits: &str, is_finite: bool, text: &mut Vec<u8>) {
+fn push_float_digits(digits: &str, is_finite: bool, text: &mut Vec<u8>) {
     if is_finite {
         text.extend_from_slice(digits.as_bytes());
     } else {
@@ -299,7 +299,7 @@ struct NumberFormat {
 
 impl NumberFormat {
     /// Parses the format `text`.
-    fn parse(text: &str) -> Result<NumberFormat> {
+    fn parse_printf(text: &str) -> Result<NumberFormat> {
         let invalid = |why: &str| Error::value("savetxt", format!("the format {text:?} {why}; examples are %.6f, %10.3e, %g and %d"));
         let (before, rest) = text.split_once('%').ok_or_else(|| invalid("has no %"))?;
         let flags = rest.bytes().take_while(|b| b"-+ 0#".contains(b)).count();
@@ -335,23 +335,23 @@ impl NumberFormat {
     }
 
     /// Appends an element.
-    fn push_element(&self, dtype: DType, bytes: &[u8], text: &mut Vec<u8>) -> Result<()> {
+    fn push_formatted_element(&self, dtype: DType, bytes: &[u8], text: &mut Vec<u8>) -> Result<()> {
         match read_element(dtype, bytes) {
-            ElementValue::Int(v) if self.is_of_integers() => {
+            ElementValue::Int(v) if self.is_integer_format() => {
                 text.extend_from_slice(self.before.as_bytes());
                 self.push_integer(v < 0, v.unsigned_abs().to_string(), text);
                 text.extend_from_slice(self.after.as_bytes());
                 Ok(())
             }
-            ElementValue::Int(v) => self.push_part(v as f64, text),
-            ElementValue::F32(v) => self.push_part(v.into(), text),
-            ElementValue::F64(v) => self.push_part(v, text),
+            ElementValue::Int(v) => self.push_formatted_part(v as f64, text),
+            ElementValue::F32(v) => self.push_formatted_part(v.into(), text),
+            ElementValue::F64(v) => self.push_formatted_part(v, text),
             ElementValue::Complex(v) => {
                 text.extend_from_slice(b" (");
-                self.push_part(v.re, text)?;
+                self.push_formatted_part(v.re, text)?;
                 let sign = text.len();
                 text.push(b'+');
-                self.push_part(v.im, text)?;
+                self.push_formatted_part(v.im, text)?;
                 // NumPy replaces `+-` by `-`.
                 if text.get(sign + 1) == Some(&b'-') {
                     text.remove(sign);
@@ -363,14 +363,14 @@ impl NumberFormat {
     }
 
     /// Appends a real element or one part of a complex element, with the text around the number.
-    fn push_part(&self, v: f64, text: &mut Vec<u8>) -> Result<()> {
+    fn push_formatted_part(&self, v: f64, text: &mut Vec<u8>) -> Result<()> {
         text.extend_from_slice(self.before.as_bytes());
-        self.push_real(v, text)?;
+        self.push_formatted_real(v, text)?;
         text.extend_from_slice(self.after.as_bytes());
         Ok(())
     }
 
-    fn is_of_integers(&self) -> bool {
+    fn is_integer_format(&self) -> bool {
         matches!(self.kind, b'd' | b'i')
     }
 
@@ -380,17 +380,17 @@ impl NumberFormat {
         self.push_padded(negative, format!("{digits:0>precision$}"), true, text);
     }
 
-    fn push_real(&self, v: f64, text: &mut Vec<u8>) -> Result<()> {
+    fn push_formatted_real(&self, v: f64, text: &mut Vec<u8>) -> Result<()> {
         if !v.is_finite() {
             let word = if v.is_nan() { "nan" } else { "inf" };
-            if self.is_of_integers() {
+            if self.is_integer_format() {
                 return Err(Error::value("savetxt", format!("the format %{} is of integers, the array has {word}", char::from(self.kind))));
             }
             let word = if self.kind.is_ascii_uppercase() { word.to_uppercase() } else { word.to_string() };
             self.push_padded(v == f64::NEG_INFINITY, word, false, text);
             return Ok(());
         }
-        if self.is_of_integers() {
+        if self.is_integer_format() {
             self.push_integer(v <= -1.0, format!("{:.0}", v.abs().trunc()), text);
             return Ok(());
         }
@@ -400,7 +400,7 @@ impl NumberFormat {
             b'e' => format_exponential(a, precision),
             _ => format_general(a, precision.max(1), self.alternate),
         };
-        let digits = if self.alternate { with_point(digits) } else { digits };
+        let digits = if self.alternate { add_decimal_point(digits) } else { digits };
         let digits = if self.kind.is_ascii_uppercase() { digits.to_uppercase() } else { digits };
         self.push_padded(v.is_sign_negative(), digits, true, text);
         Ok(())
@@ -456,7 +456,7 @@ fn format_general(a: f64, precision: usize, keep_zeros: bool) -> String {
 }
 
 /// Returns `digits` with a decimal point after the integer part, if there is none.
-fn with_point(digits: String) -> String {
+fn add_decimal_point(digits: String) -> String {
     match digits.find('e').unwrap_or(digits.len()) {
         _ if digits.contains('.') => digits,
         end => format!("{}.{}", &digits[..end], &digits[end..]),
@@ -472,7 +472,7 @@ mod tests {
         let text = |v: f32, dtype: DType| {
             let bytes = if dtype == DType::F16 { f16::from_f32(v).to_ne_bytes() } else { bf16::from_f32(v).to_ne_bytes() };
             let mut text = Vec::new();
-            push_shortest_number(dtype, &bytes, &mut HalfDigits::default(), &mut text);
+            push_shortest_number(dtype, &bytes, &mut ShortestDigitsOfHalfFloats::default(), &mut text);
             String::from_utf8(text).unwrap()
         };
         let values = [0.1, -0.3, 0.0, -0.0, 2048.0, 65504.0, 6e-8, f32::NEG_INFINITY];
@@ -512,7 +512,7 @@ mod tests {
             ("%#d", 3.0, "3"),
         ] {
             let mut text = Vec::new();
-            NumberFormat::parse(format).unwrap().push_element(DType::F64, &f64::to_ne_bytes(value), &mut text).unwrap();
+            NumberFormat::parse_printf(format).unwrap().push_formatted_element(DType::F64, &f64::to_ne_bytes(value), &mut text).unwrap();
             assert_eq!(String::from_utf8(text).unwrap(), want, "{format} of {value}");
         }
         for (format, re, im, want) in [
@@ -524,15 +524,15 @@ mod tests {
             ("%d", 1.5, -2.5, " (1-2j)"),
         ] {
             let (mut text, bytes) = (Vec::new(), [re, im].map(f64::to_ne_bytes).concat());
-            NumberFormat::parse(format).unwrap().push_element(DType::C128, &bytes, &mut text).unwrap();
+            NumberFormat::parse_printf(format).unwrap().push_formatted_element(DType::C128, &bytes, &mut text).unwrap();
             assert_eq!(String::from_utf8(text).unwrap(), want, "{format} of {re} and {im}");
         }
         for value in [f64::NAN, f64::INFINITY] {
-            let format = NumberFormat::parse("%d").unwrap();
-            assert!(format.push_element(DType::F64, &f64::to_ne_bytes(value), &mut Vec::new()).is_err(), "%d of {value}");
+            let format = NumberFormat::parse_printf("%d").unwrap();
+            assert!(format.push_formatted_element(DType::F64, &f64::to_ne_bytes(value), &mut Vec::new()).is_err(), "%d of {value}");
         }
         for bad in ["", "%", "%s", "%d,%d", "%5000f", "5.1f"] {
-            assert!(NumberFormat::parse(bad).is_err(), "{bad}");
+            assert!(NumberFormat::parse_printf(bad).is_err(), "{bad}");
         }
     }
 }

@@ -204,7 +204,7 @@ fn tables_are_read_with_every_option() {
     assert_eq!(floats("% c\n1,2 // x\n", options().comments(["%", "//"])), [1.0, 2.0]);
     assert_eq!(floats("1,\"a, \"\"b\"\"\",\"3\"\n", options().usecols([2, 0, -1])), [3.0, 1.0, 3.0]);
     assert_eq!(floats("1,2,x\n3,4\n", options().usecols([1])), [2.0, 4.0]);
-    assert_eq!(floats("1,\n-,4\n", options().missing(["-"]).fill_value(9.0)), [1.0, 9.0, 9.0, 4.0]);
+    assert_eq!(floats("1,\n-,4\n", options().missing_values(["-"]).fill_value(9.0)), [1.0, 9.0, 9.0, 4.0]);
     let bytes = |fill: i64, dtype: DType| read("1,\n", options().dtype(dtype).fill_value(fill)).values.to_bytes().unwrap()[1];
     assert_eq!([bytes(-1000, DType::I8), bytes(1000, DType::I8), bytes(-1, DType::U8)], [0x80, 0x7f, 0xff]);
     assert_eq!(floats("1\n2\n3\n4\n", options().max_rows(3).skip_footer(2)), [1.0, 2.0]);
@@ -223,9 +223,9 @@ fn tables_are_read_with_every_option() {
     let nan = cuprum_core::Complex::new(0.0, f64::NAN);
     let complex = read("1+-2j,\n", options().dtype(DType::C128).fill_value(nan)).values.to_vec::<cuprum_core::Complex<f64>>().unwrap();
     assert!(complex[0] == cuprum_core::Complex::new(1.0, -2.0) && complex[1].re == 0.0 && complex[1].im.is_nan(), "{complex:?}");
-    assert_eq!(read("1,2\n", options().detect_names()).values.shape(), [2]);
-    assert_eq!(read("x,y\n1,2\n", options().detect_names().columns(["y"])).names, ["y"]);
-    assert_eq!(read("a,2\n1,2\n", options().detect_names()).values.shape(), [2]);
+    assert_eq!(read("1,2\n", options().detect_names_in_first_line()).values.shape(), [2]);
+    assert_eq!(read("x,y\n1,2\n", options().detect_names_in_first_line().columns(["y"])).names, ["y"]);
+    assert_eq!(read("a,2\n1,2\n", options().detect_names_in_first_line()).values.shape(), [2]);
     for (text, ndmin, shape) in [
         ("1,2\n3,4\n", 0, &[2, 2][..]),
         ("1,2\n", 0, &[2]),

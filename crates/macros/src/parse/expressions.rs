@@ -8,10 +8,10 @@ use syn::{BinOp, Error, Lit, Result, UnOp};
 use super::functions::FunctionReader;
 use crate::syntax_tree::Cost;
 use crate::syntax_tree::{
-    BINARY_OPERATORS, BinaryOperator, Block, Expr, ExprKind, FLOAT_CONSTANTS, MethodForm, NUMBER_METHODS, Parameter, ParameterKind,
+    BINARY_OPERATORS, BinaryOperator, Block, Expr, ExprKind, FLOAT_CONSTANTS, MethodKind, NUMBER_METHODS, Parameter, ParameterKind,
     Statement, Variable,
 };
-use crate::type_inference::{GenericBound, PrimitiveType, Slot, Type, TypeClass};
+use crate::type_inference::{GenericBound, PrimitiveType, Type, TypeClass, TypeVariable};
 
 impl FunctionReader<'_> {
     pub(super) fn convert_expression(&mut self, expr: &syn::Expr) -> Result<Expr> {
@@ -65,7 +65,7 @@ impl FunctionReader<'_> {
                 let inner = self.convert_expression(&cast.expr)?;
                 let ty = self.convert_type(&cast.ty)?;
                 self.operations += 1;
-                let ty = self.inference.new_known_type(ty);
+                let ty = self.inference.new_known_type_variable(ty);
                 made(ExprKind::Cast(Box::new(inner)), ty)
             }
             syn::Expr::If(branches) => {
@@ -74,12 +74,12 @@ impl FunctionReader<'_> {
                 };
                 let condition = self.convert_condition(&branches.cond)?;
                 let (then, otherwise, ty) =
-                    self.in_expression_scope(|reader| reader.convert_branches(&branches.then_branch, otherwise, span))?;
+                    self.with_expression_scope(|reader| reader.convert_if_branches(&branches.then_branch, otherwise, span))?;
                 self.operations += 1;
                 made(ExprKind::If(Box::new(condition), then, otherwise), ty)
             }
             syn::Expr::Block(block) if block.label.is_none() => {
-                let read = self.in_expression_scope(|reader| reader.convert_block(&block.block))?;
+                let read = self.with_expression_scope(|reader| reader.convert_block(&block.block))?;
                 let ty = read.value.as_ref().map(|v| v.ty).ok_or_else(|| Error::new(span, "a block without a value"))?;
                 made(ExprKind::Block(read), ty)
             }
@@ -121,7 +121,7 @@ impl FunctionReader<'_> {
                 Err(Error::new(span, format!("`{0}` is an array: `{0}[i]`, `{0}.len()`", names[0])))
             }
             (Some(Ok(variable)), _) => Ok(Expr { kind: ExprKind::Variable(variable), ty: self.variables[variable].ty, span }),
-            (_, Some(constant)) => Ok(Expr { kind: ExprKind::Constant(constant), ty: self.inference.new_float_literal(), span }),
+            (_, Some(constant)) => Ok(Expr { kind: ExprKind::Constant(constant), ty: self.inference.new_float_literal_variable(), span }),
             (Some(Err(unknown)), None) => Err(unknown),
             (None, None) => Err(Error::new(
                 span,
@@ -132,7 +132,7 @@ impl FunctionReader<'_> {
 
     /// Calls `read`, which converts blocks inside an expression. In these blocks, assigning to variables from outside the expression and
     /// leaving a loop around the expression are errors.
-    fn in_expression_scope<R>(&mut self, read: impl FnOnce(&mut Self) -> Result<R>) -> Result<R> {
+    fn with_expression_scope<R>(&mut self, read: impl FnOnce(&mut Self) -> Result<R>) -> Result<R> {
         let before = (self.outer_variables, self.loops);
         (self.outer_variables, self.loops) = (self.variables.len(), 0);
         let result = read(self);
@@ -141,7 +141,7 @@ impl FunctionReader<'_> {
     }
 
     /// Converts both branches of an `if` that has a value. Returns the branches and the type variable of the value.
-    fn convert_branches(&mut self, then: &syn::Block, otherwise: &syn::Expr, span: Span) -> Result<(Block, Block, Slot)> {
+    fn convert_if_branches(&mut self, then: &syn::Block, otherwise: &syn::Expr, span: Span) -> Result<(Block, Block, TypeVariable)> {
         let then = self.convert_block(then)?;
         let otherwise = match otherwise {
             syn::Expr::Block(block) => self.convert_block(&block.block)?,
@@ -156,7 +156,7 @@ impl FunctionReader<'_> {
     }
 
     /// Returns the index of the whole-array parameter that `expr` names, and its element type.
-    fn resolve_array_parameter(&mut self, expr: &syn::Expr) -> Result<(usize, Slot)> {
+    fn resolve_array_parameter(&mut self, expr: &syn::Expr) -> Result<(usize, TypeVariable)> {
         let wrong = || Error::new(expr.span(), "only parameters of type `&[T]` have elements and a length");
         let syn::Expr::Path(path) = expr else { return Err(wrong()) };
         let variable = self.find_variable(path.path.get_ident().ok_or_else(wrong)?)?;
@@ -166,7 +166,7 @@ impl FunctionReader<'_> {
 
     pub(super) fn convert_binary(&mut self, op: BinaryOperator, left: Expr, right: Expr, span: Span) -> Result<Expr> {
         self.operations += 1;
-        let bool_ = self.inference.new_known_type(Type::Primitive(PrimitiveType::Bool));
+        let bool_ = self.inference.new_known_type_variable(Type::Primitive(PrimitiveType::Bool));
         let ty = match op {
             BinaryOperator::And | BinaryOperator::Or => {
                 self.inference.unify(bool_, left.ty, left.span)?;
@@ -214,7 +214,7 @@ impl FunctionReader<'_> {
         let span = lit.span();
         let (kind, suffix) = match lit {
             Lit::Bool(b) => {
-                let ty = self.inference.new_known_type(Type::Primitive(PrimitiveType::Bool));
+                let ty = self.inference.new_known_type_variable(Type::Primitive(PrimitiveType::Bool));
                 return Ok(Expr { kind: ExprKind::Bool(b.value), ty, span });
             }
             Lit::Int(int) if PrimitiveType::parse(int.suffix()).is_some_and(PrimitiveType::is_float) => {
@@ -232,10 +232,10 @@ impl FunctionReader<'_> {
             other => return Err(Error::new(other.span(), "literals of kernels are numbers and bools")),
         };
         let ty = match (suffix, &kind) {
-            ("", ExprKind::Int(_)) => self.inference.new_int_literal(),
-            ("", _) => self.inference.new_float_literal(),
+            ("", ExprKind::Int(_)) => self.inference.new_int_literal_variable(),
+            ("", _) => self.inference.new_float_literal_variable(),
             (suffix, _) => match PrimitiveType::parse(suffix) {
-                Some(prim) => self.inference.new_known_type(Type::Primitive(prim)),
+                Some(prim) => self.inference.new_known_type_variable(Type::Primitive(prim)),
                 None => return Err(Error::new(span, format!("no type of kernels is called `{suffix}`"))),
             },
         };
@@ -249,7 +249,7 @@ impl FunctionReader<'_> {
         let (span, name) = (call.span(), call.method.to_string());
         if name == "len" && call.args.is_empty() {
             let (whole, _) = self.resolve_array_parameter(&call.receiver)?;
-            let ty = self.inference.new_known_type(Type::Primitive(PrimitiveType::I64));
+            let ty = self.inference.new_known_type_variable(Type::Primitive(PrimitiveType::I64));
             return Ok(Expr { kind: ExprKind::Len(whole), ty, span });
         }
         if name == "powi" {
@@ -275,12 +275,15 @@ impl FunctionReader<'_> {
             self.inference.unify(args[0].ty, arg.ty, arg.span)?;
             args.push(arg);
         }
-        let class = if method.form == MethodForm::Number { TypeClass::Number } else { TypeClass::Float };
+        let class = if method.kind == MethodKind::Number { TypeClass::Number } else { TypeClass::Float };
         self.inference.require_class(args[0].ty, class, call.method.span(), format!("`{name}`"));
         self.cost = self.cost.max(method.cost);
         self.operations += 1;
-        let ty =
-            if method.form == MethodForm::Test { self.inference.new_known_type(Type::Primitive(PrimitiveType::Bool)) } else { args[0].ty };
+        let ty = if method.kind == MethodKind::Test {
+            self.inference.new_known_type_variable(Type::Primitive(PrimitiveType::Bool))
+        } else {
+            args[0].ty
+        };
         Ok(Expr { kind: ExprKind::Method(method, args), ty, span })
     }
 
@@ -359,11 +362,11 @@ impl FunctionReader<'_> {
             return Err(Error::new(span, message));
         }
         // A generic callee is instantiated for one type. In the calling function, the type variable `generic` represents this type.
-        let generic = self.inference.new_unconstrained();
+        let generic = self.inference.new_unconstrained_variable();
         let mut args = Vec::new();
         for (p, arg) in function.parameters.iter().zip(&call.args) {
             let arg = self.convert_expression(arg)?;
-            let ty = if p.ty == Type::Generic { generic } else { self.inference.new_known_type(p.ty) };
+            let ty = if p.ty == Type::Generic { generic } else { self.inference.new_known_type_variable(p.ty) };
             self.inference.unify(ty, arg.ty, arg.span)?;
             args.push(arg);
         }
@@ -378,7 +381,7 @@ impl FunctionReader<'_> {
         self.cost = self.cost.max(function.cost);
         self.operations += 1;
         self.calls.push(at);
-        let ty = if function.result == Type::Generic { generic } else { self.inference.new_known_type(function.result) };
+        let ty = if function.result == Type::Generic { generic } else { self.inference.new_known_type_variable(function.result) };
         Ok(Expr { kind: ExprKind::Call(at, args), ty, span })
     }
 
@@ -392,8 +395,10 @@ impl FunctionReader<'_> {
         let axis = axis.ok_or_else(|| Error::new(call.span(), "`index` takes an axis as a literal: `index(0)`"))?;
         let known = self.parameters.iter().find(|p| p.kind == ParameterKind::Index(axis)).map(|p| p.variable);
         let variable = known.unwrap_or_else(|| {
-            let (name, ty) =
-                (Ident::new(&format!("index_{axis}"), call.span()), self.inference.new_known_type(Type::Primitive(PrimitiveType::I64)));
+            let (name, ty) = (
+                Ident::new(&format!("index_{axis}"), call.span()),
+                self.inference.new_known_type_variable(Type::Primitive(PrimitiveType::I64)),
+            );
             let variable = self.variables.len();
             self.variables.push(Variable { name: name.clone(), ty, mutable: false });
             self.parameters.push(Parameter { name, variable, ty: Type::Primitive(PrimitiveType::I64), kind: ParameterKind::Index(axis) });

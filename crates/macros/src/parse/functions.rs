@@ -8,8 +8,8 @@ use syn::spanned::Spanned;
 use syn::{AttrStyle, Error, FnArg, GenericParam, Item, ItemFn, Lit, Pat, Result, ReturnType, TypeParamBound, UnOp};
 
 use super::tables::convert_table;
-use crate::syntax_tree::{Cost, Function, Parameter, ParameterKind, ReductionIdentity, Statement, Table, Variable};
-use crate::type_inference::{GenericBound, Inference, PrimitiveType, Slot, Type};
+use crate::syntax_tree::{ConstantTable, Cost, Function, Parameter, ParameterKind, ReductionIdentity, Statement, Variable};
+use crate::type_inference::{GenericBound, PrimitiveType, Type, TypeInference, TypeVariable};
 
 /// Maximum number of arguments of the generated function, equal to `MAX_ARITY` of the crate `cuprum_core`.
 const MAX_ARITY: usize = 8;
@@ -17,7 +17,7 @@ const MAX_ARITY: usize = 8;
 /// Reads the functions and constant tables of a `kernel!` block. Reports the errors of all functions together.
 pub fn convert_functions(file: syn::File) -> Result<Vec<Function>> {
     let mut functions: Vec<Function> = Vec::new();
-    let mut tables: Vec<Rc<Table>> = Vec::new();
+    let mut tables: Vec<Rc<ConstantTable>> = Vec::new();
     let mut error = file.attrs.first().map(misplaced_attribute_error);
     for item in file.items {
         let read = match item {
@@ -44,7 +44,7 @@ pub fn convert_functions(file: syn::File) -> Result<Vec<Function>> {
 
 /// Converts one function of a `kernel!` block: its signature, then its body.
 pub(super) struct FunctionReader<'f> {
-    pub(super) inference: Inference,
+    pub(super) inference: TypeInference,
     pub(super) generic: Option<Ident>,
     pub(super) variables: Vec<Variable>,
     pub(super) parameters: Vec<Parameter>,
@@ -53,15 +53,15 @@ pub(super) struct FunctionReader<'f> {
     pub(super) earlier: &'f [Function],
     pub(super) calls: Vec<usize>,
     /// Tables of the block.
-    pub(super) tables: &'f [Rc<Table>],
+    pub(super) tables: &'f [Rc<ConstantTable>],
     /// Tables that the function reads.
-    pub(super) used_tables: Vec<Rc<Table>>,
+    pub(super) used_tables: Vec<Rc<ConstantTable>>,
     pub(super) cost: Cost,
     pub(super) operations: usize,
-    pub(super) result: Slot,
-    /// The type variable, digits and span of each literal. [`FunctionReader::check_literals`] checks that each literal is in the range of
-    /// its type.
-    pub(super) literals: Vec<(Slot, String, Span)>,
+    pub(super) result: TypeVariable,
+    /// The type variable, digits and span of each literal. [`FunctionReader::check_literal_ranges`] checks that each literal is in the range
+    /// of its type.
+    pub(super) literals: Vec<(TypeVariable, String, Span)>,
     /// Number of loops around the current statement.
     pub(super) loops: usize,
     /// Number of variables declared outside the current expression. Blocks inside an expression cannot assign to these variables.
@@ -69,7 +69,7 @@ pub(super) struct FunctionReader<'f> {
 }
 
 impl FunctionReader<'_> {
-    fn convert_function(mut item: ItemFn, earlier: &[Function], tables: &[Rc<Table>]) -> Result<Function> {
+    fn convert_function(mut item: ItemFn, earlier: &[Function], tables: &[Rc<ConstantTable>]) -> Result<Function> {
         let identity = take_identity_attribute(&mut item.attrs)?;
         let is_helper = take_helper_attribute(&mut item)?;
         let is_rust_only = take_plain_attribute(&mut item.attrs, "rust_only")?.is_some();
@@ -97,7 +97,7 @@ impl FunctionReader<'_> {
         if let Some(inner) = item.attrs.iter().find(|a| matches!(a.style, AttrStyle::Inner(_))) {
             return Err(misplaced_attribute_error(inner));
         }
-        if let Some(span) = first_attribute(sig.to_token_stream()).or_else(|| first_attribute(item.block.to_token_stream())) {
+        if let Some(span) = find_first_attribute(sig.to_token_stream()).or_else(|| find_first_attribute(item.block.to_token_stream())) {
             return Err(misplaced_attribute_error(&span));
         }
         if let Some(other) = earlier.iter().find(|f| f.name == sig.ident) {
@@ -105,7 +105,7 @@ impl FunctionReader<'_> {
         }
         let (generic, bound) = convert_generic_type(&sig.generics)?;
         let mut reader = FunctionReader {
-            inference: Inference::new(bound),
+            inference: TypeInference::new(bound),
             generic,
             variables: Vec::new(),
             parameters: Vec::new(),
@@ -128,7 +128,7 @@ impl FunctionReader<'_> {
             ReturnType::Type(_, ty) => reader.convert_type(ty)?,
             ReturnType::Default => return Err(Error::new(sig.ident.span(), "a kernel returns a number or a bool: `-> T`")),
         };
-        reader.result = reader.inference.new_known_type(result);
+        reader.result = reader.inference.new_known_type_variable(result);
         let body = reader.convert_block(&item.block)?;
         let ends_in_return = matches!(body.statements.last(), Some(Statement::Return(_)));
         match &body.value {
@@ -142,7 +142,7 @@ impl FunctionReader<'_> {
             }
         }
         reader.inference.check_requirements()?;
-        reader.check_literals()?;
+        reader.check_literal_ranges()?;
         let arity: usize = reader.parameters.iter().map(|p| p.kind.argument_count()).sum();
         if arity > MAX_ARITY {
             let message = format!("{arity} arguments, at most {MAX_ARITY} (a `&[T]` parameter counts twice, index(..) once)");
@@ -166,7 +166,7 @@ impl FunctionReader<'_> {
         if reader.operations > 16 {
             reader.cost = reader.cost.max(Cost::Medium);
         }
-        let slots = reader.inference.slot_count();
+        let slots = reader.inference.type_variable_count();
         Ok(Function {
             types: (0..slots).map(|slot| reader.inference.resolve_type(slot)).collect(),
             attrs: item.attrs,
@@ -187,7 +187,7 @@ impl FunctionReader<'_> {
     }
 
     /// Returns an error unless each literal is in the range of every type that it can have.
-    fn check_literals(&self) -> Result<()> {
+    fn check_literal_ranges(&self) -> Result<()> {
         for (slot, digits, span) in &self.literals {
             let types: Vec<PrimitiveType> = match (self.inference.resolve_type(*slot), self.inference.bound) {
                 (Type::Primitive(prim), _) => vec![prim],
@@ -203,7 +203,7 @@ impl FunctionReader<'_> {
 
     fn convert_parameter(&mut self, input: &FnArg) -> Result<()> {
         let FnArg::Typed(typed) = input else { return Err(Error::new(input.span(), "a kernel has no self")) };
-        let (name, mutable) = pattern_name(&typed.pat)?;
+        let (name, mutable) = name_bound_by_pattern(&typed.pat)?;
         if mutable {
             return Err(Error::new(typed.pat.span(), "parameters are not mutable: `let mut` a copy"));
         }
@@ -217,7 +217,7 @@ impl FunctionReader<'_> {
             },
             other => (self.convert_type(other)?, ParameterKind::Each),
         };
-        let slot = self.inference.new_known_type(ty);
+        let slot = self.inference.new_known_type_variable(ty);
         let variable = self.declare_variable(name.clone(), slot, false);
         self.parameters.push(Parameter { name, variable, ty, kind });
         Ok(())
@@ -239,7 +239,7 @@ impl FunctionReader<'_> {
         PrimitiveType::parse(&name.to_string()).map(Type::Primitive).ok_or_else(unknown)
     }
 
-    pub(super) fn declare_variable(&mut self, name: Ident, ty: Slot, mutable: bool) -> usize {
+    pub(super) fn declare_variable(&mut self, name: Ident, ty: TypeVariable, mutable: bool) -> usize {
         let number = self.variables.len();
         self.scope.push((name.to_string(), number));
         self.variables.push(Variable { name, ty, mutable });
@@ -259,10 +259,10 @@ impl FunctionReader<'_> {
 }
 
 /// Returns the span of the first attribute within a function body; `None` if there is none. `#` occurs in no other syntax.
-fn first_attribute(tokens: TokenStream) -> Option<Span> {
+fn find_first_attribute(tokens: TokenStream) -> Option<Span> {
     tokens.into_iter().find_map(|token| match token {
         TokenTree::Punct(punct) if punct.as_char() == '#' => Some(punct.span()),
-        TokenTree::Group(group) => first_attribute(group.stream()),
+        TokenTree::Group(group) => find_first_attribute(group.stream()),
         _ => None,
     })
 }
@@ -349,7 +349,7 @@ fn convert_generic_type(generics: &syn::Generics) -> Result<(Option<Ident>, Opti
 }
 
 /// Returns the name that `pattern` binds, and whether the binding is mutable.
-pub(super) fn pattern_name(pattern: &Pat) -> Result<(Ident, bool)> {
+pub(super) fn name_bound_by_pattern(pattern: &Pat) -> Result<(Ident, bool)> {
     match pattern {
         Pat::Ident(ident) if ident.by_ref.is_none() && ident.subpat.is_none() => Ok((ident.ident.clone(), ident.mutability.is_some())),
         other => Err(Error::new(other.span(), "patterns of kernels are names")),

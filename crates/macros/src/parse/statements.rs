@@ -5,7 +5,7 @@ use syn::spanned::Spanned;
 use syn::{Error, Pat, Result, Stmt};
 
 use super::expressions::{binary_operator, is_assignment_operator};
-use super::functions::{FunctionReader, pattern_name};
+use super::functions::{FunctionReader, name_bound_by_pattern};
 use crate::syntax_tree::{Block, Cost, Expr, ExprKind, Statement};
 use crate::type_inference::{PrimitiveType, Type, TypeClass};
 
@@ -30,13 +30,13 @@ impl FunctionReader<'_> {
                         Pat::Type(typed) => (&*typed.pat, Some(&*typed.ty)),
                         pattern => (pattern, None),
                     };
-                    let (name, mutable) = pattern_name(pattern)?;
+                    let (name, mutable) = name_bound_by_pattern(pattern)?;
                     let init = local.init.as_ref().filter(|i| i.diverge.is_none());
                     let init = init.ok_or_else(|| Error::new(local.span(), "a variable needs an initial value: `let x = ..;`"))?;
                     let value = self.convert_expression(&init.expr)?;
                     if let Some(written) = written {
                         let ty = self.convert_type(written)?;
-                        let ty = self.inference.new_known_type(ty);
+                        let ty = self.inference.new_known_type_variable(ty);
                         self.inference.unify(ty, value.ty, value.span)?;
                     }
                     self.inference.restrict_to_integers(value.ty);
@@ -157,7 +157,7 @@ impl FunctionReader<'_> {
         let depth = self.scope.len();
         let (name, mutable) = match &*loop_.pat {
             Pat::Wild(wild) => (Ident::new("_unused", wild.span()), false),
-            pattern => pattern_name(pattern)?,
+            pattern => name_bound_by_pattern(pattern)?,
         };
         if mutable {
             return Err(Error::new(loop_.pat.span(), "the variable of a loop is not mutable"));
@@ -173,7 +173,7 @@ impl FunctionReader<'_> {
 
     pub(super) fn convert_condition(&mut self, expr: &syn::Expr) -> Result<Expr> {
         let condition = self.convert_expression(expr)?;
-        let bool_ = self.inference.new_known_type(Type::Primitive(PrimitiveType::Bool));
+        let bool_ = self.inference.new_known_type_variable(Type::Primitive(PrimitiveType::Bool));
         self.inference.unify(bool_, condition.ty, condition.span)?;
         Ok(condition)
     }

@@ -6,11 +6,11 @@ use syn::spanned::Spanned;
 use syn::{Error, Lit, Result, UnOp};
 
 use super::functions::FunctionReader;
-use crate::syntax_tree::{Block, Cost, Expr, ExprKind, NUMBER_METHODS, Table};
-use crate::type_inference::{PrimitiveType, Slot, Type, TypeClass};
+use crate::syntax_tree::{Block, ConstantTable, Cost, Expr, ExprKind, NUMBER_METHODS};
+use crate::type_inference::{PrimitiveType, Type, TypeClass, TypeVariable};
 
 /// Converts `const NAME: [f64; 3] = [..];` or a table of two dimensions.
-pub(super) fn convert_table(item: &syn::ItemConst) -> Result<Table> {
+pub(super) fn convert_table(item: &syn::ItemConst) -> Result<ConstantTable> {
     let wrong =
         |span| Error::new(span, "a table of kernels is `const NAME: [f64; 3] = [..];` or `const NAME: [[f64; 3]; 2] = [[..], [..]];`");
     let syn::Type::Array(outer) = &*item.ty else { return Err(wrong(item.ty.span())) };
@@ -34,24 +34,24 @@ pub(super) fn convert_table(item: &syn::ItemConst) -> Result<Table> {
             }
             columns = Some(row.elems.len());
             for value in &row.elems {
-                values.push(table_value(value)?);
+                values.push(table_element_literal(value)?);
             }
         }
         (Some(array.elems.len()), columns.unwrap_or(0))
     } else {
         for value in &array.elems {
-            values.push(table_value(value)?);
+            values.push(table_element_literal(value)?);
         }
         (None, values.len())
     };
     if values.is_empty() {
         return Err(Error::new(item.expr.span(), "a table has at least one element"));
     }
-    Ok(Table { name: item.ident.clone(), ty, rows, columns, values })
+    Ok(ConstantTable { name: item.ident.clone(), ty, rows, columns, values })
 }
 
 /// Returns the literal of a table's element, without suffix.
-fn table_value(expr: &syn::Expr) -> Result<String> {
+fn table_element_literal(expr: &syn::Expr) -> Result<String> {
     let (sign, literal) = match expr {
         syn::Expr::Unary(syn::ExprUnary { op: UnOp::Neg(_), expr, .. }) => ("-", &**expr),
         other => ("", other),
@@ -76,7 +76,7 @@ impl FunctionReader<'_> {
     }
 
     /// Returns the index in `used_tables` of the table that `expr` names, and the table.
-    fn use_table(&mut self, expr: &syn::Expr) -> Result<(usize, Rc<Table>)> {
+    fn register_used_table(&mut self, expr: &syn::Expr) -> Result<(usize, Rc<ConstantTable>)> {
         let name = match expr {
             syn::Expr::Path(path) => path.path.get_ident(),
             _ => None,
@@ -104,13 +104,13 @@ impl FunctionReader<'_> {
             syn::Expr::Index(row) => (&*row.expr, Some(&*row.index)),
             name => (name, None),
         };
-        let (at, table) = self.use_table(name)?;
+        let (at, table) = self.register_used_table(name)?;
         if table.rows.is_some() != row.is_some() {
             return Err(Error::new(span, "an element of a table has one index for each dimension"));
         }
         let row = row.map(|row| self.convert_table_index(row)).transpose()?;
         let column = self.convert_table_index(&index.index)?;
-        let ty = self.inference.new_known_type(Type::Primitive(table.ty));
+        let ty = self.inference.new_known_type_variable(Type::Primitive(table.ty));
         Ok(Expr { kind: ExprKind::TableElement(at, row, column), ty, span })
     }
 
@@ -127,13 +127,13 @@ impl FunctionReader<'_> {
             other => other,
         };
         let (table, row) = match coefficients {
-            syn::Expr::Array(list) => return self.convert_horner(x, list),
+            syn::Expr::Array(list) => return self.convert_polynomial_to_horner(x, list),
             syn::Expr::Index(index) if self.is_table_or_row(&index.expr) => {
-                let (table, known) = self.use_table(&index.expr)?;
+                let (table, known) = self.register_used_table(&index.expr)?;
                 known.rows.ok_or_else(wrong)?;
                 (table, Some(self.convert_table_index(&index.index)?))
             }
-            name if self.is_table_or_row(name) => (self.use_table(name)?.0, None),
+            name if self.is_table_or_row(name) => (self.register_used_table(name)?.0, None),
             _ => return Err(wrong()),
         };
         let known = &self.used_tables[table];
@@ -141,16 +141,16 @@ impl FunctionReader<'_> {
             return Err(wrong());
         }
         self.operations += known.columns;
-        let ty = self.inference.new_known_type(Type::Primitive(known.ty));
+        let ty = self.inference.new_known_type_variable(Type::Primitive(known.ty));
         self.inference.unify(ty, x.ty, x.span)?;
         Ok(Expr { kind: ExprKind::TablePolynomial(table, row, Box::new(x)), ty, span })
     }
 
     /// Converts a polynomial with a list of coefficients to Horner's scheme.
-    fn convert_horner(&mut self, x: Expr, list: &syn::ExprArray) -> Result<Expr> {
+    fn convert_polynomial_to_horner(&mut self, x: Expr, list: &syn::ExprArray) -> Result<Expr> {
         let span = list.span();
         let mul_add = NUMBER_METHODS.iter().find(|m| m.name == "mul_add").ok_or_else(|| Error::new(span, "no method `mul_add`"))?;
-        let (ty, mut names): (Slot, Block) = (x.ty, Block::default());
+        let (ty, mut names): (TypeVariable, Block) = (x.ty, Block::default());
         let x = self.store_in_variable(x, &mut names);
         let mut sum: Option<Expr> = None;
         for coefficient in list.elems.iter().rev() {

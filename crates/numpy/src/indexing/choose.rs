@@ -1,11 +1,11 @@
 //! Selection of elements from several arrays by an array of indices: `choose`.
 
 use cuprum_core::function::FromArgs;
-use cuprum_core::ops::manipulation::arrays_of_operands;
+use cuprum_core::ops::manipulation::operands_to_arrays;
 use cuprum_core::ops::value::{Args, Value};
 use cuprum_core::{DType, Error, NdArray, Result, clip, less, numpy, remainder, stack, where_};
 
-use crate::common::check_safe_indices;
+use crate::common::check_indices_cast_safely;
 use crate::indexing::bounds::Bounds;
 use crate::indexing::take_along_axis::take_along_axis;
 use crate::manipulation::broadcast_arrays;
@@ -15,7 +15,7 @@ fn choose_from_args(args: &Args) -> Result<Value> {
     // As in NumPy, numbers are weak scalars.
     let choices = match args.value("choices") {
         Some(Value::List(items) | Value::Tuple(items)) => {
-            arrays_of_operands(args.op(), items.iter().map(|item| item.operand(args.op())).collect::<Result<_>>()?)?
+            operands_to_arrays(args.op(), items.iter().map(|item| item.operand(args.op())).collect::<Result<_>>()?)?
         }
         _ => args.arrays("choices")?,
     };
@@ -49,7 +49,7 @@ pub fn choose(a: &NdArray, choices: impl IntoIterator<Item: AsRef<NdArray>>, mod
     if a.dtype().is_inexact() {
         return Err(Error::dtype(name, "the indices must be integers", &[a.dtype()]));
     }
-    check_safe_indices(name, a)?;
+    check_indices_cast_safely(name, a)?;
     if choices.is_empty() {
         return Err(Error::value(name, "needs at least one choice"));
     }

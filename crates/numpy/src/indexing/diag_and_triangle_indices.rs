@@ -10,7 +10,7 @@ use crate::creation::lower_triangle_mask;
 
 /// Reads the arguments `n`, `k` and `m` (rows, diagonal and columns of a matrix) of a call from `eval`, and calls `f` with them. As in
 /// NumPy, a negative extent counts as 0.
-fn triangle_from_args(args: &Args, f: impl Fn(usize, isize, Option<usize>) -> Result<Vec<NdArray>>) -> Result<Value> {
+fn triangle_indices_from_args(args: &Args, f: impl Fn(usize, isize, Option<usize>) -> Result<Vec<NdArray>>) -> Result<Value> {
     let n: isize = FromArgs::from_args(args, "n")?;
     let m: Option<isize> = FromArgs::from_args(args, "m")?;
     f(n.max(0) as usize, args.int_or("k", 0)?, m.map(|m| m.max(0) as usize)).map(IntoValue::into_value)
@@ -39,7 +39,7 @@ fn diag_indices_from_args(args: &Args) -> Result<Value> {
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("tril_indices(n, k=0, m=None)", call = |args| triangle_from_args(args, tril_indices))]
+#[numpy("tril_indices(n, k=0, m=None)", call = |args| triangle_indices_from_args(args, tril_indices))]
 pub fn tril_indices(n: usize, k: isize, m: impl Into<Option<usize>>) -> Result<Vec<NdArray>> {
     let m = m.into().unwrap_or(n);
     checked_size("tril_indices", &[n, m])?;
@@ -64,7 +64,7 @@ pub fn tril_indices(n: usize, k: isize, m: impl Into<Option<usize>>) -> Result<V
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("triu_indices(n, k=0, m=None)", call = |args| triangle_from_args(args, triu_indices))]
+#[numpy("triu_indices(n, k=0, m=None)", call = |args| triangle_indices_from_args(args, triu_indices))]
 pub fn triu_indices(n: usize, k: isize, m: impl Into<Option<usize>>) -> Result<Vec<NdArray>> {
     let m = m.into().unwrap_or(n);
     checked_size("triu_indices", &[n, m])?;

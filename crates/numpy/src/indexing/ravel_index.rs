@@ -30,7 +30,7 @@ impl FromArgs for Order {
 }
 
 /// Returns the number of elements of `shape`, whose array need not fit into memory. Zero extents do not count in the check for overflow.
-fn index_count(name: &'static str, shape: &[usize]) -> Result<usize> {
+fn checked_element_count(name: &'static str, shape: &[usize]) -> Result<usize> {
     let mut nonzero = shape.iter().filter(|&&n| n != 0);
     let product = nonzero.try_fold(1i64, |product, &n| product.checked_mul(i64::try_from(n).ok()?));
     match product {
@@ -62,7 +62,7 @@ fn index_count(name: &'static str, shape: &[usize]) -> Result<usize> {
 #[numpy("unravel_index(indices, shape, order='C')")]
 pub fn unravel_index(indices: &NdArray, #[read(Vec<usize>)] shape: impl IntoShape, order: Order) -> Result<Vec<NdArray>> {
     let (name, shape) = ("unravel_index", shape.into_shape());
-    let size = index_count(name, &shape)?;
+    let size = checked_element_count(name, &shape)?;
     if !indices.dtype().is_int() {
         return Err(Error::dtype(name, "only int indices permitted", &[indices.dtype()]));
     }
@@ -137,7 +137,7 @@ pub fn ravel_multi_index(
 ) -> Result<NdArray> {
     let multi_index: Vec<NdArray> = multi_index.into_iter().map(|index| index.as_ref().clone()).collect();
     let (name, dims) = ("ravel_multi_index", dims.into_shape());
-    index_count(name, &dims)?;
+    checked_element_count(name, &dims)?;
     if multi_index.len() != dims.len() || dims.is_empty() {
         return Err(Error::value(name, format!("parameter multi_index must be a sequence of length {}", dims.len())));
     }

@@ -136,7 +136,7 @@ pub fn piecewise(
         if matches!(value, Scalar::Complex(_)) && !x.dtype().is_complex() {
             return Err(Error::dtype(name, "a complex value cannot be stored", &[x.dtype()]));
         }
-        with_device(x.device(), || NdArray::scalar_as(value.checked_element(name, x.dtype())?, x.dtype()))
+        with_device(x.device(), || NdArray::scalar_as(value.to_checked_element(name, x.dtype())?, x.dtype()))
     };
     let otherwise = values.get(n).copied().unwrap_or(Scalar::Int(0));
     let mut result = cuprum_core::broadcast_to(&constant(otherwise)?, x.shape())?;

@@ -1,18 +1,18 @@
 //! Functions that decompose matrices or use decompositions, as in `scipy.linalg`.
 
-use cuprum_core::buffer::{try_collect, try_reserve};
+use cuprum_core::host_buffer::{try_collect, try_reserve};
 use cuprum_core::ops::linalg::{Form, Triangle, cholesky, lu_factor, solve_triangular, svd};
 use cuprum_core::ops::value::{Args, Value};
 use cuprum_core::{DType, Error, NdArray, Result, add, equal, matmul, multiply, numpy, with_device};
 
-use super::{adjoint, epsilon, to_f64};
+use super::{adjoint, epsilon, to_f64_vec};
 use crate::common::{index_range_along, slice_axis};
 use crate::creation::{tril, triu};
 use crate::indexing::take_along_axis;
 
 /// Converts LAPACK's row interchanges to a permutation `order`: the interchanges move row `order[i]` to row i. The permutation is int64, on
 /// the device of `pivots`.
-fn row_order(pivots: &NdArray, rows: usize) -> Result<NdArray> {
+fn pivots_to_permutation(pivots: &NdArray, rows: usize) -> Result<NdArray> {
     let count = pivots.shape().last().copied().unwrap_or(0);
     let batch = &pivots.shape()[..pivots.ndim().saturating_sub(1)];
     let matrices: usize = batch.iter().product();
@@ -56,7 +56,7 @@ pub fn lu(a: &NdArray) -> Result<(NdArray, NdArray, NdArray)> {
     let (packed, pivots) = lu_factor(a)?;
     let (m, n) = (packed.shape()[packed.ndim() - 2], packed.shape()[packed.ndim() - 1]);
     let (k, ndim) = (m.min(n) as isize, packed.ndim());
-    let order = row_order(&pivots, m)?;
+    let order = pivots_to_permutation(&pivots, m)?;
     let p = equal(index_range_along(a.device(), m, 0, 2)?, order.expand_dims(-2)?)?.astype(packed.dtype().real())?;
     let diagonal = equal(index_range_along(a.device(), m, 0, 2)?, index_range_along(a.device(), k as usize, 1, 2)?)?;
     let l = add(tril(&slice_axis(&packed, ndim - 1, None, k, 1)?, -1)?, diagonal.astype(packed.dtype())?)?;
@@ -100,7 +100,7 @@ pub fn lu_solve(packed: &NdArray, pivots: &NdArray, b: &NdArray, form: Form) -> 
         return Err(Error::shape("lu_solve", message, &[packed.shape(), pivots.shape(), b.shape()]));
     }
     let column = if b.ndim() == 1 { b.expand_dims(1)? } else { b.clone() };
-    let order = row_order(pivots, rows)?;
+    let order = pivots_to_permutation(pivots, rows)?;
     let permuted = |x: &NdArray, order: &NdArray| {
         let batch = cuprum_core::layout::broadcast_shapes("lu_solve", &[&order.shape()[..order.ndim() - 1], &x.shape()[..x.ndim() - 2]])?;
         let x = x.broadcast_to([&batch[..], &x.shape()[x.ndim() - 2..]].concat())?;
@@ -177,7 +177,7 @@ pub fn cho_solve(factor: &NdArray, lower: bool, b: &NdArray) -> Result<NdArray> 
 /// Returns the number of singular values above `rcond` times the largest. `s` holds the singular values of the matrix `a`. The
 /// default of `rcond` is the machine epsilon times the larger extent of `a`.
 fn numerical_rank(s: &NdArray, a: &NdArray, rcond: Option<f64>) -> Result<usize> {
-    let values = to_f64(s)?;
+    let values = to_f64_vec(s)?;
     let extent = a.shape().iter().copied().max().unwrap_or(0);
     let limit = rcond.unwrap_or(epsilon(s.dtype()) * extent as f64) * values.first().copied().unwrap_or(0.0);
     Ok(values.iter().filter(|&&v| v > limit).count())
@@ -204,7 +204,7 @@ fn numerical_rank(s: &NdArray, a: &NdArray, rcond: Option<f64>) -> Result<usize>
 /// ```
 #[numpy("linalg.null_space(A, rcond=None)")]
 pub fn null_space(#[name("A")] a: &NdArray, rcond: Option<f64>) -> Result<NdArray> {
-    check_matrix("null_space", a)?;
+    check_is_matrix("null_space", a)?;
     let (_, s, vh) = svd(a, true).map_err(|e| e.with_function_name("null_space"))?;
     adjoint(&slice_axis(&vh, 0, numerical_rank(&s, a, rcond)? as isize, None, 1)?)
 }
@@ -230,12 +230,12 @@ pub fn null_space(#[name("A")] a: &NdArray, rcond: Option<f64>) -> Result<NdArra
 /// ```
 #[numpy("linalg.orth(A, rcond=None)")]
 pub fn orth(#[name("A")] a: &NdArray, rcond: Option<f64>) -> Result<NdArray> {
-    check_matrix("orth", a)?;
+    check_is_matrix("orth", a)?;
     let (u, s, _) = svd(a, false).map_err(|e| e.with_function_name("orth"))?;
     slice_axis(&u, 1, None, numerical_rank(&s, a, rcond)? as isize, 1)
 }
 
-fn check_matrix(op: &'static str, a: &NdArray) -> Result<()> {
+fn check_is_matrix(op: &'static str, a: &NdArray) -> Result<()> {
     if a.ndim() == 2 { Ok(()) } else { Err(Error::shape(op, "takes a 2-D array", &[a.shape()])) }
 }
 

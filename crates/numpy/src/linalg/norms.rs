@@ -9,7 +9,7 @@ use cuprum_core::{
     logical_and, logical_not, multiply, not_equal, numpy, where_,
 };
 
-use super::{as_inexact, epsilon, identities, is_16_bit_float};
+use super::{as_inexact, epsilon, identity_matrices, is_16_bit_float};
 
 /// Selects a norm (`ord=`).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -55,7 +55,7 @@ impl FromArgs for Norm {
 }
 
 /// Returns the number of axes that `over` reduces, after a check of the axes. As in NumPy, a 0-d array has no axis 0.
-fn count_axes(name: &'static str, x: &NdArray, over: &AxisOptions) -> Result<usize> {
+fn count_reduced_axes(name: &'static str, x: &NdArray, over: &AxisOptions) -> Result<usize> {
     over.axes().map_or(Ok(x.ndim()), |axes| normalize_axes(name, axes, x.ndim()).map(|axes| axes.len()))
 }
 
@@ -81,8 +81,8 @@ fn count_axes(name: &'static str, x: &NdArray, over: &AxisOptions) -> Result<usi
 /// ```
 #[numpy("linalg.norm(x, ord=None, axis=None, keepdims=False)", aliases("norm"))]
 pub fn norm(x: &NdArray, #[name("ord")] order: impl Into<Norm>, over: impl Into<AxisOptions>) -> Result<NdArray> {
-    let (x, order, over) = (as_inexact(x)?, order.into(), over.into().accepting_only("norm", &[AxisOption::KeepDims])?);
-    let axes = count_axes("norm", &x, &over)?;
+    let (x, order, over) = (as_inexact(x)?, order.into(), over.into().check_accepted_options("norm", &[AxisOption::KeepDims])?);
+    let axes = count_reduced_axes("norm", &x, &over)?;
     if over.axes().is_some() && !matches!(axes, 1 | 2) {
         return Err(Error::value("norm", format!("a norm is over one or two axes, not {axes}")));
     }
@@ -153,8 +153,8 @@ pub fn matrix_norm(x: &NdArray, keepdims: bool, #[name("ord")] order: impl Into<
 /// ```
 #[numpy("linalg.vector_norm(x, /, *, axis=None, keepdims=False, ord=2)", aliases("vector_norm"), call = vector_norm_from_args)]
 pub fn vector_norm(x: &NdArray, order: f64, over: impl Into<AxisOptions>) -> Result<NdArray> {
-    let over = over.into().accepting_only("vector_norm", &[AxisOption::KeepDims])?;
-    count_axes("vector_norm", x, &over)?;
+    let over = over.into().check_accepted_options("vector_norm", &[AxisOption::KeepDims])?;
+    count_reduced_axes("vector_norm", x, &over)?;
     p_norm(&as_inexact(x)?, order, over)
 }
 
@@ -261,7 +261,7 @@ pub fn cond(x: &NdArray, p: impl Into<Norm>) -> Result<NdArray> {
             let n = x.shape().last().copied().unwrap_or(0);
             let singular = any(&equal(lu_factor(&x)?.0.diagonal(0, -2, -1)?, 0)?, -1)?;
             let batch = &x.shape()[..x.ndim().saturating_sub(2)];
-            let regular = where_(singular.expand_dims([-2, -1])?, identities(&x, batch, n, x.dtype())?, &x)?;
+            let regular = where_(singular.expand_dims([-2, -1])?, identity_matrices(&x, batch, n, x.dtype())?, &x)?;
             let product = multiply(matrix_norm(&x, false, p)?, matrix_norm(&inv(&regular)?, false, p)?)?;
             where_(singular, Scalar::Float(f64::INFINITY), product)?
         }

@@ -4,7 +4,7 @@ use cuprum_core::layout::normalize_axis;
 use cuprum_core::ops::linalg::inv;
 use cuprum_core::{DType, Error, NdArray, Result, any, axis as over_axis, copy, matmul, multiply, numpy, stack, subtract};
 
-use super::{identities, is_16_bit_float};
+use super::{identity_matrices, is_16_bit_float};
 
 /// Returns the cross products of vectors of three elements along an axis (`numpy.linalg.cross`). The other axes broadcast.
 ///
@@ -108,7 +108,7 @@ pub fn matrix_power(a: &NdArray, n: i64) -> Result<NdArray> {
         return Err(Error::shape(op, "Last 2 dimensions of the array must be square", &[a.shape()]));
     }
     if n == 0 {
-        return copy(&identities(a, batch, *rows, a.dtype())?);
+        return copy(&identity_matrices(a, batch, *rows, a.dtype())?);
     }
     let mut square = if n < 0 { inv(a)? } else { a.clone() };
     if n.unsigned_abs() == 3 {
@@ -170,7 +170,7 @@ pub fn multi_dot(arrays: impl IntoIterator<Item: AsRef<NdArray>>) -> Result<NdAr
         return Err(Error::shape(op, format!("{}-dimensional array given. Array must be two-dimensional", other.ndim()), &[other.shape()]));
     }
     let splits = MatrixChainSplits::find_cheapest_splits(&arrays);
-    let product = splits.multiply(&arrays, 0, count - 1)?;
+    let product = splits.multiply_chain(&arrays, 0, count - 1)?;
     match (is_row, is_column) {
         (true, true) => product.reshape(()),
         (false, false) => Ok(product),
@@ -198,11 +198,11 @@ impl MatrixChainSplits {
         MatrixChainSplits(splits)
     }
 
-    fn multiply(&self, arrays: &[NdArray], first: usize, last: usize) -> Result<NdArray> {
+    fn multiply_chain(&self, arrays: &[NdArray], first: usize, last: usize) -> Result<NdArray> {
         if first == last {
             return Ok(arrays[first].clone());
         }
         let split = self.0[first][last];
-        matmul(&self.multiply(arrays, first, split)?, &self.multiply(arrays, split + 1, last)?)
+        matmul(&self.multiply_chain(arrays, first, split)?, &self.multiply_chain(arrays, split + 1, last)?)
     }
 }

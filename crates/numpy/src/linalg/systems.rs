@@ -6,8 +6,8 @@ use cuprum_core::ops::linalg::{inv, solve, svd, svd_hermitian};
 use cuprum_core::ops::value::{Args, Value};
 use cuprum_core::{DType, Error, NdArray, Result, axis, divide, greater, matmul, multiply, numpy, subtract, where_};
 
-use super::{adjoint, as_inexact, epsilon, is_16_bit_float, to_f64};
-use crate::common::filled;
+use super::{adjoint, as_inexact, epsilon, is_16_bit_float, to_f64_vec};
+use crate::common::new_filled_array;
 
 /// The result of [`lstsq`].
 #[derive(Clone, Debug)]
@@ -80,12 +80,12 @@ pub fn lstsq(a: &NdArray, b: &NdArray, rcond: Option<f64>) -> Result<LeastSquare
         Some(rcond) if rcond > 0.0 && rcond < 1.0 => rcond,
         Some(_) => f64::EPSILON,
     };
-    let values = to_f64(&s)?;
+    let values = to_f64_vec(&s)?;
     let limit = rcond * values.first().copied().unwrap_or(0.0);
     let rank = values.iter().filter(|&&v| v > limit).count();
     let kept = |x: NdArray, axis: usize| crate::common::slice_axis(&x, axis, None, rank as isize, 1);
     let solution = if rank == 0 {
-        filled(&a, &[*n, *count], 0, wide)?
+        new_filled_array(&a, &[*n, *count], 0, wide)?
     } else {
         let coefficients = divide(matmul(&adjoint(&kept(u, 1)?)?, &columns)?, kept(s.clone(), 0)?.expand_dims(1)?)?;
         matmul(&adjoint(&kept(vh, 0)?)?, &coefficients)?
@@ -94,7 +94,7 @@ pub fn lstsq(a: &NdArray, b: &NdArray, rcond: Option<f64>) -> Result<LeastSquare
         let difference = subtract(&columns, matmul(&a, &solution)?)?.abs()?;
         multiply(&difference, &difference)?.sum(axis(0))?
     } else {
-        filled(&a, &[0], 0, wide.real())?
+        new_filled_array(&a, &[0], 0, wide.real())?
     };
     let solution = if b.ndim() == 1 { solution.squeeze(1)? } else { solution };
     let [residuals, singular_values] = [residuals.astype(dtype.real())?, s.astype(dtype.real())?];
@@ -112,7 +112,7 @@ fn pinv_from_args(args: &Args) -> Result<Value> {
     let exact = args.is_none("rtol").then(|| {
         let extent = a.shape().iter().rev().take(2).copied().max().unwrap_or(0);
         let dtype = if a.dtype().is_inexact() { a.dtype() } else { DType::F64 };
-        filled(&a, &[], extent as f64 * epsilon(dtype), dtype.real())
+        new_filled_array(&a, &[], extent as f64 * epsilon(dtype), dtype.real())
     });
     let cutoff = rcond.or(rtol).map(Ok).or(exact).transpose()?;
     let inverse = if hermitian { pinv_hermitian } else { pinv };
@@ -174,7 +174,7 @@ fn pinv_from_svd(
     if let [batch @ .., m, n] = a.shape()
         && (*m == 0 || *n == 0)
     {
-        return filled(a, &[batch, &[*n, *m]].concat(), 0, a.dtype());
+        return new_filled_array(a, &[batch, &[*n, *m]].concat(), 0, a.dtype());
     }
     let a = as_inexact(a)?;
     let (u, s, vh) = decompose(&a).map_err(|e| e.with_function_name("pinv"))?;

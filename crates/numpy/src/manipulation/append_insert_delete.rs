@@ -8,8 +8,8 @@ use cuprum_core::{
     maximum, moveaxis, numpy, subtract, where_,
 };
 
-use crate::common::{check_safe_indices, filled, index_range, slice_axis, with_at_least_ndim};
-use crate::inserting::values_argument;
+use crate::common::{check_indices_cast_safely, index_range, new_filled_array, slice_axis, with_at_least_ndim};
+use crate::inserting::read_values_argument;
 
 /// Joins two arrays along an axis, or their elements in C order for `None` (`numpy.append`).
 ///
@@ -154,7 +154,7 @@ pub fn insert(arr: &NdArray, obj: &NdArray, values: impl Into<Operand>, axis: im
     check_index_dtype(name, &indices)?;
     let values = match values.into() {
         Operand::Array(values) => values.astype(a.dtype())?,
-        Operand::Scalar(s) => filled(&a, &[], s.checked_element(name, a.dtype())?, a.dtype())?,
+        Operand::Scalar(s) => new_filled_array(&a, &[], s.to_checked_element(name, a.dtype())?, a.dtype())?,
     };
     if indices.size() == 1 {
         let at = checked_index(name, indices.item()?.as_int().unwrap_or(0), axis, size, true)?;
@@ -164,18 +164,18 @@ pub fn insert(arr: &NdArray, obj: &NdArray, values: impl Into<Operand>, axis: im
         }
         let mut shape = a.shape().to_vec();
         shape[axis] = values.shape().get(axis).copied().unwrap_or(1);
-        let inserted = broadcast_inserted(&values, &shape)?;
+        let inserted = broadcast_inserted_values(&values, &shape)?;
         let parts = [slice_axis(&a, axis, 0, at as isize, 1)?, inserted, slice_axis(&a, axis, at as isize, None, 1)?];
         return concat(&parts, axis as isize);
     }
     let count = indices.size();
     let mut shape = a.shape().to_vec();
     shape[axis] = count;
-    let inserted = broadcast_inserted(&values, &shape)?;
+    let inserted = broadcast_inserted_values(&values, &shape)?;
     if count == 0 {
         return Ok(a);
     }
-    check_safe_indices(name, &indices)?;
+    check_indices_cast_safely(name, &indices)?;
     let indices = indices.astype(DType::I64)?;
     for extreme in [indices.min(())?, indices.max(())?] {
         checked_index(name, extreme.item()?.as_int().unwrap_or(0), axis, size, true)?;
@@ -196,12 +196,12 @@ pub fn insert(arr: &NdArray, obj: &NdArray, values: impl Into<Operand>, axis: im
 
 fn insert_from_args(args: &Args) -> Result<Value> {
     let a = args.array("arr")?;
-    let values = values_argument(args, "values", a.dtype())?;
+    let values = read_values_argument(args, "values", a.dtype())?;
     insert(&a, &args.indices("obj")?, values, Option::<isize>::from_args(args, "axis")?).map(Value::Array)
 }
 
 /// Broadcasts the values to insert to `shape`. Extra leading axes of extent 1 are dropped, as in NumPy's assignment.
-fn broadcast_inserted(values: &NdArray, shape: &[usize]) -> Result<NdArray> {
+fn broadcast_inserted_values(values: &NdArray, shape: &[usize]) -> Result<NdArray> {
     let leading = 0..values.ndim().saturating_sub(shape.len());
     let refuse = |_| Error::shape("insert", "could not broadcast the values to the inserted slices", &[values.shape(), shape]);
     values.squeeze(leading).and_then(|values| broadcast_to(&values, shape)).map_err(refuse)

@@ -4,11 +4,11 @@ use cuprum_core::function::IntoValue;
 use cuprum_core::ops::value::{Args, Value};
 use cuprum_core::{NdArray, Result, expand_dims, numpy};
 
-use crate::common::{variadic_arrays, with_at_least_ndim};
+use crate::common::{variadic_args_as_arrays, with_at_least_ndim};
 
 /// Calls `f` with each positional argument. Returns one array for one argument, and a tuple for several.
 fn map_positional_args(args: &Args, f: impl Fn(&NdArray) -> Result<NdArray>) -> Result<Value> {
-    let arrays = variadic_arrays(args)?.iter().map(f).collect::<Result<Vec<_>>>()?;
+    let arrays = variadic_args_as_arrays(args)?.iter().map(f).collect::<Result<Vec<_>>>()?;
     match <[NdArray; 1]>::try_from(arrays) {
         Ok([array]) => Ok(Value::Array(array)),
         Err(arrays) => Ok(arrays.into_value()),

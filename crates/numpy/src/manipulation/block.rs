@@ -3,7 +3,7 @@
 use cuprum_core::function::FromArgs;
 use cuprum_core::layout;
 use cuprum_core::ops::value::{Args, Value};
-use cuprum_core::{DType, Error, NdArray, Result, assemble, numpy};
+use cuprum_core::{DType, Error, NdArray, Result, assemble_from_parts, numpy};
 
 use crate::common::with_at_least_ndim;
 
@@ -161,5 +161,5 @@ pub fn block(arrays: impl Into<Block>) -> Result<NdArray> {
     for (part, _) in &mut parts {
         *part = part.astype(dtype)?;
     }
-    assemble(&shape, &parts)
+    assemble_from_parts(&shape, &parts)
 }

@@ -5,7 +5,7 @@ use cuprum_core::layout;
 use cuprum_core::ops::value::{Args, Value};
 use cuprum_core::{Error, NdArray, Result, broadcast_to, numpy};
 
-use crate::common::variadic_arrays;
+use crate::common::variadic_args_as_arrays;
 
 /// Broadcasts arrays to their common shape: views (`numpy.broadcast_arrays`).
 ///
@@ -23,7 +23,7 @@ use crate::common::variadic_arrays;
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("broadcast_arrays(*args)", call = |args| broadcast_arrays(&variadic_arrays(args)?).map(IntoValue::into_value))]
+#[numpy("broadcast_arrays(*args)", call = |args| broadcast_arrays(&variadic_args_as_arrays(args)?).map(IntoValue::into_value))]
 pub fn broadcast_arrays(arrays: impl IntoIterator<Item: AsRef<NdArray>>) -> Result<Vec<NdArray>> {
     let arrays: Vec<NdArray> = arrays.into_iter().map(|a| a.as_ref().clone()).collect();
     let shapes: Vec<&[usize]> = arrays.iter().map(NdArray::shape).collect();
@@ -33,7 +33,7 @@ pub fn broadcast_arrays(arrays: impl IntoIterator<Item: AsRef<NdArray>>) -> Resu
 
 fn broadcast_shapes_from_args(args: &Args) -> Result<Value> {
     let extent = |n: &Value| {
-        let n = n.index(args.op())?;
+        let n = n.to_isize(args.op())?;
         usize::try_from(n).map_err(|_| Error::value(args.op(), format!("negative dimension {n}")))
     };
     let shape = |value: &Value| match value.items() {

@@ -3,7 +3,7 @@
 use cuprum_core::function::FromArgs;
 use cuprum_core::layout::normalize_axis;
 use cuprum_core::ops::value::{Args, Value};
-use cuprum_core::{Axes, DType, Error, NdArray, Result, assemble, flip, numpy};
+use cuprum_core::{Axes, DType, Error, NdArray, Result, assemble_from_parts, flip, numpy};
 
 use crate::common::slice_axis;
 
@@ -99,7 +99,7 @@ pub fn roll(a: &NdArray, shift: &[isize], #[name("axis")] axes: impl Into<Axes>)
         }
         parts = cut_parts;
     }
-    assemble(a.shape(), &parts)
+    assemble_from_parts(a.shape(), &parts)
 }
 
 fn roll_from_args(args: &Args) -> Result<Value> {

@@ -1,12 +1,12 @@
 //! Arrays divided into parts along an axis: `split` and its variants, and `unstack`.
 
-use cuprum_core::buffer::{check_memory_available, try_collect};
 use cuprum_core::function::FromArgs;
+use cuprum_core::host_buffer::{check_memory_available, try_collect};
 use cuprum_core::layout::normalize_axis;
 use cuprum_core::ops::value::{Args, Value};
 use cuprum_core::{DType, Error, Item, NdArray, Result, moveaxis, numpy};
 
-use crate::common::{list_value, slice_axis};
+use crate::common::{arrays_to_list_value, slice_axis};
 
 /// The parts of a split: their number, or the indices at which parts begin.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,7 +49,7 @@ impl FromArgs for Sections {
             }
             _ => {
                 let count: isize = FromArgs::from_args(args, name)?;
-                // A negative count becomes 0. `split_checked` rejects 0 after it has checked the axis, as in NumPy.
+                // A negative count becomes 0. `split_into_sections` rejects 0 after it has checked the axis, as in NumPy.
                 Ok(Sections::Count(count.max(0) as usize))
             }
         }
@@ -58,11 +58,11 @@ impl FromArgs for Sections {
 
 /// Estimated memory of one part of a split, an array with its own layout, in bytes. A failed allocation of a part would abort the process,
 /// so the total is checked first.
-const BYTES_PER_PART: usize = 600;
+const ESTIMATED_BYTES_PER_PART: usize = 600;
 
 /// Returns the parts of an array along `axis`. If `equal` is true and `sections` is a number of parts, the number must divide the extent of
 /// the axis.
-fn split_checked(op: &'static str, ary: &NdArray, sections: Sections, axis: isize, equal: bool) -> Result<Vec<NdArray>> {
+fn split_into_sections(op: &'static str, ary: &NdArray, sections: Sections, axis: isize, equal: bool) -> Result<Vec<NdArray>> {
     let axis = normalize_axis(op, axis, ary.ndim())?;
     let extent = ary.shape()[axis];
     let part = |start: isize, stop: isize| slice_axis(ary, axis, start, stop, 1);
@@ -72,7 +72,7 @@ fn split_checked(op: &'static str, ary: &NdArray, sections: Sections, axis: isiz
             Err(Error::value(op, "array split does not result in an equal division"))
         }
         Sections::Count(count) => {
-            check_memory_available(op, count.saturating_mul(BYTES_PER_PART))?;
+            check_memory_available(op, count.saturating_mul(ESTIMATED_BYTES_PER_PART))?;
             let (length, longer) = (extent / count, extent % count);
             let start = |n: usize| (n * length + n.min(longer)) as isize;
             try_collect(op, (0..count).map(|n| part(start(n), start(n + 1))))?.into_iter().collect()
@@ -87,7 +87,7 @@ fn split_checked(op: &'static str, ary: &NdArray, sections: Sections, axis: isiz
 
 /// Reads the arguments of a split function that `eval` calls by its name, and calls `f`. The result is a list of views, as in NumPy.
 fn split_from_args(args: &Args, f: impl FnOnce(&NdArray, Sections, isize) -> Result<Vec<NdArray>>) -> Result<Value> {
-    f(&args.array("ary")?, FromArgs::from_args(args, "indices_or_sections")?, args.int_or("axis", 0)?).map(list_value)
+    f(&args.array("ary")?, FromArgs::from_args(args, "indices_or_sections")?, args.int_or("axis", 0)?).map(arrays_to_list_value)
 }
 
 /// Splits an array along an axis into equal parts, or at indices (`numpy.split`). Returns views.
@@ -110,7 +110,7 @@ fn split_from_args(args: &Args, f: impl FnOnce(&NdArray, Sections, isize) -> Res
 /// ```
 #[numpy("split(ary, indices_or_sections, axis=0)", call = |args| split_from_args(args, split))]
 pub fn split(ary: &NdArray, sections: impl Into<Sections>, axis: isize) -> Result<Vec<NdArray>> {
-    split_checked("split", ary, sections.into(), axis, true)
+    split_into_sections("split", ary, sections.into(), axis, true)
 }
 
 /// Splits an array along an axis into parts of nearly equal length, or at indices (`numpy.array_split`). Returns views.
@@ -133,7 +133,7 @@ pub fn split(ary: &NdArray, sections: impl Into<Sections>, axis: isize) -> Resul
 /// ```
 #[numpy("array_split(ary, indices_or_sections, axis=0)", call = |args| split_from_args(args, array_split))]
 pub fn array_split(ary: &NdArray, sections: impl Into<Sections>, axis: isize) -> Result<Vec<NdArray>> {
-    split_checked("array_split", ary, sections.into(), axis, false)
+    split_into_sections("array_split", ary, sections.into(), axis, false)
 }
 
 /// Splits an array along the second axis, a 1-D array along the first (`numpy.hsplit`). Returns views.
@@ -153,7 +153,7 @@ pub fn array_split(ary: &NdArray, sections: impl Into<Sections>, axis: isize) ->
 /// ```
 #[numpy("hsplit(ary, indices_or_sections)", call = |args| split_from_args(args, |ary, sections, _| hsplit(ary, sections)))]
 pub fn hsplit(ary: &NdArray, sections: impl Into<Sections>) -> Result<Vec<NdArray>> {
-    split_at_least("hsplit", ary, sections.into(), 1, if ary.ndim() > 1 { 1 } else { 0 })
+    split_with_min_ndim("hsplit", ary, sections.into(), 1, if ary.ndim() > 1 { 1 } else { 0 })
 }
 
 /// Splits an array along the first axis (`numpy.vsplit`). Returns views.
@@ -173,7 +173,7 @@ pub fn hsplit(ary: &NdArray, sections: impl Into<Sections>) -> Result<Vec<NdArra
 /// ```
 #[numpy("vsplit(ary, indices_or_sections)", call = |args| split_from_args(args, |ary, sections, _| vsplit(ary, sections)))]
 pub fn vsplit(ary: &NdArray, sections: impl Into<Sections>) -> Result<Vec<NdArray>> {
-    split_at_least("vsplit", ary, sections.into(), 2, 0)
+    split_with_min_ndim("vsplit", ary, sections.into(), 2, 0)
 }
 
 /// Splits an array along the third axis (`numpy.dsplit`). Returns views.
@@ -193,14 +193,14 @@ pub fn vsplit(ary: &NdArray, sections: impl Into<Sections>) -> Result<Vec<NdArra
 /// ```
 #[numpy("dsplit(ary, indices_or_sections)", call = |args| split_from_args(args, |ary, sections, _| dsplit(ary, sections)))]
 pub fn dsplit(ary: &NdArray, sections: impl Into<Sections>) -> Result<Vec<NdArray>> {
-    split_at_least("dsplit", ary, sections.into(), 3, 2)
+    split_with_min_ndim("dsplit", ary, sections.into(), 3, 2)
 }
 
 /// Splits an array of at least `ndim` axes along `axis`.
-fn split_at_least(op: &'static str, ary: &NdArray, sections: Sections, ndim: usize, axis: isize) -> Result<Vec<NdArray>> {
+fn split_with_min_ndim(op: &'static str, ary: &NdArray, sections: Sections, ndim: usize, axis: isize) -> Result<Vec<NdArray>> {
     match ary.ndim() < ndim {
         true => Err(Error::shape(op, format!("{op} only works on arrays of {ndim} or more dimensions"), &[ary.shape()])),
-        false => split_checked(op, ary, sections, axis, true),
+        false => split_into_sections(op, ary, sections, axis, true),
     }
 }
 
@@ -225,6 +225,6 @@ pub fn unstack(x: &NdArray, axis: isize) -> Result<Vec<NdArray>> {
         return Err(Error::value("unstack", "Input array must be at least 1-d."));
     }
     let x = moveaxis(x, [axis], [0])?;
-    check_memory_available("unstack", x.shape()[0].saturating_mul(BYTES_PER_PART))?;
+    check_memory_available("unstack", x.shape()[0].saturating_mul(ESTIMATED_BYTES_PER_PART))?;
     try_collect("unstack", (0..x.shape()[0]).map(|n| x.index(&[Item::from(n)])))?.into_iter().collect()
 }

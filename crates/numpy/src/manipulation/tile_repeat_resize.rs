@@ -4,7 +4,7 @@ use cuprum_core::layout::{checked_size, normalize_axis};
 use cuprum_core::ops::value::Value;
 use cuprum_core::{DType, Error, IntoShape, Item, NdArray, Operand, Result, Scalar, Side, broadcast_to, expand_dims, numpy};
 
-use crate::common::{check_safe_indices, filled, index_range, slice_axis, with_at_least_ndim};
+use crate::common::{check_indices_cast_safely, index_range, new_filled_array, slice_axis, with_at_least_ndim};
 
 /// Returns the array repeated `reps[i]` times along each axis `i` (`numpy.tile`).
 ///
@@ -87,11 +87,11 @@ pub fn repeat(a: &NdArray, repeats: impl Into<Operand>, axis: impl Into<Option<i
         Operand::Array(counts) => {
             // An empty list is a float64 array.
             if counts.size() > 0 {
-                check_safe_indices(name, &counts)?;
+                check_indices_cast_safely(name, &counts)?;
             }
             match *counts.shape() {
                 [] | [1] => counts.item()?.as_int().unwrap_or(0),
-                [n] if n == a.shape()[axis] => return repeat_each(&a, &counts.astype(DType::I64)?, axis),
+                [n] if n == a.shape()[axis] => return repeat_slices_by_counts(&a, &counts.astype(DType::I64)?, axis),
                 _ => return Err(Error::shape(name, "operands could not be broadcast together", &[&[a.shape()[axis]], counts.shape()])),
             }
         }
@@ -110,7 +110,7 @@ pub fn repeat(a: &NdArray, repeats: impl Into<Operand>, axis: impl Into<Option<i
 }
 
 /// Returns slice `n` along `axis` repeated `counts[n]` times.
-fn repeat_each(a: &NdArray, counts: &NdArray, axis: usize) -> Result<NdArray> {
+fn repeat_slices_by_counts(a: &NdArray, counts: &NdArray, axis: usize) -> Result<NdArray> {
     if counts.size() == 0 {
         return Ok(a.clone());
     }
@@ -153,7 +153,7 @@ pub fn resize(a: &NdArray, new_shape: impl IntoShape) -> Result<NdArray> {
     let shape = new_shape.into_shape();
     let size = checked_size("resize", &shape)?;
     if size == 0 || a.size() == 0 {
-        return filled(a, &shape, 0, a.dtype());
+        return new_filled_array(a, &shape, 0, a.dtype());
     }
     let flat = a.ravel()?;
     let copies = tile(&flat, size.div_ceil(flat.size()))?;

@@ -1,6 +1,6 @@
 //! Convolution and correlation of 1-D arrays: `convolve` and `correlate`.
 
-use cuprum_core::dispatch::any_kernel_declares;
+use cuprum_core::dispatch::any_kernel_has_capability;
 use cuprum_core::function::FromArgs;
 use cuprum_core::ops::value::{Args, Value};
 use cuprum_core::{
@@ -8,7 +8,7 @@ use cuprum_core::{
     less, matmul, multiply, numpy, where_,
 };
 
-use crate::common::{filled, index_range, with_at_least_ndim};
+use crate::common::{index_range, new_filled_array, with_at_least_ndim};
 
 /// The part of a convolution to return (`mode=` of `numpy.convolve`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -36,7 +36,7 @@ impl FromArgs for ConvolutionMode {
 /// Maximum number of multiplications in one contraction on a device that copies the windows of the signal to memory.
 const MAX_COPIED_PRODUCTS: usize = 1 << 22;
 /// Maximum number of multiplications in one contraction that reads the windows in place. More would exceed the maximum size of an array.
-const MAX_PRODUCTS: usize = if usize::BITS == 64 { (1_u64 << 48) as usize } else { i32::MAX as usize };
+const MAX_IN_PLACE_PRODUCTS: usize = if usize::BITS == 64 { (1_u64 << 48) as usize } else { i32::MAX as usize };
 
 /// Returns the dot products of `kernel` with all windows of `signal`, which is padded with zeros as `mode` requires. `kernel` must not be
 /// longer than `signal`.
@@ -48,7 +48,7 @@ fn sum_window_products(name: &'static str, signal: &NdArray, kernel: &NdArray, m
         ConvolutionMode::Same => (m / 2, m - m / 2 - 1),
         ConvolutionMode::Valid => (0, 0),
     };
-    let zeros = |n: usize| filled(signal, &[n], 0, dtype);
+    let zeros = |n: usize| new_filled_array(signal, &[n], 0, dtype);
     let (n, signal) = (signal.size(), signal.astype(dtype)?);
     let padded = if m > 1 && mode != ConvolutionMode::Valid { concat(&[zeros(before)?, signal, zeros(after)?], 0)? } else { signal };
     let stored = padded.contiguous()?.stored()?;
@@ -57,9 +57,9 @@ fn sum_window_products(name: &'static str, signal: &NdArray, kernel: &NdArray, m
     // Contractions on the CPU read windows of float32 and float64 in place.
     let reads_in_place = match stored.device() {
         Device::CPU => matches!(dtype, DType::F32 | DType::F64),
-        device => any_kernel_declares(Capability::OverlappingWindows, Family::Contract, device)?,
+        device => any_kernel_has_capability(Capability::OverlappingWindows, Family::Contract, device)?,
     };
-    let max_products = if reads_in_place { MAX_PRODUCTS } else { MAX_COPIED_PRODUCTS };
+    let max_products = if reads_in_place { MAX_IN_PLACE_PRODUCTS } else { MAX_COPIED_PRODUCTS };
     // Consecutive windows are shifted by one element, so the view of all windows has stride 1 along both axes.
     let rows = (max_products / m).max(1);
     let mut parts = Vec::with_capacity(count.div_ceil(rows));
@@ -82,15 +82,21 @@ fn sum_window_products(name: &'static str, signal: &NdArray, kernel: &NdArray, m
     // The product of a padding zero and an infinity or NaN is NaN. The sums of windows with padding are therefore computed again, without
     // the padding.
     let (first, last) = (0, count - before);
-    sums.assign(Item::slice(None, before as isize, 1), padded_sums(&stored, first, before, &column, |at| greater_equal(at, before))?)?;
-    sums.assign(Item::slice(last as isize, None, 1), padded_sums(&stored, last, before, &column, |at| less(at, before + n - last))?)?;
+    sums.assign(
+        Item::slice(None, before as isize, 1),
+        sum_windows_without_padding(&stored, first, before, &column, |at| greater_equal(at, before))?,
+    )?;
+    sums.assign(
+        Item::slice(last as isize, None, 1),
+        sum_windows_without_padding(&stored, last, before, &column, |at| less(at, before + n - last))?,
+    )?;
     Ok(sums)
 }
 
 /// Returns the dot products of `kernel` with `count` consecutive windows of `padded`, beginning with window `start`. Elements of the
 /// padding do not take part. `is_inside` receives indices of elements relative to `start`, and returns whether they are outside the
 /// padding.
-fn padded_sums(
+fn sum_windows_without_padding(
     padded: &StoredArray,
     start: usize,
     count: usize,
@@ -111,7 +117,7 @@ fn padded_sums(
 }
 
 /// Returns both arrays as 1-D arrays: a 0-d array becomes one element. Arrays of more dimensions and empty arrays are errors.
-fn as_signals(name: &'static str, a: &NdArray, v: &NdArray) -> Result<(NdArray, NdArray)> {
+fn as_1d_signals(name: &'static str, a: &NdArray, v: &NdArray) -> Result<(NdArray, NdArray)> {
     let (a, v) = (with_at_least_ndim(a, 1)?, with_at_least_ndim(v, 1)?);
     if a.ndim() > 1 || v.ndim() > 1 {
         return Err(Error::shape(name, "object too deep for desired array; the arrays must be 1-D", &[a.shape(), v.shape()]));
@@ -150,7 +156,7 @@ fn as_signals(name: &'static str, a: &NdArray, v: &NdArray) -> Result<(NdArray, 
 /// ```
 #[numpy("convolve(a, v, mode='full')")]
 pub fn convolve(a: &NdArray, v: &NdArray, mode: ConvolutionMode) -> Result<NdArray> {
-    let (a, v) = as_signals("convolve", a, v)?;
+    let (a, v) = as_1d_signals("convolve", a, v)?;
     let (longer, shorter) = if v.size() > a.size() { (&v, &a) } else { (&a, &v) };
     sum_window_products("convolve", longer, &flip(shorter, None)?, mode)
 }
@@ -177,7 +183,7 @@ pub fn convolve(a: &NdArray, v: &NdArray, mode: ConvolutionMode) -> Result<NdArr
 /// ```
 #[numpy("correlate(a, v, mode='valid')")]
 pub fn correlate(a: &NdArray, v: &NdArray, mode: ConvolutionMode) -> Result<NdArray> {
-    let (a, v) = as_signals("correlate", a, v)?;
+    let (a, v) = as_1d_signals("correlate", a, v)?;
     let v = v.conj()?;
     match v.size() > a.size() {
         true => flip(&sum_window_products("correlate", &v, &a, mode)?, None),

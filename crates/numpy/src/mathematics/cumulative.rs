@@ -3,7 +3,7 @@
 use cuprum_core::layout::normalize_axis;
 use cuprum_core::{AxisOptions, Error, NdArray, Result, concat, numpy};
 
-use crate::common::{filled, with_at_least_ndim};
+use crate::common::{new_filled_array, with_at_least_ndim};
 
 /// Computes a running sum or product with `scan`, and prepends `initial` if it is given.
 fn cumulate_with_initial(
@@ -27,7 +27,7 @@ fn cumulate_with_initial(
     let Some(initial) = initial else { return Ok(result) };
     let mut shape = x.shape().to_vec();
     shape[along] = 1;
-    concat(&[filled(&x, &shape, initial, result.dtype())?, result], axis)
+    concat(&[new_filled_array(&x, &shape, initial, result.dtype())?, result], axis)
 }
 
 /// Returns the running sum along an axis (`numpy.cumulative_sum`). With `include_initial`, the result starts with 0.

@@ -4,11 +4,11 @@ use cuprum_core::layout::normalize_axis;
 use cuprum_core::ops::value::{Args, Value};
 use cuprum_core::{DType, Error, NdArray, Operand, Result, broadcast_to, concat, not_equal, numpy, subtract};
 
-use crate::common::{array_on_device, slice_axis};
+use crate::common::{operand_to_array, slice_axis};
 
 /// Returns `value` as an array that [`concat`] can join to `a` along `axis`. A 0-d value becomes one slice.
 fn as_joinable_array(name: &'static str, a: &NdArray, value: &Operand, axis: usize) -> Result<NdArray> {
-    let value = array_on_device(name, a.device(), value)?;
+    let value = operand_to_array(name, a.device(), value)?;
     if value.ndim() > 0 {
         return Ok(value);
     }
@@ -113,7 +113,7 @@ pub fn ediff1d(ary: &NdArray, to_end: Option<Operand>, to_begin: Option<Operand>
     }
     let side = |operand: Option<Operand>, which: &str| {
         let Some(operand) = operand else { return Ok(None) };
-        let value = array_on_device(name, ary.device(), &operand)?;
+        let value = operand_to_array(name, ary.device(), &operand)?;
         if !value.dtype().can_cast_same_kind(ary.dtype()) {
             let message = format!("dtype of `{which}` must be compatible with input `ary` under the `same_kind` rule.");
             return Err(Error::dtype(name, message, &[value.dtype(), ary.dtype()]));

@@ -6,7 +6,7 @@ use cuprum_core::{
     Axes, DType, Error, Item, NdArray, Operand, Result, Scalar, add, concat, divide, equal, multiply, negative, numpy, subtract,
 };
 
-use crate::common::{array_on_device, slice_axis};
+use crate::common::{operand_to_array, slice_axis};
 use crate::mathematics::diff::diff;
 
 /// The distances between samples along an axis.
@@ -105,8 +105,8 @@ fn gradient_along(f: &NdArray, axis: usize, spacing: &Spacing, edge_order: usize
     let name = "gradient";
     let extent = f.shape()[axis];
     let distances = match spacing {
-        Spacing::Uniform(distance) => Distances::Uniform(distance.clone()),
-        Spacing::Coordinates(x) => Distances::of_coordinates(x, f, axis)?,
+        Spacing::Uniform(distance) => NeighbourDistances::Uniform(distance.clone()),
+        Spacing::Coordinates(x) => NeighbourDistances::from_coordinates(x, f, axis)?,
     };
     if extent < edge_order + 1 {
         let message = "Shape of array too small to calculate a numerical gradient, at least (edge_order + 1) elements are required.";
@@ -119,10 +119,10 @@ fn gradient_along(f: &NdArray, axis: usize, spacing: &Spacing, edge_order: usize
     };
     let inner = match &distances {
         _ if extent < 3 => None,
-        Distances::Uniform(h) => {
+        NeighbourDistances::Uniform(h) => {
             Some(divide(subtract(part(2, None)?, part(0, Some(-2))?)?, map_distance(h, |h| 2.0 * h, |h| multiply(2.0, h))?)?)
         }
-        Distances::Varying(h) => {
+        NeighbourDistances::Varying(h) => {
             let (h1, h2) = (slice_axis(h, axis, None, -1, 1)?, slice_axis(h, axis, 1, None, 1)?);
             let sum = add(&h1, &h2)?;
             let a = divide(negative(&h2)?, multiply(&h1, &sum)?)?;
@@ -136,16 +136,16 @@ fn gradient_along(f: &NdArray, axis: usize, spacing: &Spacing, edge_order: usize
         [at(0, one(1)?, one(0)?)?, at(-1, one(-1)?, one(-2)?)?]
     } else {
         let [first, last] = match &distances {
-            Distances::Uniform(h) => {
+            NeighbourDistances::Uniform(h) => {
                 let by = |factor: f64| map_distance(h, |h| factor / h, |h| divide(factor, h));
                 [[by(-1.5)?, by(2.0)?, by(-0.5)?], [by(0.5)?, by(-2.0)?, by(1.5)?]]
             }
-            Distances::Varying(_) => {
+            NeighbourDistances::Varying(_) => {
                 let (h1, h2) = (distances.at(axis, 0)?, distances.at(axis, 1)?);
                 let sum = add(&h1, &h2)?;
                 let a = divide(negative(add(multiply(2.0, &h1)?, &h2)?)?, multiply(&h1, &sum)?)?;
                 let b = divide(&sum, multiply(&h1, &h2)?)?;
-                let c = divide(negative(array_on_device(name, f.device(), &h1)?)?, multiply(&h2, &sum)?)?;
+                let c = divide(negative(operand_to_array(name, f.device(), &h1)?)?, multiply(&h2, &sum)?)?;
                 let (g1, g2) = (distances.at(axis, -2)?, distances.at(axis, -1)?);
                 let total = add(&g2, &g1)?;
                 let d = divide(&g2, multiply(&g1, &total)?)?;
@@ -163,15 +163,15 @@ fn gradient_along(f: &NdArray, axis: usize, spacing: &Spacing, edge_order: usize
 }
 
 /// Distances between neighbours along an axis.
-enum Distances {
+enum NeighbourDistances {
     Uniform(Operand),
     /// An array with a distance for each pair of neighbours along the axis, and extent 1 along the other axes.
     Varying(NdArray),
 }
 
-impl Distances {
+impl NeighbourDistances {
     /// Returns the distances between coordinates, as one number if they are all equal.
-    fn of_coordinates(x: &NdArray, f: &NdArray, axis: usize) -> Result<Distances> {
+    fn from_coordinates(x: &NdArray, f: &NdArray, axis: usize) -> Result<NeighbourDistances> {
         let name = "gradient";
         let [n] = *x.shape() else { return Err(Error::shape(name, "distances must be either scalars or 1d", &[x.shape()])) };
         if n != f.shape()[axis] {
@@ -186,18 +186,20 @@ impl Distances {
         steps.eval()?; // evaluates the deferred array once for its two uses below
         let first = steps.index(&[Item::At(0)])?;
         if equal(&steps, &first)?.all(())?.item()?.as_bool() {
-            return Ok(Distances::Uniform(first.into()));
+            return Ok(NeighbourDistances::Uniform(first.into()));
         }
         let mut shape = vec![1isize; f.ndim()];
         shape[axis] = -1;
-        Ok(Distances::Varying(steps.reshape(shape)?))
+        Ok(NeighbourDistances::Varying(steps.reshape(shape)?))
     }
 
     /// Returns the distance with index `n`. A negative index counts from the end.
     fn at(&self, axis: usize, n: isize) -> Result<Operand> {
         match self {
-            Distances::Uniform(distance) => Ok(distance.clone()),
-            Distances::Varying(steps) => slice_axis(steps, axis, n, if n == -1 { None } else { Some(n + 1) }, 1).map(Operand::from),
+            NeighbourDistances::Uniform(distance) => Ok(distance.clone()),
+            NeighbourDistances::Varying(steps) => {
+                slice_axis(steps, axis, n, if n == -1 { None } else { Some(n + 1) }, 1).map(Operand::from)
+            }
         }
     }
 }

@@ -6,7 +6,7 @@ use cuprum_core::{
     logical_and, multiply, numpy, real, remainder, stack, subtract, where_,
 };
 
-use crate::common::{inexact_array_on, result_dtype, slice_axis};
+use crate::common::{operand_to_inexact_array, result_dtype, slice_axis};
 
 fn interp_from_args(args: &Args) -> Result<Value> {
     let (x, xp, fp) = (args.array("x")?, args.array("xp")?, args.array("fp")?);
@@ -85,7 +85,7 @@ pub fn interp(
         Some(operand) if result_dtype([&operand]).is_complex() && !dtype.is_complex() => {
             Err(Error::dtype(name, "left and right must be real if fp is real", &[fp.dtype()]))
         }
-        Some(operand) => inexact_array_on(fp.device(), &operand, dtype),
+        Some(operand) => operand_to_inexact_array(fp.device(), &operand, dtype),
         None => fp.index(&[Item::At(default)]),
     };
     let (left, right) = (ends(left, 0)?, ends(right, -1)?);

@@ -4,7 +4,7 @@ use cuprum_core::function::FromArgs;
 use cuprum_core::ops::value::{Args, Value};
 use cuprum_core::{AxisOption, AxisOptions, DType, Error, NdArray, Result, broadcast_to, divide, equal, multiply, numpy};
 
-use crate::common::filled;
+use crate::common::new_filled_array;
 use crate::statistics::reshape_weights;
 
 fn average_from_args(args: &Args) -> Result<Value> {
@@ -46,7 +46,7 @@ pub fn average(a: &NdArray, weights: Option<&NdArray>, over: impl Into<AxisOptio
 /// # Errors
 /// The errors of [`average`].
 pub fn average_and_weights(a: &NdArray, weights: Option<&NdArray>, over: impl Into<AxisOptions>) -> Result<(NdArray, NdArray)> {
-    weighted_mean("average", a, weights, over.into().accepting_only("average", &[AxisOption::KeepDims])?)
+    weighted_mean("average", a, weights, over.into().check_accepted_options("average", &[AxisOption::KeepDims])?)
         .map_err(|error| error.with_function_name("average"))
 }
 
@@ -55,7 +55,7 @@ fn weighted_mean(name: &'static str, a: &NdArray, weights: Option<&NdArray>, ove
     let Some(weights) = weights else {
         let mean = a.mean(over)?;
         let count = if mean.size() == 0 { 0.0 } else { a.size() as f64 / mean.size() as f64 };
-        let counts = filled(a, mean.shape(), count, mean.dtype())?;
+        let counts = new_filled_array(a, mean.shape(), count, mean.dtype())?;
         return Ok((mean, counts));
     };
     let weights = reshape_weights(name, a, weights, &over)?;

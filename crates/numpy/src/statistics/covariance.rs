@@ -4,12 +4,12 @@ use cuprum_core::function::FromArgs;
 use cuprum_core::ops::value::{Args, Value};
 use cuprum_core::{DType, Error, NdArray, Result, add, concat, divide, equal, expand_dims, less, matmul, multiply, numpy, subtract};
 
-use crate::common::{filled, slice_axis, with_at_least_ndim};
+use crate::common::{new_filled_array, slice_axis, with_at_least_ndim};
 use crate::statistics::average::average_and_weights;
 
 /// Options of [`cov`].
 #[derive(Clone, Debug)]
-pub struct Covariance {
+pub struct CovarianceOptions {
     /// Whether rows are variables and columns observations; true by default.
     pub rowvar: bool,
     /// The number subtracted from the number of observations to get the divisor; 1 by default.
@@ -22,15 +22,15 @@ pub struct Covariance {
     pub dtype: Option<DType>,
 }
 
-impl Default for Covariance {
-    fn default() -> Covariance {
-        Covariance { rowvar: true, ddof: 1, fweights: None, aweights: None, dtype: None }
+impl Default for CovarianceOptions {
+    fn default() -> CovarianceOptions {
+        CovarianceOptions { rowvar: true, ddof: 1, fweights: None, aweights: None, dtype: None }
     }
 }
 
-impl FromArgs for Covariance {
+impl FromArgs for CovarianceOptions {
     /// Reads the arguments `rowvar`, `bias`, `ddof`, `fweights`, `aweights` and `dtype`.
-    fn from_args(args: &Args, _name: &str) -> Result<Covariance> {
+    fn from_args(args: &Args, _name: &str) -> Result<CovarianceOptions> {
         // As in NumPy, numbers in a list must be real. An array is converted to float64.
         let weights = |name: &str| match args.get(name) {
             Some(list) if list.items().is_some() => list.array_as(args.op(), Some(DType::F64)).map(Some),
@@ -39,7 +39,7 @@ impl FromArgs for Covariance {
         let bias = args.bool_or("bias", false)?;
         let ddof = args.scalar_or("ddof", i64::from(!bias))?;
         let ddof = ddof.as_int().and_then(|n| i64::try_from(n).ok()).ok_or_else(|| Error::value(args.op(), "ddof must be integer"))?;
-        Ok(Covariance {
+        Ok(CovarianceOptions {
             rowvar: args.bool_or("rowvar", true)?,
             ddof,
             fweights: weights("fweights")?,
@@ -59,7 +59,7 @@ fn as_matrix(op: &'static str, m: &NdArray, dtype: DType) -> Result<NdArray> {
 
 /// Returns the weights of `observations` observations in float64, after a check of their number and sign. `which` names the weights in
 /// errors.
-fn observation_weights(which: &str, weights: &NdArray, observations: usize) -> Result<NdArray> {
+fn check_observation_weights(which: &str, weights: &NdArray, observations: usize) -> Result<NdArray> {
     let name = "cov";
     if weights.ndim() > 1 {
         return Err(Error::shape(name, format!("cannot handle multidimensional {which}"), &[weights.shape()]));
@@ -88,15 +88,15 @@ fn observation_weights(which: &str, weights: &NdArray, observations: usize) -> R
 /// ```
 /// # use cuprum_backend_cpu as _;
 /// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
-/// use cuprum::{Covariance, NdArray, cov};
+/// use cuprum::{CovarianceOptions, NdArray, cov};
 /// # fn main() -> cuprum::Result<()> {
 /// let m = NdArray::from_vec([0.0, 1.0, 2.0, 2.0, 1.0, 0.0], [2, 3])?;
-/// assert_eq!(cov(&m, None, &Covariance::default())?.to_vec::<f64>()?, [1.0, -1.0, -1.0, 1.0]);
+/// assert_eq!(cov(&m, None, &CovarianceOptions::default())?.to_vec::<f64>()?, [1.0, -1.0, -1.0, 1.0]);
 /// # Ok(())
 /// # }
 /// ```
 #[numpy("cov(m, y=None, rowvar=True, bias=False, ddof=None, fweights=None, aweights=None, *, dtype=None)")]
-pub fn cov(m: &NdArray, y: Option<&NdArray>, options: &Covariance) -> Result<NdArray> {
+pub fn cov(m: &NdArray, y: Option<&NdArray>, options: &CovarianceOptions) -> Result<NdArray> {
     let name = "cov";
     let natural = || DType::promote_all([m.dtype(), y.map_or(DType::Bool, NdArray::dtype), DType::F64]).unwrap_or(DType::F64);
     let dtype = options.dtype.unwrap_or_else(natural);
@@ -106,7 +106,7 @@ pub fn cov(m: &NdArray, y: Option<&NdArray>, options: &Covariance) -> Result<NdA
         x = x.t()?;
     }
     if x.shape()[0] == 0 {
-        return filled(m, &[0, 0], 0, DType::F64);
+        return new_filled_array(m, &[0, 0], 0, DType::F64);
     }
     if let Some(y) = y {
         let y = as_matrix(name, y, dtype)?;
@@ -114,13 +114,13 @@ pub fn cov(m: &NdArray, y: Option<&NdArray>, options: &Covariance) -> Result<NdA
         x = concat(&[x, y], 0)?;
     }
     let observations = x.shape()[1];
-    let frequencies = options.fweights.as_ref().map(|w| observation_weights("fweights", w, observations)).transpose()?;
+    let frequencies = options.fweights.as_ref().map(|w| check_observation_weights("fweights", w, observations)).transpose()?;
     if let Some(w) = &frequencies
         && !equal(w, w.rint()?)?.all(())?.item()?.as_bool()
     {
         return Err(Error::value(name, "fweights must be integer"));
     }
-    let importances = options.aweights.as_ref().map(|w| observation_weights("aweights", w, observations)).transpose()?;
+    let importances = options.aweights.as_ref().map(|w| check_observation_weights("aweights", w, observations)).transpose()?;
     let weights = match (&frequencies, &importances) {
         (Some(f), Some(a)) => Some(multiply(f, a)?),
         (f, a) => f.as_ref().or(a.as_ref()).cloned(),
@@ -169,7 +169,7 @@ pub fn cov(m: &NdArray, y: Option<&NdArray>, options: &Covariance) -> Result<NdA
 /// ```
 #[numpy("corrcoef(x, y=None, rowvar=True, *, dtype=None)", call = corrcoef_from_args)]
 pub fn corrcoef(x: &NdArray, y: Option<&NdArray>, rowvar: bool, dtype: impl Into<Option<DType>>) -> Result<NdArray> {
-    let options = Covariance { rowvar, dtype: dtype.into(), ..Covariance::default() };
+    let options = CovarianceOptions { rowvar, dtype: dtype.into(), ..CovarianceOptions::default() };
     let c = cov(x, y, &options)?;
     if c.ndim() < 2 {
         return divide(&c, &c);

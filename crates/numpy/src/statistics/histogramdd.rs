@@ -1,7 +1,7 @@
 //! Histograms of several dimensions: `histogramdd` and `histogram2d`.
 
-use cuprum_core::buffer::check_memory_available;
 use cuprum_core::function::IntoValue;
+use cuprum_core::host_buffer::check_memory_available;
 use cuprum_core::layout::{MAX_NDIM, checked_size};
 use cuprum_core::ops::value::{Args, Value};
 use cuprum_core::{
@@ -9,7 +9,7 @@ use cuprum_core::{
     logical_and, multiply, numpy, stack, subtract, where_,
 };
 
-use crate::common::{filled, slice_axis};
+use crate::common::{new_filled_array, slice_axis};
 
 /// Returns the number of points in each bin of a grid, and the edges along each dimension (`numpy.histogramdd`).
 ///
@@ -97,13 +97,13 @@ pub fn histogramdd(sample: &NdArray, bins: &[Bins], weights: Option<&NdArray>, d
     let size = checked_size(name, &shape)?;
     let weights = match weights {
         Some(weights) => weights.astype(DType::F64)?,
-        None => filled(sample, &[points], 1, DType::F64)?,
+        None => new_filled_array(sample, &[points], 1, DType::F64)?,
     };
     let counted = where_(&is_inside, weights, 0.0)?;
     let numbers = where_(&is_inside, flat, 0)?;
     let counts = match points > 0 && size > 0 {
         true => bincount(&numbers, Some(&counted), size)?.reshape(&shape[..])?,
-        false => filled(sample, &shape, 0, DType::F64)?,
+        false => new_filled_array(sample, &shape, 0, DType::F64)?,
     };
     if !density {
         return Ok((counts, all_edges));
@@ -143,9 +143,9 @@ fn read_bins(args: &Args, dimensions: usize) -> Result<Vec<Bins>> {
         Ok(range.map_or(Bins::Count(count), |(low, high)| Bins::Range(count, low, high)))
     };
     let each = |value: &Value, range: Option<(f64, f64)>| match value {
-        Value::Scalar(_) => counted(value.index(op)?, range),
+        Value::Scalar(_) => counted(value.to_isize(op)?, range),
         value => match value.array(op)? {
-            edges if edges.ndim() == 0 => counted(value.index(op)?, range),
+            edges if edges.ndim() == 0 => counted(value.to_isize(op)?, range),
             edges => Ok(Bins::Edges(edges)),
         },
     };

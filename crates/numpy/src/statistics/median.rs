@@ -7,7 +7,7 @@ use cuprum_core::{
 
 use crate::common::slice_axis;
 use crate::indexing::take_along_axis;
-use crate::statistics::order_statistics::{FlattenedRows, fill_nan_rows};
+use crate::statistics::order_statistics::{FlattenedRows, replace_results_of_nan_rows};
 
 /// Returns the median over the given axes (`numpy.median`): the middle element, or the mean of the two middle elements of an even number.
 ///
@@ -30,8 +30,8 @@ use crate::statistics::order_statistics::{FlattenedRows, fill_nan_rows};
 /// ```
 #[numpy("median(a, axis=None, out=None, overwrite_input=False, keepdims=False)")]
 pub fn median(a: &NdArray, over: impl Into<AxisOptions>) -> Result<NdArray> {
-    let over = over.into().accepting_only("median", &[AxisOption::KeepDims])?;
-    let rows = FlattenedRows::new("median", a, &over)?;
+    let over = over.into().check_accepted_options("median", &[AxisOption::KeepDims])?;
+    let rows = FlattenedRows::from_reduced_axes("median", a, &over)?;
     let length = rows.row_length();
     let is_complex = a.dtype().is_complex();
     if length == 0 || (length < 3 && !is_complex) {
@@ -53,7 +53,7 @@ pub fn median(a: &NdArray, over: impl Into<AxisOptions>) -> Result<NdArray> {
             let last = length - half - 1;
             where_(has_nan, FlattenedRows::take_column(&upper_half.partition(last as isize, -1)?, last)?, middle.mean(0)?)?
         }
-        has_nan => fill_nan_rows(middle.mean(0)?, has_nan)?,
+        has_nan => replace_results_of_nan_rows(middle.mean(0)?, has_nan)?,
     };
     result.reshape(&rows.shape[..])
 }
@@ -85,7 +85,7 @@ pub fn nanmedian(a: &NdArray, over: impl Into<AxisOptions>) -> Result<NdArray> {
     if !a.dtype().is_inexact() || !isnan(a)?.any(())?.item()?.as_bool() {
         return median(a, over);
     }
-    let rows = FlattenedRows::new("nanmedian", a, &over)?;
+    let rows = FlattenedRows::from_reduced_axes("nanmedian", a, &over)?;
     let sorted = rows.rows.sort(-1)?;
     let count = logical_not(isnan(&rows.rows)?)?.astype(DType::I64)?.sum(over_axis(-1).keepdims())?;
     let at = |index: NdArray| take_along_axis(&sorted, &maximum(index, 0)?, -1)?.squeeze(-1);
@@ -96,5 +96,5 @@ pub fn nanmedian(a: &NdArray, over: impl Into<AxisOptions>) -> Result<NdArray> {
     let single = at(floor_divide(&count, 2)?)?;
     let is_odd = equal(remainder(&count, 2)?, 1)?.squeeze(-1)?;
     let is_empty = equal(&count, 0)?.squeeze(-1)?;
-    fill_nan_rows(where_(is_odd, single, result)?, Some(is_empty))?.reshape(&rows.shape[..])
+    replace_results_of_nan_rows(where_(is_odd, single, result)?, Some(is_empty))?.reshape(&rows.shape[..])
 }

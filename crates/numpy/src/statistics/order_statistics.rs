@@ -13,7 +13,7 @@ pub(super) struct FlattenedRows {
 
 impl FlattenedRows {
     /// Moves the reduced axes of `a` to the end and merges them.
-    pub(super) fn new(op: &'static str, a: &NdArray, over: &AxisOptions) -> Result<FlattenedRows> {
+    pub(super) fn from_reduced_axes(op: &'static str, a: &NdArray, over: &AxisOptions) -> Result<FlattenedRows> {
         let axes = match over.axes() {
             None => (0..a.ndim()).collect(),
             Some(axes) => normalize_axes(op, axes, a.ndim())?,
@@ -78,7 +78,7 @@ pub(super) fn order_statistics(rows: &NdArray, wanted: &[usize]) -> Result<Vec<N
         return wanted.iter().map(|&n| FlattenedRows::take_column(&sorted, n)).collect();
     }
     let mut parts = Vec::with_capacity(pivots.len());
-    partition_at(rows, 0, &pivots, &mut parts)?;
+    partition_at_pivots(rows, 0, &pivots, &mut parts)?;
     let statistic = |&n: &usize| {
         if n == 0 {
             return rows.min(-1);
@@ -107,22 +107,22 @@ struct RowPartition {
 /// sorted row is `first` or higher.
 ///
 /// The middle pivot comes first. Then each side is partitioned separately, so that three partitions read each element only twice.
-fn partition_at(rows: &NdArray, first: usize, pivots: &[usize], parts: &mut Vec<RowPartition>) -> Result<()> {
+fn partition_at_pivots(rows: &NdArray, first: usize, pivots: &[usize], parts: &mut Vec<RowPartition>) -> Result<()> {
     let (before, Some((&pivot, after))) = (&pivots[..pivots.len() / 2], pivots[pivots.len() / 2..].split_first()) else { return Ok(()) };
     let (last_axis, at) = (rows.ndim() - 1, (pivot - first) as isize);
     let elements = rows.partition(at, -1)?;
     if !before.is_empty() {
-        partition_at(&slice_axis(&elements, last_axis, 0, at, 1)?, first, before, parts)?;
+        partition_at_pivots(&slice_axis(&elements, last_axis, 0, at, 1)?, first, before, parts)?;
     }
     parts.push(RowPartition { pivot, first, elements: elements.clone() });
     if !after.is_empty() {
-        partition_at(&slice_axis(&elements, last_axis, at + 1, None, 1)?, pivot + 1, after, parts)?;
+        partition_at_pivots(&slice_axis(&elements, last_axis, at + 1, None, 1)?, pivot + 1, after, parts)?;
     }
     Ok(())
 }
 
 /// Replaces the results of rows with NaN by NaN. `has_nan` is `None` if no row can have a NaN.
-pub(super) fn fill_nan_rows(result: NdArray, has_nan: Option<NdArray>) -> Result<NdArray> {
+pub(super) fn replace_results_of_nan_rows(result: NdArray, has_nan: Option<NdArray>) -> Result<NdArray> {
     match has_nan {
         Some(has_nan) => where_(has_nan, f64::NAN, &result),
         None => Ok(result),

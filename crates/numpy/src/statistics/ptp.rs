@@ -22,6 +22,6 @@ use cuprum_core::{AxisOption, AxisOptions, NdArray, Result, numpy, subtract};
 /// ```
 #[numpy("ptp(a, axis=None, *, keepdims=False)")]
 pub fn ptp(a: &NdArray, over: impl Into<AxisOptions>) -> Result<NdArray> {
-    let over = over.into().accepting_only("ptp", &[AxisOption::KeepDims])?;
+    let over = over.into().check_accepted_options("ptp", &[AxisOption::KeepDims])?;
     subtract(a.max(over.clone())?, a.min(over)?)
 }

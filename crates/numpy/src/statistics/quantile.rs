@@ -7,9 +7,9 @@ use cuprum_core::{
     isfinite, isnan, less, logical_and, logical_not, logical_or, maximum, minimum, multiply, numpy, stack, subtract, where_,
 };
 
-use crate::common::{filled, slice_axis};
+use crate::common::{new_filled_array, slice_axis};
 use crate::indexing::take_along_axis;
-use crate::statistics::order_statistics::{FlattenedRows, fill_nan_rows, order_statistics};
+use crate::statistics::order_statistics::{FlattenedRows, order_statistics, replace_results_of_nan_rows};
 use crate::statistics::quantile_method::QuantileMethod::{AveragedInvertedCdf, InvertedCdf, Linear, Midpoint};
 use crate::statistics::quantile_method::{QuantileMethod, QuantilePosition};
 use crate::statistics::reshape_weights;
@@ -94,7 +94,7 @@ struct Probabilities {
 
 impl Probabilities {
     /// Reads probabilities between 0 and 1, or percentages if `percent`.
-    fn new(op: &'static str, q: &Quantiles, percent: bool) -> Result<Probabilities> {
+    fn from_quantiles(op: &'static str, q: &Quantiles, percent: bool) -> Result<Probabilities> {
         let q = match q {
             Quantiles::Operand(Operand::Array(a)) => Self::from_array(op, a, percent)?,
             Quantiles::Operand(Operand::Scalar(q)) => {
@@ -162,7 +162,7 @@ fn interpolate(a: &NdArray, b: &NdArray, t: f64, dtype: DType) -> Result<NdArray
 }
 
 /// Computes quantiles of rows. The axes of `q` come first in the result.
-fn quantiles(op: &'static str, rows: &FlattenedRows, q: &Probabilities, method: QuantileMethod) -> Result<NdArray> {
+fn quantiles_of_rows(op: &'static str, rows: &FlattenedRows, q: &Probabilities, method: QuantileMethod) -> Result<NdArray> {
     let length = rows.row_length();
     // As in NumPy, an empty `q` gives an empty result for rows without elements if the dtype is an integer or bool. Other dtypes are an
     // error, because NumPy tests their elements for NaN first.
@@ -186,7 +186,7 @@ fn quantiles(op: &'static str, rows: &FlattenedRows, q: &Probabilities, method: 
             None => at(position.lower).clone(),
             Some(weight) => interpolate(at(position.lower), at(position.upper), weight, dtype)?,
         };
-        fill_nan_rows(value, has_nan.clone())
+        replace_results_of_nan_rows(value, has_nan.clone())
     };
     let is_discrete = method.is_discrete() || (method == Linear && q.is_integer);
     let dtype = if is_discrete { rows.rows.dtype() } else { dtype };
@@ -197,7 +197,7 @@ fn quantiles(op: &'static str, rows: &FlattenedRows, q: &Probabilities, method: 
 fn arrange_quantiles(results: Vec<NdArray>, rows: &FlattenedRows, q: &Probabilities, dtype: DType) -> Result<NdArray> {
     let shape: Vec<usize> = q.shape.iter().chain(&rows.shape).copied().collect();
     match &results[..] {
-        [] => filled(&rows.rows, &shape, 0, dtype),
+        [] => new_filled_array(&rows.rows, &shape, 0, dtype),
         [single] => single.reshape(shape),
         several => stack(several, 0)?.reshape(shape),
     }
@@ -214,42 +214,42 @@ fn read_weights(args: &Args, method: QuantileMethod) -> Result<Option<NdArray>> 
 
 /// The treatment of NaN by a quantile.
 #[derive(Clone, Copy, PartialEq)]
-enum NanRule {
+enum NanPolicy {
     /// A row with NaN gives NaN.
     Propagate,
     /// NaN is left out.
     Omit,
 }
 
-fn quantile_from_args(args: &Args, percent: bool, rule: NanRule) -> Result<Value> {
+fn quantile_from_args(args: &Args, percent: bool, rule: NanPolicy) -> Result<Value> {
     let (a, q) = (args.array("a")?, Quantiles::from_args(args, "q")?);
     let (over, method) = (AxisOptions::from_args(args, "axis")?, QuantileMethod::from_args(args, "method")?);
     let result = match read_weights(args, method)? {
         Some(weights) => weighted_quantile(args.op(), &a, &q, &weights, over, percent, rule),
-        None => checked_quantile(args.op(), &a, &q, over, method, percent, rule),
+        None => compute_quantile(args.op(), &a, &q, over, method, percent, rule),
     };
     result.map(Value::Array).map_err(|error| error.with_function_name(args.op()))
 }
 
-fn checked_quantile(
+fn compute_quantile(
     op: &'static str,
     a: &NdArray,
     q: &Quantiles,
     over: AxisOptions,
     method: QuantileMethod,
     percent: bool,
-    rule: NanRule,
+    rule: NanPolicy,
 ) -> Result<NdArray> {
     if a.dtype().is_complex() {
         return Err(Error::dtype(op, "a must be an array of real numbers", &[a.dtype()]));
     }
-    let q = Probabilities::new(op, q, percent)?;
-    if rule == NanRule::Omit && a.size() == 0 {
+    let q = Probabilities::from_quantiles(op, q, percent)?;
+    if rule == NanPolicy::Omit && a.size() == 0 {
         return crate::nan::nanmean(a, over);
     }
-    let rows = FlattenedRows::new(op, a, &over)?;
-    let omits = rule == NanRule::Omit && a.dtype().is_inexact() && isnan(a)?.any(())?.item()?.as_bool();
-    if omits { quantiles_without_nan(&rows, &q, method) } else { quantiles(op, &rows, &q, method) }
+    let rows = FlattenedRows::from_reduced_axes(op, a, &over)?;
+    let omits = rule == NanPolicy::Omit && a.dtype().is_inexact() && isnan(a)?.any(())?.item()?.as_bool();
+    if omits { quantiles_without_nan(&rows, &q, method) } else { quantiles_of_rows(op, &rows, &q, method) }
 }
 
 /// Computes quantiles of the elements that are not NaN. The rows are sorted, because each row has its own number of elements that are not
@@ -260,7 +260,7 @@ fn quantiles_without_nan(rows: &FlattenedRows, q: &Probabilities, method: Quanti
     let index_dtype = q.dtype.filter(|dtype| dtype.is_inexact()).unwrap_or(DType::F64);
     let count = logical_not(isnan(&rows.rows)?)?.astype(DType::I64)?.sum(over_axis(-1).keepdims())?.astype(index_dtype)?;
     let is_empty = equal(&count, 0)?;
-    // A row that holds only NaN has no valid index, so index 0 is read. `fill_nan_rows` then replaces the result by NaN.
+    // A row that holds only NaN has no valid index, so index 0 is read. `replace_results_of_nan_rows` then replaces the result by NaN.
     let last = maximum(subtract(&count, 1)?, 0)?;
     let dtype = q.interpolated_dtype(rows.rows.dtype());
     let at = |index: &NdArray| {
@@ -289,7 +289,7 @@ fn quantiles_without_nan(rows: &FlattenedRows, q: &Probabilities, method: Quanti
         where_(greater_equal(&weight, 0.5)?, from_upper, from_lower)
     };
     let is_empty = is_empty.squeeze(-1)?;
-    let results = q.values.iter().map(|p| fill_nan_rows(quantile(p)?, Some(is_empty.clone()))).collect::<Result<_>>()?;
+    let results = q.values.iter().map(|p| replace_results_of_nan_rows(quantile(p)?, Some(is_empty.clone()))).collect::<Result<_>>()?;
     let is_discrete = method.is_discrete() || (method == Linear && q.is_integer);
     arrange_quantiles(results, rows, q, if is_discrete { rows.rows.dtype() } else { dtype })
 }
@@ -302,33 +302,33 @@ fn weighted_quantile(
     weights: &NdArray,
     over: AxisOptions,
     percent: bool,
-    rule: NanRule,
+    rule: NanPolicy,
 ) -> Result<NdArray> {
     if a.dtype().is_complex() {
         return Err(Error::dtype(op, "a must be an array of real numbers", &[a.dtype()]));
     }
-    let q = Probabilities::new(op, q, percent)?;
+    let q = Probabilities::from_quantiles(op, q, percent)?;
     let weights = reshape_weights(op, a, weights, &over)?.astype(DType::F64)?;
     if weights.size() > 0 && less(&weights, 0)?.any(())?.item()?.as_bool() {
         return Err(Error::value(op, "Weights must be non-negative."));
     }
-    let rows = FlattenedRows::new(op, a, &over)?;
+    let rows = FlattenedRows::from_reduced_axes(op, a, &over)?;
     if rows.row_length() == 0 {
         return Err(Error::shape(op, "a quantile of no elements is not defined", &[a.shape()]));
     }
     let spread = broadcast_to(&weights, a.shape())?;
-    let weights = match rule == NanRule::Omit && a.dtype().is_inexact() {
+    let weights = match rule == NanPolicy::Omit && a.dtype().is_inexact() {
         true => where_(isnan(a)?, 0.0, &spread)?,
         false => spread,
     };
-    let weights = FlattenedRows::new(op, &weights, &over)?.rows;
+    let weights = FlattenedRows::from_reduced_axes(op, &weights, &over)?.rows;
     let order = rows.rows.argsort(-1)?;
     let sorted = take_along_axis(&rows.rows, &order, -1)?;
     let running = take_along_axis(&weights, &order, -1)?.cumsum(-1)?;
     let total = slice_axis(&running, running.ndim() - 1, -1, None, 1)?;
     let share = divide(&running, &total)?;
     let mut has_no_total = logical_or(logical_not(isfinite(&total)?)?, equal(&total, 0)?)?;
-    if rule == NanRule::Omit && a.dtype().is_inexact() {
+    if rule == NanPolicy::Omit && a.dtype().is_inexact() {
         // If the first of the sorted elements is NaN, the row holds only NaN. Such a row needs no valid weights.
         let first = slice_axis(&sorted, sorted.ndim() - 1, 0, 1, 1)?;
         has_no_total = logical_and(has_no_total, logical_not(isnan(first)?)?)?;
@@ -338,12 +338,12 @@ fn weighted_quantile(
     }
     // `share` is 0 for elements before the first positive weight. The value -1 makes every quantile skip them, including quantile 0.
     let share = where_(equal(&share, 0)?, -1.0, &share)?.eval()?.clone();
-    let has_nan = if rule == NanRule::Propagate { rows.has_nan()? } else { None };
+    let has_nan = if rule == NanPolicy::Propagate { rows.has_nan()? } else { None };
     let last = rows.row_length() as i64 - 1;
     let quantile = |&p: &f64| {
         let index = less(&share, p)?.astype(DType::I64)?.sum(over_axis(-1).keepdims())?;
         let value = take_along_axis(&sorted, &minimum(index, last)?, -1)?.squeeze(-1)?;
-        fill_nan_rows(value, has_nan.clone())
+        replace_results_of_nan_rows(value, has_nan.clone())
     };
     arrange_quantiles(q.values.iter().map(quantile).collect::<Result<_>>()?, &rows, &q, a.dtype())
 }
@@ -374,10 +374,10 @@ fn weighted_quantile(
 /// ```
 #[numpy(
     "quantile(a, q, axis=None, out=None, overwrite_input=False, method='linear', keepdims=False, *, weights=None)",
-    call = |args| quantile_from_args(args, false, NanRule::Propagate)
+    call = |args| quantile_from_args(args, false, NanPolicy::Propagate)
 )]
 pub fn quantile(a: &NdArray, q: impl Into<Quantiles>, over: impl Into<AxisOptions>, method: QuantileMethod) -> Result<NdArray> {
-    checked_quantile("quantile", a, &q.into(), over.into(), method, false, NanRule::Propagate)
+    compute_quantile("quantile", a, &q.into(), over.into(), method, false, NanPolicy::Propagate)
 }
 
 /// Returns the percentiles `q`, between 0 and 100, over the given axes (`numpy.percentile`). See [`quantile`].
@@ -388,10 +388,10 @@ pub fn quantile(a: &NdArray, q: impl Into<Quantiles>, over: impl Into<AxisOption
 /// Percentiles outside 0 to 100, and the errors of [`quantile`].
 #[numpy(
     "percentile(a, q, axis=None, out=None, overwrite_input=False, method='linear', keepdims=False, *, weights=None)",
-    call = |args| quantile_from_args(args, true, NanRule::Propagate)
+    call = |args| quantile_from_args(args, true, NanPolicy::Propagate)
 )]
 pub fn percentile(a: &NdArray, q: impl Into<Quantiles>, over: impl Into<AxisOptions>, method: QuantileMethod) -> Result<NdArray> {
-    checked_quantile("percentile", a, &q.into(), over.into(), method, true, NanRule::Propagate)
+    compute_quantile("percentile", a, &q.into(), over.into(), method, true, NanPolicy::Propagate)
 }
 
 /// Returns the quantiles of the elements that are not NaN (`numpy.nanquantile`); NaN if there are none. See [`quantile`].
@@ -402,10 +402,10 @@ pub fn percentile(a: &NdArray, q: impl Into<Quantiles>, over: impl Into<AxisOpti
 /// The errors of [`quantile`].
 #[numpy(
     "nanquantile(a, q, axis=None, out=None, overwrite_input=False, method='linear', keepdims=False, *, weights=None)",
-    call = |args| quantile_from_args(args, false, NanRule::Omit)
+    call = |args| quantile_from_args(args, false, NanPolicy::Omit)
 )]
 pub fn nanquantile(a: &NdArray, q: impl Into<Quantiles>, over: impl Into<AxisOptions>, method: QuantileMethod) -> Result<NdArray> {
-    checked_quantile("nanquantile", a, &q.into(), over.into(), method, false, NanRule::Omit)
+    compute_quantile("nanquantile", a, &q.into(), over.into(), method, false, NanPolicy::Omit)
 }
 
 /// Returns the percentiles of the elements that are not NaN (`numpy.nanpercentile`); NaN if there are none. See [`nanquantile`].
@@ -416,8 +416,8 @@ pub fn nanquantile(a: &NdArray, q: impl Into<Quantiles>, over: impl Into<AxisOpt
 /// Percentiles outside 0 to 100, and the errors of [`quantile`].
 #[numpy(
     "nanpercentile(a, q, axis=None, out=None, overwrite_input=False, method='linear', keepdims=False, *, weights=None)",
-    call = |args| quantile_from_args(args, true, NanRule::Omit)
+    call = |args| quantile_from_args(args, true, NanPolicy::Omit)
 )]
 pub fn nanpercentile(a: &NdArray, q: impl Into<Quantiles>, over: impl Into<AxisOptions>, method: QuantileMethod) -> Result<NdArray> {
-    checked_quantile("nanpercentile", a, &q.into(), over.into(), method, true, NanRule::Omit)
+    compute_quantile("nanpercentile", a, &q.into(), over.into(), method, true, NanPolicy::Omit)
 }

@@ -2,9 +2,9 @@
 
 use cuprum_core::{Args, NdArray, Result, numpy};
 
-use super::{LinearOperator, LinearSystem, Solution, SolverOptions, inner_product, norm, solve_from_args};
-use crate::arguments::with_named_errors;
-use crate::common::contiguous_stored;
+use super::{LinearOperator, LinearSystem, Solution, SolverOptions, inner_product, solve_from_args, vector_norm};
+use crate::arguments::call_with_named_errors;
+use crate::common::evaluate_contiguous;
 
 /// Solves `a @ x = b` by the stabilised method of biconjugate gradients (`scipy.sparse.linalg.bicgstab`).
 ///
@@ -27,56 +27,56 @@ use crate::common::contiguous_stored;
 /// assert!((solution.x.to_vec::<f64>()?[1] - 2.0).abs() < 1e-9);
 /// # Ok::<(), cuprum::Error>(())
 /// ```
-#[numpy("sparse.linalg.bicgstab(A, b, x0=None, *, rtol=1e-05, atol=0.0, maxiter=None, M=None)", call = |args: &Args| with_named_errors(args, |args| solve_from_args(args, bicgstab)))]
+#[numpy("sparse.linalg.bicgstab(A, b, x0=None, *, rtol=1e-05, atol=0.0, maxiter=None, M=None)", call = |args: &Args| call_with_named_errors(args, |args| solve_from_args(args, bicgstab)))]
 pub fn bicgstab(a: &dyn LinearOperator, b: &NdArray, options: &SolverOptions) -> Result<Solution> {
-    let mut system = LinearSystem::new("bicgstab", a, b, options)?;
-    let mut r = system.residual()?;
+    let mut system = LinearSystem::from_solver_arguments("bicgstab", a, b, options)?;
+    let mut r = system.compute_residual()?;
     let shadow = r.clone();
-    let mut residual_norm = norm(&r)?;
+    let mut residual_norm = vector_norm(&r)?;
     // From the last iteration: the search direction `p`, the product `v` of the matrix with the preconditioned `p`, `omega`, and
     // `rho_over`, which is rho * omega / alpha.
     let mut last: Option<(NdArray, NdArray, NdArray, NdArray)> = None;
     let mut iterations = 0;
     while residual_norm > system.tolerance && iterations < system.maxiter {
-        let rho = contiguous_stored(&inner_product(&shadow, &r)?)?;
+        let rho = evaluate_contiguous(&inner_product(&shadow, &r)?)?;
         if !rho.item()?.as_bool() {
             break;
         }
         let p = match &last {
             Some((p, v, rho_over, omega)) => {
                 let beta = rho.divide(rho_over)?;
-                contiguous_stored(&r.add(p.subtract(v.multiply(omega)?)?.multiply(beta)?)?)?
+                evaluate_contiguous(&r.add(p.subtract(v.multiply(omega)?)?.multiply(beta)?)?)?
             }
             None => r.clone(),
         };
-        let p_hat = system.precondition(&p)?;
-        let v = contiguous_stored(&system.multiply(&p_hat)?)?;
-        let alpha = contiguous_stored(&rho.divide(inner_product(&shadow, &v)?)?)?;
-        let s = contiguous_stored(&r.subtract(v.multiply(&alpha)?)?)?;
+        let p_hat = system.apply_preconditioner(&p)?;
+        let v = evaluate_contiguous(&system.multiply_by_matrix(&p_hat)?)?;
+        let alpha = evaluate_contiguous(&rho.divide(inner_product(&shadow, &v)?)?)?;
+        let s = evaluate_contiguous(&r.subtract(v.multiply(&alpha)?)?)?;
         iterations += 1;
-        let half = norm(&s)?;
+        let half = vector_norm(&s)?;
         // `alpha` is not finite if `v` is orthogonal to the first residual. This breakdown keeps the last approximation.
         if !half.is_finite() {
             break;
         }
         if half <= system.tolerance {
-            system.x = contiguous_stored(&system.x.add(p_hat.multiply(&alpha)?)?)?;
+            system.x = evaluate_contiguous(&system.x.add(p_hat.multiply(&alpha)?)?)?;
             return Ok(system.into_solution(iterations, half));
         }
-        let s_hat = system.precondition(&s)?;
-        let t = contiguous_stored(&system.multiply(&s_hat)?)?;
-        let omega = contiguous_stored(&inner_product(&t, &s)?.divide(inner_product(&t, &t)?)?)?;
-        let rest = contiguous_stored(&s.subtract(t.multiply(&omega)?)?)?;
-        let after = norm(&rest)?;
+        let s_hat = system.apply_preconditioner(&s)?;
+        let t = evaluate_contiguous(&system.multiply_by_matrix(&s_hat)?)?;
+        let omega = evaluate_contiguous(&inner_product(&t, &s)?.divide(inner_product(&t, &t)?)?)?;
+        let rest = evaluate_contiguous(&s.subtract(t.multiply(&omega)?)?)?;
+        let after = vector_norm(&rest)?;
         if !after.is_finite() {
             break;
         }
-        system.x = contiguous_stored(&system.x.add(p_hat.multiply(&alpha)?)?.add(s_hat.multiply(&omega)?)?)?;
+        system.x = evaluate_contiguous(&system.x.add(p_hat.multiply(&alpha)?)?.add(s_hat.multiply(&omega)?)?)?;
         (r, residual_norm) = (rest, after);
         if !omega.item()?.as_bool() {
             break;
         }
-        let rho_over = contiguous_stored(&rho.multiply(&omega)?.divide(&alpha)?)?;
+        let rho_over = evaluate_contiguous(&rho.multiply(&omega)?.divide(&alpha)?)?;
         last = Some((p, v, rho_over, omega));
     }
     Ok(system.into_solution(iterations, residual_norm))

@@ -2,9 +2,9 @@
 
 use cuprum_core::{Args, NdArray, Result, numpy};
 
-use super::{LinearOperator, LinearSystem, Solution, SolverOptions, inner_product, norm, solve_from_args};
-use crate::arguments::with_named_errors;
-use crate::common::contiguous_stored;
+use super::{LinearOperator, LinearSystem, Solution, SolverOptions, inner_product, solve_from_args, vector_norm};
+use crate::arguments::call_with_named_errors;
+use crate::common::evaluate_contiguous;
 
 /// Solves `a @ x = b` for a Hermitian positive definite matrix by conjugate gradients (`scipy.sparse.linalg.cg`).
 ///
@@ -26,31 +26,31 @@ use crate::common::contiguous_stored;
 /// assert!(solution.has_converged && (solution.x.to_vec::<f64>()?[0] - 1.0 / 11.0).abs() < 1e-9);
 /// # Ok::<(), cuprum::Error>(())
 /// ```
-#[numpy("sparse.linalg.cg(A, b, x0=None, *, rtol=1e-05, atol=0.0, maxiter=None, M=None)", call = |args: &Args| with_named_errors(args, |args| solve_from_args(args, cg)))]
+#[numpy("sparse.linalg.cg(A, b, x0=None, *, rtol=1e-05, atol=0.0, maxiter=None, M=None)", call = |args: &Args| call_with_named_errors(args, |args| solve_from_args(args, cg)))]
 pub fn cg(a: &dyn LinearOperator, b: &NdArray, options: &SolverOptions) -> Result<Solution> {
-    let mut system = LinearSystem::new("cg", a, b, options)?;
-    let mut r = system.residual()?;
-    let mut residual_norm = norm(&r)?;
+    let mut system = LinearSystem::from_solver_arguments("cg", a, b, options)?;
+    let mut r = system.compute_residual()?;
+    let mut residual_norm = vector_norm(&r)?;
     let mut direction: Option<(NdArray, NdArray)> = None;
     let mut iterations = 0;
     // NaN ends the loop, because it compares as false.
     while residual_norm > system.tolerance && iterations < system.maxiter {
-        let z = system.precondition(&r)?;
-        let rho = contiguous_stored(&inner_product(&r, &z)?)?;
+        let z = system.apply_preconditioner(&r)?;
+        let rho = evaluate_contiguous(&inner_product(&r, &z)?)?;
         let p = match &direction {
-            Some((p, before)) => contiguous_stored(&z.add(p.multiply(rho.divide(before)?)?)?)?,
+            Some((p, before)) => evaluate_contiguous(&z.add(p.multiply(rho.divide(before)?)?)?)?,
             None => z,
         };
-        let q = contiguous_stored(&system.multiply(&p)?)?;
-        let alpha = contiguous_stored(&rho.divide(inner_product(&p, &q)?)?)?;
-        let rest = contiguous_stored(&r.subtract(q.multiply(&alpha)?)?)?;
+        let q = evaluate_contiguous(&system.multiply_by_matrix(&p)?)?;
+        let alpha = evaluate_contiguous(&rho.divide(inner_product(&p, &q)?)?)?;
+        let rest = evaluate_contiguous(&r.subtract(q.multiply(&alpha)?)?)?;
         iterations += 1;
-        let after = norm(&rest)?;
+        let after = vector_norm(&rest)?;
         // Keeps the last approximation if the matrix maps the search direction to an orthogonal vector, or if a product overflows.
         if !after.is_finite() {
             break;
         }
-        system.x = contiguous_stored(&system.x.add(p.multiply(&alpha)?)?)?;
+        system.x = evaluate_contiguous(&system.x.add(p.multiply(&alpha)?)?)?;
         (r, residual_norm, direction) = (rest, after, Some((p, rho)));
     }
     Ok(system.into_solution(iterations, residual_norm))

@@ -2,9 +2,9 @@
 
 use cuprum_core::{Args, Complex, NdArray, Result, Scalar, numpy, stack};
 
-use super::{LinearOperator, LinearSystem, Solution, SolverOptions, machine_epsilon, norm, solve_from_args};
-use crate::arguments::with_named_errors;
-use crate::common::contiguous_stored;
+use super::{LinearOperator, LinearSystem, Solution, SolverOptions, machine_epsilon, solve_from_args, vector_norm};
+use crate::arguments::call_with_named_errors;
+use crate::common::evaluate_contiguous;
 
 /// Solves `a @ x = b` by the generalised method of minimal residuals (`scipy.sparse.linalg.gmres`).
 ///
@@ -30,17 +30,17 @@ use crate::common::contiguous_stored;
 /// assert!((solution.x.to_vec::<f64>()?[0] - 1.0).abs() < 1e-9);
 /// # Ok::<(), cuprum::Error>(())
 /// ```
-#[numpy("sparse.linalg.gmres(A, b, x0=None, *, rtol=1e-05, atol=0.0, restart=None, maxiter=None, M=None)", call = |args: &Args| with_named_errors(args, |args| solve_from_args(args, gmres)))]
+#[numpy("sparse.linalg.gmres(A, b, x0=None, *, rtol=1e-05, atol=0.0, restart=None, maxiter=None, M=None)", call = |args: &Args| call_with_named_errors(args, |args| solve_from_args(args, gmres)))]
 pub fn gmres(a: &dyn LinearOperator, b: &NdArray, options: &SolverOptions) -> Result<Solution> {
-    let mut system = LinearSystem::new("gmres", a, b, options)?;
+    let mut system = LinearSystem::from_solver_arguments("gmres", a, b, options)?;
     let restart = options.restart.unwrap_or(20).clamp(1, system.b.size().max(1));
     let mut iterations = 0;
-    let mut residual_norm = norm(&system.residual()?)?;
+    let mut residual_norm = vector_norm(&system.compute_residual()?)?;
     while residual_norm > system.tolerance && iterations < system.maxiter {
         let steps = restart.min(system.maxiter - iterations);
         let last = system.x.clone();
-        iterations += cycle(&mut system, steps)?;
-        let after = norm(&system.residual()?)?;
+        iterations += run_gmres_cycle(&mut system, steps)?;
+        let after = vector_norm(&system.compute_residual()?)?;
         // Stops after a restart without progress, because the next one would repeat it.
         if after.is_nan() || after >= residual_norm {
             system.x = last;
@@ -52,29 +52,29 @@ pub fn gmres(a: &dyn LinearOperator, b: &NdArray, options: &SolverOptions) -> Re
 }
 
 /// Improves `x` by at most `steps` iterations without a restart. Returns the number of iterations.
-fn cycle(system: &mut LinearSystem, steps: usize) -> Result<usize> {
-    let r = system.residual()?;
-    let beta = norm(&r)?;
+fn run_gmres_cycle(system: &mut LinearSystem, steps: usize) -> Result<usize> {
+    let r = system.compute_residual()?;
+    let beta = vector_norm(&r)?;
     let epsilon = machine_epsilon(r.dtype());
-    let mut basis = vec![contiguous_stored(&r.divide(beta)?)?];
+    let mut basis = vec![evaluate_contiguous(&r.divide(beta)?)?];
     // The columns of the triangular matrix (the Hessenberg matrix after Givens rotations), and the rotated right-hand side.
     let mut columns: Vec<Vec<Complex<f64>>> = Vec::new();
     let mut rotations: Vec<(f64, Complex<f64>)> = Vec::new();
     let mut right = vec![Complex::new(beta, 0.0)];
     for step in 0..steps {
-        let mut w = contiguous_stored(&system.multiply(&system.precondition(&basis[step])?)?)?;
-        let before = norm(&w)?;
+        let mut w = evaluate_contiguous(&system.multiply_by_matrix(&system.apply_preconditioner(&basis[step])?)?)?;
+        let before = vector_norm(&w)?;
         let mut column = vec![Complex::new(0.0, 0.0); step + 1];
         // Two passes of classical Gram-Schmidt are as accurate as the modified method, and each pass takes only two products.
         let vectors = stack(&basis, 0)?;
         for _ in 0..2 {
-            let projections = inner_products(&vectors, &w)?;
-            w = contiguous_stored(&w.subtract(projections.matmul(&vectors)?)?)?;
-            for (sum, h) in column.iter_mut().zip(complex_values(&projections)?) {
+            let projections = inner_products_with_rows(&vectors, &w)?;
+            w = evaluate_contiguous(&w.subtract(projections.matmul(&vectors)?)?)?;
+            for (sum, h) in column.iter_mut().zip(to_complex_vec(&projections)?) {
                 *sum += h;
             }
         }
-        let next = norm(&w)?;
+        let next = vector_norm(&w)?;
         for (row, &(c, s)) in rotations.iter().enumerate() {
             let (upper, lower) = (column[row], column[row + 1]);
             column[row] = upper * c + s * lower;
@@ -92,7 +92,7 @@ fn cycle(system: &mut LinearSystem, steps: usize) -> Result<usize> {
         if has_ended || step + 1 == steps {
             break;
         }
-        basis.push(contiguous_stored(&w.divide(next)?)?);
+        basis.push(evaluate_contiguous(&w.divide(next)?)?);
     }
     let count = columns.len();
     // A singular matrix has a pivot of zero, apart from rounding.
@@ -108,22 +108,22 @@ fn cycle(system: &mut LinearSystem, steps: usize) -> Result<usize> {
         let weight = if system.b.dtype().is_complex() { Scalar::Complex(weight) } else { Scalar::Float(weight.re) };
         let term = vector.multiply(weight)?;
         correction = Some(match correction {
-            Some(sum) => contiguous_stored(&sum.add(term)?)?,
-            None => contiguous_stored(&term)?,
+            Some(sum) => evaluate_contiguous(&sum.add(term)?)?,
+            None => evaluate_contiguous(&term)?,
         });
     }
     if let Some(correction) = correction {
-        system.x = contiguous_stored(&system.x.add(system.precondition(&correction)?)?)?;
+        system.x = evaluate_contiguous(&system.x.add(system.apply_preconditioner(&correction)?)?)?;
     }
     Ok(count)
 }
 
 /// Returns the inner product of each row of `vectors` with `w`.
-fn inner_products(vectors: &NdArray, w: &NdArray) -> Result<NdArray> {
+fn inner_products_with_rows(vectors: &NdArray, w: &NdArray) -> Result<NdArray> {
     if vectors.dtype().is_complex() { cuprum_core::conj(vectors)?.matmul(w) } else { vectors.matmul(w) }
 }
 
-fn complex_values(a: &NdArray) -> Result<Vec<Complex<f64>>> {
+fn to_complex_vec(a: &NdArray) -> Result<Vec<Complex<f64>>> {
     a.astype(cuprum_core::DType::C128)?.to_vec()
 }
 

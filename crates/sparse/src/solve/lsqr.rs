@@ -3,10 +3,10 @@
 use cuprum_core::function::FromArgs;
 use cuprum_core::{Args, Error, NdArray, Result, Value, numpy};
 
-use super::{LinearOperator, machine_epsilon, norm, solver_dtype};
+use super::{LinearOperator, machine_epsilon, solver_dtype, vector_norm};
 use crate::SparseArray;
-use crate::arguments::with_named_errors;
-use crate::common::{contiguous_stored, filled};
+use crate::arguments::call_with_named_errors;
+use crate::common::{evaluate_contiguous, full_on_device};
 
 /// Options of [`lsqr`], with SciPy's defaults.
 #[derive(Clone, Copy, Debug)]
@@ -71,7 +71,7 @@ pub struct LeastSquares {
 /// assert!((fit.x.to_vec::<f64>()?[1] - 2.0).abs() < 1e-5);
 /// # Ok::<(), cuprum::Error>(())
 /// ```
-#[numpy("sparse.linalg.lsqr(A, b, damp=0.0, atol=1e-06, btol=1e-06, conlim=100000000.0, iter_lim=None, show=False, calc_var=False, x0=None)", call = |args: &Args| with_named_errors(args, lsqr_from_args))]
+#[numpy("sparse.linalg.lsqr(A, b, damp=0.0, atol=1e-06, btol=1e-06, conlim=100000000.0, iter_lim=None, show=False, calc_var=False, x0=None)", call = |args: &Args| call_with_named_errors(args, lsqr_from_args))]
 pub fn lsqr(a: &dyn LinearOperator, b: &NdArray, options: &LsqrOptions) -> Result<LeastSquares> {
     const OP: &str = "lsqr";
     let [rows, columns] = a.extents();
@@ -84,17 +84,17 @@ pub fn lsqr(a: &dyn LinearOperator, b: &NdArray, options: &LsqrOptions) -> Resul
     let times_adjoint = |v: &NdArray| a.rmatvec(v)?.astype(dtype);
     // Returns the norm of a vector, and the vector divided by its norm. A zero vector is returned unchanged.
     let normalise = |v: NdArray| -> Result<(f64, NdArray)> {
-        let v = contiguous_stored(&v)?;
-        let size = norm(&v)?;
-        Ok((size, if size > 0.0 { contiguous_stored(&v.divide(size)?)? } else { v }))
+        let v = evaluate_contiguous(&v)?;
+        let size = vector_norm(&v)?;
+        Ok((size, if size > 0.0 { evaluate_contiguous(&v.divide(size)?)? } else { v }))
     };
-    let b = contiguous_stored(&b.astype(dtype)?)?;
+    let b = evaluate_contiguous(&b.astype(dtype)?)?;
     let mut x = match options.x0 {
         Some(x) if x.shape() != [columns] => return Err(Error::shape(OP, "x0 has one element for each column", &[x.shape()])),
-        Some(x) => contiguous_stored(&x.astype(dtype)?)?,
-        None => filled(b.device(), &[columns], 0, dtype)?,
+        Some(x) => evaluate_contiguous(&x.astype(dtype)?)?,
+        None => full_on_device(b.device(), &[columns], 0, dtype)?,
     };
-    let b_norm = norm(&b)?;
+    let b_norm = vector_norm(&b)?;
     let start = if options.x0.is_some() { b.subtract(times(&x)?)? } else { b };
     let (mut beta, mut u) = normalise(start)?;
     let (mut alpha, mut v) = normalise(times_adjoint(&u)?)?;
@@ -130,9 +130,9 @@ pub fn lsqr(a: &dyn LinearOperator, b: &NdArray, options: &LsqrOptions) -> Resul
         let phi = c * phi_bar;
         phi_bar *= s;
         let tau = s * phi;
-        direction_norm = direction_norm.hypot(norm(&w)? / rho);
-        x = contiguous_stored(&x.add(w.multiply(phi / rho)?)?)?;
-        w = contiguous_stored(&v.subtract(w.multiply(theta / rho)?)?)?;
+        direction_norm = direction_norm.hypot(vector_norm(&w)? / rho);
+        x = evaluate_contiguous(&x.add(w.multiply(phi / rho)?)?)?;
+        w = evaluate_contiguous(&v.subtract(w.multiply(theta / rho)?)?)?;
         let delta = sine * rho;
         let gamma_bar = -cosine * rho;
         let right = phi - delta * z;

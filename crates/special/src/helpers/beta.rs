@@ -1,6 +1,7 @@
 //! The beta function of positive numbers, as scalar functions.
 
-/// Expands to a `kernel!` block with the functions of `with_zeta`, `beta_ordered`, `betaln_ordered` and the given functions.
+/// Expands to a `kernel!` block with the functions of `with_zeta`, `beta_of_ordered_positive`, `betaln_of_ordered_positive` and the given
+/// functions.
 macro_rules! with_beta {
     ($($functions:tt)*) => {
         with_zeta! {
@@ -14,7 +15,7 @@ macro_rules! with_beta {
 
             /// Returns `log(beta(a, b))` for positive numbers with a <= b.
             #[helper]
-            fn betaln_ordered(a: f64, b: f64) -> f64 {
+            fn betaln_of_ordered_positive(a: f64, b: f64) -> f64 {
                 if b == INFINITY {
                     return if a == INFINITY { NAN } else { -INFINITY };
                 }
@@ -43,7 +44,7 @@ macro_rules! with_beta {
 
             /// Returns `beta(a, b)` for positive numbers with a <= b.
             #[helper]
-            fn beta_ordered(a: f64, b: f64) -> f64 {
+            fn beta_of_ordered_positive(a: f64, b: f64) -> f64 {
                 if b == INFINITY {
                     return if a == INFINITY { NAN } else { 0.0 };
                 }
@@ -56,7 +57,7 @@ macro_rules! with_beta {
                 if a < 10.0 {
                     return gamma_positive(a) * log_gamma_quotient(a, b).exp();
                 }
-                betaln_ordered(a, b).exp()
+                betaln_of_ordered_positive(a, b).exp()
             }
 
             $($functions)*

@@ -1,6 +1,7 @@
 //! Scalar error functions: erf, erfc, erfcx and the normal distribution function.
 
-/// Expands to a `kernel!` block with `log1p_minus_x`, `exp_times`, `erf_f64`, `erfc_f64`, `erfcx_f64`, `ndtr_f64` and the given functions.
+/// Expands to a `kernel!` block with `log1p_minus_x`, `exp_of_sum_times_factor`, `erf_f64`, `erfc_f64`, `erfcx_f64`, `ndtr_f64` and the
+/// given functions.
 macro_rules! with_error_function {
     ($($functions:tt)*) => {
         with_logarithm! {
@@ -10,11 +11,11 @@ macro_rules! with_error_function {
             const ERFCX_COEFFICIENTS: [f64; 25] = [1.2329951186255526, -0.1396211168405623, 0.015379652102619604, 0.06809705425466908, -0.10103906603630056, 0.0937328349990944, -0.06633036581218697, 0.03716751552655567, -0.016197734059799265, 0.005031970067657489, -0.0007577732613730956, -0.00019925714661091188, 0.0001506214900124047, -2.4397746422436416e-05, -1.1221287012353486e-05, 5.706604414895734e-06, 2.919733377963012e-07, -8.210939042560568e-07, 7.746992727017941e-08, 1.0633855618594884e-07, -2.05606492756992e-08, -1.234686604382353e-08, 3.1695881915648173e-09, 9.311744978232572e-10, -2.659599690242689e-10];
 
             // Coefficients of erfcx(x) in powers of x, for 0 <= x <= 1/8.
-            const SMALL_ERFCX_COEFFICIENTS: [f64; 10] = [1.0, -1.1283791670954944, 0.999999999995197, -0.7522527775697734, 0.4999999741780385, -0.3009003344205369, 0.16665239899027715, -0.08580872727717259, 0.04052954340980592, -0.014601382609830254];
+            const ERFCX_NEAR_0_COEFFICIENTS: [f64; 10] = [1.0, -1.1283791670954944, 0.999999999995197, -0.7522527775697734, 0.4999999741780385, -0.3009003344205369, 0.16665239899027715, -0.08580872727717259, 0.04052954340980592, -0.014601382609830254];
 
             /// Returns `factor * exp(exponent + rest)` for a small `rest`. Tiny results become subnormal instead of zero.
             #[helper]
-            fn exp_times(exponent: f64, rest: f64, factor: f64) -> f64 {
+            fn exp_of_sum_times_factor(exponent: f64, rest: f64, factor: f64) -> f64 {
                 if exponent.abs() < 690.0 {
                     let e = exponent.exp();
                     return e.mul_add(rest, e) * factor;
@@ -33,7 +34,7 @@ macro_rules! with_error_function {
                     return 0.564189583547756286948 / x;
                 }
                 if x < 0.125 {
-                    return x.polynomial(SMALL_ERFCX_COEFFICIENTS);
+                    return x.polynomial(ERFCX_NEAR_0_COEFFICIENTS);
                 }
                 let t = (x - 4.0) / (x + 4.0);
                 t.polynomial(ERFCX_COEFFICIENTS) / x.mul_add(2.0, 1.0)
@@ -49,7 +50,7 @@ macro_rules! with_error_function {
                     return INFINITY;
                 }
                 let square = x * x;
-                exp_times(square, x.mul_add(x, -square), 2.0) - scaled
+                exp_of_sum_times_factor(square, x.mul_add(x, -square), 2.0) - scaled
             }
 
             /// Returns erfc(x) for x >= 1/2.
@@ -59,7 +60,7 @@ macro_rules! with_error_function {
                     return 0.0;
                 }
                 let square = x * x;
-                exp_times(-square, -x.mul_add(x, -square), erfcx_positive(x))
+                exp_of_sum_times_factor(-square, -x.mul_add(x, -square), erfcx_positive(x))
             }
 
             #[helper]
@@ -99,7 +100,7 @@ macro_rules! with_error_function {
                 }
                 // Computes x^2 / 2 from the exact square of x. The square of y = x / sqrt(2) would include the rounding error of y.
                 let square = x * x;
-                exp_times(-0.5 * square, -0.5 * x.mul_add(x, -square), 0.5 * erfcx_positive(-y))
+                exp_of_sum_times_factor(-0.5 * square, -0.5 * x.mul_add(x, -square), 0.5 * erfcx_positive(-y))
             }
 
             $($functions)*

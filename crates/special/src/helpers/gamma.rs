@@ -57,7 +57,7 @@ macro_rules! with_gamma {
 
             /// Returns (x - count) ... (x - 1), with compensated rounding errors.
             #[helper]
-            fn falling_product(x: f64, count: i64) -> f64 {
+            fn product_of_preceding_numbers(x: f64, count: i64) -> f64 {
                 let mut product: f64 = 1.0;
                 let mut rest: f64 = 0.0;
                 let mut factor = x;
@@ -78,7 +78,7 @@ macro_rules! with_gamma {
                 }
                 if x > 140.0 {
                     let count = (x - 139.0) as i64;
-                    return gamma_stirling(x - count as f64) * falling_product(x, count);
+                    return gamma_stirling(x - count as f64) * product_of_preceding_numbers(x, count);
                 }
                 if x > 20.0 {
                     return gamma_stirling(x);
@@ -88,7 +88,7 @@ macro_rules! with_gamma {
                 }
                 let count = (x - 1.0) as i64;
                 let base = x - count as f64;
-                falling_product(x, count) / (base - 1.5).polynomial(RECIPROCAL_GAMMA_COEFFICIENTS)
+                product_of_preceding_numbers(x, count) / (base - 1.5).polynomial(RECIPROCAL_GAMMA_COEFFICIENTS)
             }
 
             #[helper]
@@ -109,7 +109,7 @@ macro_rules! with_gamma {
                 }
                 if y > 160.0 {
                     let count = (y - 139.0) as i64;
-                    return reflected / (y * gamma_stirling(y - count as f64)) / falling_product(y, count);
+                    return reflected / (y * gamma_stirling(y - count as f64)) / product_of_preceding_numbers(y, count);
                 }
                 if y < 1e-300 {
                     return 1.0 / x;

@@ -21,22 +21,22 @@ macro_rules! with_incomplete_gamma {
                     }
                     return x.powf(a) * (-x).exp() / gamma_positive(a + 1.0);
                 }
-                let exponent = a * log_minus_difference(x / a, (x - a) / a) - stirling_remainder(a);
+                let exponent = a * log_ratio_minus_difference(x / a, (x - a) / a) - stirling_remainder(a);
                 exponent.exp() * 0.398942280401432677940 / a.sqrt()
             }
 
             /// Returns the logarithm of x^a exp(-x) / gamma(a + 1).
             #[helper]
-            fn log_gamma_term(a: f64, x: f64) -> f64 {
+            fn log_incomplete_gamma_prefactor(a: f64, x: f64) -> f64 {
                 if a < 10.0 {
                     return a * x.ln() - x - gammaln_positive(a + 1.0);
                 }
-                a * log_minus_difference(x / a, (x - a) / a) - stirling_remainder(a) - 0.5 * a.ln() - 0.918938533204672741780
+                a * log_ratio_minus_difference(x / a, (x - a) / a) - stirling_remainder(a) - 0.5 * a.ln() - 0.918938533204672741780
             }
 
             /// Returns the power series of P(a, x), without the factor `incomplete_gamma_prefactor(a, x)`.
             #[helper]
-            fn gamma_series_sum(a: f64, x: f64) -> f64 {
+            fn gammainc_series_sum(a: f64, x: f64) -> f64 {
                 let mut sum: f64 = 1.0;
                 let mut term: f64 = 1.0;
                 let mut n = a;
@@ -53,14 +53,14 @@ macro_rules! with_incomplete_gamma {
 
             /// Returns P(a, x) by its power series.
             #[helper]
-            fn gamma_series(a: f64, x: f64) -> f64 {
-                incomplete_gamma_prefactor(a, x) * gamma_series_sum(a, x)
+            fn gammainc_series(a: f64, x: f64) -> f64 {
+                incomplete_gamma_prefactor(a, x) * gammainc_series_sum(a, x)
             }
 
             /// Returns the continued fraction of Q(a, x) (NIST Digital Library of Mathematical Functions, 8.9.2) by Lentz's method, without
             /// the factor `a * incomplete_gamma_prefactor(a, x)`.
             #[helper]
-            fn gamma_fraction_ratio(a: f64, x: f64) -> f64 {
+            fn gammaincc_scaled_fraction(a: f64, x: f64) -> f64 {
                 let mut b = x + 1.0 - a;
                 let mut c = 1e300;
                 let mut d = 1.0 / b;
@@ -83,14 +83,14 @@ macro_rules! with_incomplete_gamma {
 
             /// Returns Q(a, x) by its continued fraction.
             #[helper]
-            fn gamma_continued_fraction(a: f64, x: f64) -> f64 {
-                a * incomplete_gamma_prefactor(a, x) * gamma_fraction_ratio(a, x)
+            fn gammaincc_continued_fraction(a: f64, x: f64) -> f64 {
+                a * incomplete_gamma_prefactor(a, x) * gammaincc_scaled_fraction(a, x)
             }
 
             /// Returns Temme's uniform expansion of Q for mu >= 0 and of P for mu < 0, without the factor `exp(a * log1p_minus_x(mu))`, for
             /// a >= 64 and |mu| <= 0.4, where mu = (x - a) / a.
             #[helper]
-            fn gamma_uniform_tail(a: f64, mu: f64) -> f64 {
+            fn gammainc_scaled_uniform_expansion(a: f64, mu: f64) -> f64 {
                 let half = -log1p_minus_x(mu);
                 let eta = (2.0 * half).sqrt().copysign(mu);
                 let w = 1.0 / a;
@@ -105,24 +105,24 @@ macro_rules! with_incomplete_gamma {
 
             /// Returns Q for mu >= 0 and P for mu < 0, by Temme's uniform expansion.
             #[helper]
-            fn gamma_uniform_expansion(a: f64, mu: f64) -> f64 {
-                (a * log1p_minus_x(mu)).exp() * gamma_uniform_tail(a, mu)
+            fn gammainc_uniform_expansion(a: f64, mu: f64) -> f64 {
+                (a * log1p_minus_x(mu)).exp() * gammainc_scaled_uniform_expansion(a, mu)
             }
 
             /// Returns P(a, x) (if `lower`) or Q(a, x), divided by `a * incomplete_gamma_prefactor(a, x)`. The quotient does not underflow
             /// if P or Q is near 0.
             #[helper]
-            fn gamma_ratio(a: f64, x: f64, lower: bool) -> f64 {
+            fn gammainc_over_prefactor(a: f64, x: f64, lower: bool) -> f64 {
                 let mu = (x - a) / a;
                 if a >= 64.0 && mu.abs() <= 0.4 && lower == (mu < 0.0) {
-                    return gamma_uniform_tail(a, mu) * stirling_remainder(a).exp() * (2.5066282746310005024158 / a.sqrt());
+                    return gammainc_scaled_uniform_expansion(a, mu) * stirling_remainder(a).exp() * (2.5066282746310005024158 / a.sqrt());
                 }
-                if lower { gamma_series_sum(a, x) / a } else { gamma_fraction_ratio(a, x) }
+                if lower { gammainc_series_sum(a, x) / a } else { gammaincc_scaled_fraction(a, x) }
             }
 
             /// Returns Q(a, x) for a <= 1 and x <= 1.1, where P may be near 1.
             #[helper]
-            fn gamma_upper_small(a: f64, x: f64) -> f64 {
+            fn gammaincc_for_small_arguments(a: f64, x: f64) -> f64 {
                 let log_gamma = if a <= 0.5 { a * a.polynomial(LOG_GAMMA_NEAR_1_COEFFICIENTS) } else { gammaln_positive(1.0 + a) };
                 let power = a * x.ln() - log_gamma;
                 let mut sum = 0.0;
@@ -142,7 +142,7 @@ macro_rules! with_incomplete_gamma {
 
             /// Returns P(a, x) if `lower`, otherwise Q(a, x).
             #[helper]
-            fn gamma_lower_or_upper(a: f64, x: f64, lower: bool) -> f64 {
+            fn gammainc_or_gammaincc(a: f64, x: f64, lower: bool) -> f64 {
                 if !(a >= 0.0 && x >= 0.0) {
                     return NAN;
                 }
@@ -160,36 +160,36 @@ macro_rules! with_incomplete_gamma {
                 }
                 let mu = (x - a) / a;
                 if a >= 64.0 && mu.abs() <= 0.4 {
-                    let small = gamma_uniform_expansion(a, mu);
+                    let small = gammainc_uniform_expansion(a, mu);
                     return if lower == (mu < 0.0) { small } else { 1.0 - small };
                 }
                 if a <= 1.0 && x <= 1.1 {
                     if lower {
-                        return gamma_series(a, x);
+                        return gammainc_series(a, x);
                     }
-                    return gamma_upper_small(a, x);
+                    return gammaincc_for_small_arguments(a, x);
                 }
                 if x <= a + 1.0 {
-                    let series = gamma_series(a, x);
+                    let series = gammainc_series(a, x);
                     return if lower { series } else { 1.0 - series };
                 }
-                let fraction = gamma_continued_fraction(a, x);
+                let fraction = gammaincc_continued_fraction(a, x);
                 if lower { 1.0 - fraction } else { fraction }
             }
 
             #[helper]
             fn gammainc_f64(a: f64, x: f64) -> f64 {
-                gamma_lower_or_upper(a, x, true)
+                gammainc_or_gammaincc(a, x, true)
             }
 
             #[helper]
             fn gammaincc_f64(a: f64, x: f64) -> f64 {
-                gamma_lower_or_upper(a, x, false)
+                gammainc_or_gammaincc(a, x, false)
             }
 
-            /// Returns the starting value of [`gamma_quantile`]: an approximate x with P(a, x) = p and Q(a, x) = q = 1 - p.
+            /// Returns the starting value of [`invert_gammainc`]: an approximate x with P(a, x) = p and Q(a, x) = q = 1 - p.
             #[helper]
-            fn gamma_quantile_start(a: f64, p: f64, q: f64) -> f64 {
+            fn invert_gammainc_start_value(a: f64, p: f64, q: f64) -> f64 {
                 let log_p = if q < p { (-q).ln_1p() } else { p.ln() };
                 let small = ((log_p + gammaln_positive(a + 1.0)) / a).exp();
                 if a < 0.7 {
@@ -208,7 +208,7 @@ macro_rules! with_incomplete_gamma {
             /// Returns the x with P(a, x) = p and Q(a, x) = q, by Newton's method. log P is concave in log x, and log Q is concave in x, so
             /// the iterates approach the solution from one side.
             #[helper]
-            fn gamma_quantile(a: f64, p: f64, q: f64) -> f64 {
+            fn invert_gammainc(a: f64, p: f64, q: f64) -> f64 {
                 if !(a >= 0.0 && p >= 0.0 && q >= 0.0) {
                     return NAN;
                 }
@@ -221,7 +221,7 @@ macro_rules! with_incomplete_gamma {
                 if a == 0.0 || a == INFINITY {
                     return NAN;
                 }
-                let mut x = gamma_quantile_start(a, p, q);
+                let mut x = invert_gammainc_start_value(a, p, q);
                 let lower = p <= 0.5 || a < 0.7 && p < 0.95;
                 let wanted = if lower { p } else { q };
                 // If P or Q is near the smallest normal number, the iteration uses its logarithm, which keeps digits that the value loses.
@@ -236,10 +236,10 @@ macro_rules! with_incomplete_gamma {
                     let mut step = 0.0;
                     let mut value = 1.0;
                     if by_logarithms {
-                        let ratio = gamma_ratio(a, x, lower);
-                        step = (log_gamma_term(a, x) + (a * ratio).ln() - wanted.ln()) * ratio;
+                        let ratio = gammainc_over_prefactor(a, x, lower);
+                        step = (log_incomplete_gamma_prefactor(a, x) + (a * ratio).ln() - wanted.ln()) * ratio;
                     } else {
-                        value = gamma_lower_or_upper(a, x, lower);
+                        value = gammainc_or_gammaincc(a, x, lower);
                         step = (value / wanted).ln() * (value / (a * incomplete_gamma_prefactor(a, x)));
                     }
                     let mut next = x;
@@ -262,12 +262,12 @@ macro_rules! with_incomplete_gamma {
 
             #[helper]
             fn gammaincinv_f64(a: f64, p: f64) -> f64 {
-                gamma_quantile(a, p, 1.0 - p)
+                invert_gammainc(a, p, 1.0 - p)
             }
 
             #[helper]
             fn gammainccinv_f64(a: f64, q: f64) -> f64 {
-                gamma_quantile(a, 1.0 - q, q)
+                invert_gammainc(a, 1.0 - q, q)
             }
 
             $($functions)*

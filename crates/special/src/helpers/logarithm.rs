@@ -1,6 +1,6 @@
 //! log(1 + x) - x.
 
-/// Expands to a `kernel!` block with `log1p_minus_x`, `log_minus_difference` and the given functions.
+/// Expands to a `kernel!` block with `log1p_minus_x`, `log_ratio_minus_difference` and the given functions.
 macro_rules! with_logarithm {
     ($($functions:tt)*) => {
         ::cuprum_macros::kernel! {
@@ -21,7 +21,7 @@ macro_rules! with_logarithm {
             /// Returns `log(ratio) - difference` for `difference = ratio - 1`. Both are arguments, because the ratio is more accurate near
             /// 0, and the difference is more accurate if the ratio is near 1.
             #[helper]
-            fn log_minus_difference(ratio: f64, difference: f64) -> f64 {
+            fn log_ratio_minus_difference(ratio: f64, difference: f64) -> f64 {
                 if ratio < 0.5 { ratio.ln() - difference } else { log1p_minus_x(difference) }
             }
 

@@ -1,6 +1,6 @@
 //! The digamma function and Hurwitz's zeta function, as scalar functions.
 
-/// Expands to a `kernel!` block with the functions of `with_gamma`, `digamma_f64`, `hurwitz` and the given functions.
+/// Expands to a `kernel!` block with the functions of `with_gamma`, `digamma_f64`, `hurwitz_zeta_f64` and the given functions.
 macro_rules! with_zeta {
     ($($functions:tt)*) => {
         with_gamma! {
@@ -71,7 +71,7 @@ macro_rules! with_zeta {
 
             /// Returns `q^s * zeta(s, q)` with Hurwitz's zeta function, for s > 1 and q > 0, by the Euler-Maclaurin formula.
             #[helper]
-            fn hurwitz_scaled(s: f64, q: f64) -> f64 {
+            fn scaled_hurwitz_zeta(s: f64, q: f64) -> f64 {
                 let mut sum = 0.0;
                 let mut k = 0.0;
                 let mut power = 1.0;
@@ -106,22 +106,22 @@ macro_rules! with_zeta {
 
             /// Returns Hurwitz's zeta function for s > 1 and q > 0.
             #[helper]
-            fn hurwitz_positive(s: f64, q: f64) -> f64 {
+            fn hurwitz_zeta_positive(s: f64, q: f64) -> f64 {
                 if q > 1e100 {
                     // The first term of the Euler-Maclaurin formula. The other terms are smaller than the rounding error of this term.
                     return q.powf(1.0 - s) / (s - 1.0);
                 }
                 let power = q.powf(-s);
                 if power > 1e-290 {
-                    return power * hurwitz_scaled(s, q);
+                    return power * scaled_hurwitz_zeta(s, q);
                 }
                 // `q^-s` may underflow although the result does not, so the sum is multiplied twice by the square root of the power.
                 let half = q.powf(-0.5 * s);
-                half * (half * hurwitz_scaled(s, q))
+                half * (half * scaled_hurwitz_zeta(s, q))
             }
 
             #[helper]
-            fn hurwitz(s: f64, q: f64) -> f64 {
+            fn hurwitz_zeta_f64(s: f64, q: f64) -> f64 {
                 if s.is_nan() || q.is_nan() || s < 1.0 {
                     return NAN;
                 }
@@ -132,7 +132,7 @@ macro_rules! with_zeta {
                     return if q == 1.0 { 1.0 } else if q > 1.0 { 0.0 } else { INFINITY };
                 }
                 if q > 0.0 {
-                    return if q == INFINITY { 0.0 } else { hurwitz_positive(s, q) };
+                    return if q == INFINITY { 0.0 } else { hurwitz_zeta_positive(s, q) };
                 }
                 if q == q.floor() {
                     return INFINITY;
@@ -146,10 +146,10 @@ macro_rules! with_zeta {
                 let rest = q.ceil() - q;
                 if fraction == rest && parity_sign(s) < 0.0 {
                     // Each term with q + k < 0 cancels the term of equal magnitude with q + k > 0.
-                    return hurwitz_positive(s, 1.0 - q);
+                    return hurwitz_zeta_positive(s, 1.0 - q);
                 }
-                let left = hurwitz_positive(s, rest) - hurwitz_positive(s, 1.0 - q);
-                hurwitz_positive(s, fraction) + parity_sign(s) * left
+                let left = hurwitz_zeta_positive(s, rest) - hurwitz_zeta_positive(s, 1.0 - q);
+                hurwitz_zeta_positive(s, fraction) + parity_sign(s) * left
             }
 
             $($functions)*

@@ -141,12 +141,12 @@ template <class T> __device__ inline T truncated_remainder(T a, T b) {
     else if constexpr (is_float<T>) return ::fmod(a, b);
     else return b == 0 || (is_signed<T> && b == static_cast<T>(-1)) ? T(0) : static_cast<T>(a % b);
 }
-template <class T> __device__ inline wrap_of<T> magnitude(T x) {
+template <class T> __device__ inline wrap_of<T> unsigned_magnitude(T x) {
     return is_signed<T> && x < 0 ? wrap_of<T>(0) - static_cast<wrap_of<T>>(x) : static_cast<wrap_of<T>>(x);
 }
 // Greatest common divisor of the magnitudes, by Euclid's algorithm.
-template <class T> __device__ inline wrap_of<T> common_divisor(T a, T b) {
-    wrap_of<T> divisor = magnitude(a), rest = magnitude(b);
+template <class T> __device__ inline wrap_of<T> greatest_common_divisor(T a, T b) {
+    wrap_of<T> divisor = unsigned_magnitude(a), rest = unsigned_magnitude(b);
     while (rest != 0) {
         const wrap_of<T> next = divisor % rest;
         divisor = rest;
@@ -154,10 +154,10 @@ template <class T> __device__ inline wrap_of<T> common_divisor(T a, T b) {
     }
     return divisor;
 }
-template <class T> __device__ inline T gcd(T a, T b) { return static_cast<T>(common_divisor(a, b)); }
+template <class T> __device__ inline T gcd(T a, T b) { return static_cast<T>(greatest_common_divisor(a, b)); }
 template <class T> __device__ inline T lcm(T a, T b) {
-    const wrap_of<T> divisor = common_divisor(a, b);
-    return divisor == 0 ? T(0) : static_cast<T>(magnitude(a) / divisor * magnitude(b));
+    const wrap_of<T> divisor = greatest_common_divisor(a, b);
+    return divisor == 0 ? T(0) : static_cast<T>(unsigned_magnitude(a) / divisor * unsigned_magnitude(b));
 }
 
 // ---- comparisons: complex numbers compare the real part, then the imaginary part; comparisons with NaN are false ----
@@ -232,14 +232,14 @@ template <class T> __device__ inline T bitwise_invert(T x) {
     else return static_cast<T>(~x);
 }
 // Returns whether a shift by `count` removes all bits, because `count` is negative or at least the number of bits.
-template <class T> __device__ inline bool shifts_out(T count) {
+template <class T> __device__ inline bool shift_removes_all_bits(T count) {
     return static_cast<u64>(count) >= 8 * sizeof(T);
 }
 template <class T> __device__ inline T left_shift(T x, T count) {
-    return shifts_out(count) ? T(0) : static_cast<T>(static_cast<wrap_of<T>>(x) << static_cast<u32>(count));
+    return shift_removes_all_bits(count) ? T(0) : static_cast<T>(static_cast<wrap_of<T>>(x) << static_cast<u32>(count));
 }
 template <class T> __device__ inline T right_shift(T x, T count) {
-    if (shifts_out(count)) return is_signed<T> && x < 0 ? static_cast<T>(-1) : T(0);
+    if (shift_removes_all_bits(count)) return is_signed<T> && x < 0 ? static_cast<T>(-1) : T(0);
     return static_cast<T>(x >> static_cast<u32>(count));
 }
 
@@ -247,7 +247,7 @@ template <class T> __device__ inline T right_shift(T x, T count) {
 
 // Integer power by repeated squaring. For a negative exponent, the result is base^exponent rounded toward zero, which is 0 unless base is 1
 // or -1.
-template <class T> __device__ inline T power_int(T base, T exponent) {
+template <class T> __device__ inline T integer_power(T base, T exponent) {
     if (is_signed<T> && exponent < 0) {
         if (base == T(1)) return T(1);
         if (is_signed<T> && base == static_cast<T>(-1)) return exponent & 1 ? static_cast<T>(-1) : T(1);

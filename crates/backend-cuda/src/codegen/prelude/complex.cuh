@@ -39,7 +39,7 @@ __device__ __noinline__ inline c128 sqrt(c128 z) {
 }
 
 // Returns factor * e^re * (cos im, sin im), without intermediate overflow. `factor` is 1 or 1/2.
-__device__ __noinline__ inline c128 scaled_cis(f64 re, f64 im, f64 factor) {
+__device__ __noinline__ inline c128 scaled_exp(f64 re, f64 im, f64 factor) {
     f64 s, c;
     ::sincos(im, &s, &c);
     // Multiplies by e^re in up to three factors, because e^re may overflow while its product with a tiny sine or cosine is finite.
@@ -62,7 +62,7 @@ __device__ __noinline__ inline c128 exp(c128 z) {
         if (isinf(z.re)) return z.re > 0 ? c128(z.re, not_a_number()) : c128(0, copysign(0.0, z.im));
         return c128(not_a_number(), not_a_number());
     }
-    return scaled_cis(z.re, z.im, 1);
+    return scaled_exp(z.re, z.im, 1);
 }
 __device__ inline c128 exp2(c128 z) { return exp(c128(mul_rn(z.re, LN2), mul_rn(z.im, LN2))); }
 // Complex expm1 by NumPy's formula. An exponential above `largest`, the dtype's maximum, becomes infinite.
@@ -76,7 +76,7 @@ __device__ inline c128 expm1(c128 z) { return expm1_with_limit(z, 0x1.ffffffffff
 __device__ inline c64 expm1(c64 z) { return cast<c64>(expm1_with_limit(cast<c128>(z), 0x1.fffffefffffffp127)); }
 
 // Returns 0.5 log1p(a + x^2 + y^2). The sum has twice the precision (Knuth's two-sum), because its terms may cancel.
-__device__ inline f64 half_log1p(f64 a, f64 x, f64 y) {
+__device__ inline f64 half_log1p_of_square_sum(f64 a, f64 x, f64 y) {
     const f64 x2 = mul_rn(x, x), y2 = mul_rn(y, y), x2_error = __fma_rn(x, x, -x2), y2_error = __fma_rn(y, y, -y2);
     const f64 head = add_rn(a, x2), t = sub_rn(head, a), head_error = add_rn(sub_rn(a, sub_rn(head, t)), sub_rn(x2, t));
     const f64 sum = add_rn(head, y2), u = sub_rn(sum, head), sum_error = add_rn(sub_rn(head, sub_rn(sum, u)), sub_rn(y2, u));
@@ -85,7 +85,7 @@ __device__ inline f64 half_log1p(f64 a, f64 x, f64 y) {
 // Returns log |z|.
 __device__ inline f64 log_abs(c128 z) {
     const f64 a = fabs(z.re), b = fabs(z.im), large = fmax(a, b), small = fmin(a, b), size = ::hypot(a, b);
-    if (size >= 0.5 && size <= 2) return half_log1p(-1, large, small);
+    if (size >= 0.5 && size <= 2) return half_log1p_of_square_sum(-1, large, small);
     if (large > 0x1p1020) return ::log(::hypot(a * 0.25, b * 0.25)) + 2 * LN2;
     if (large < 0x1p-1000 && large > 0) return ::log(::hypot(a * 0x1p100, b * 0x1p100)) - 100 * LN2;
     return ::log(size);
@@ -102,7 +102,7 @@ __device__ inline c128 log10(c128 z) {
 __device__ __noinline__ inline c128 log1p(c128 z) {
     const f64 size = ::hypot(z.re + 1, z.im);
     const bool near = size >= 0.5 && size <= 2;
-    return c128(near ? half_log1p(2 * z.re, z.re, z.im) : log_abs(c128(z.re + 1, z.im)), ::atan2(z.im, z.re + 1));
+    return c128(near ? half_log1p_of_square_sum(2 * z.re, z.re, z.im) : log_abs(c128(z.re + 1, z.im)), ::atan2(z.im, z.re + 1));
 }
 
 __device__ __noinline__ inline c128 sinh(c128 z) {
@@ -113,7 +113,7 @@ __device__ __noinline__ inline c128 sinh(c128 z) {
         ::sincos(z.im, &s, &c);
         return c128(::sinh(z.re) * c, ::cosh(z.re) * s);
     }
-    const c128 e = scaled_cis(fabs(z.re), z.im, 0.5);
+    const c128 e = scaled_exp(fabs(z.re), z.im, 0.5);
     return c128(isnan(z.re) ? z.re : copysign(1.0, z.re) * e.re, e.im);
 }
 __device__ __noinline__ inline c128 cosh(c128 z) {
@@ -127,7 +127,7 @@ __device__ __noinline__ inline c128 cosh(c128 z) {
         ::sincos(z.im, &s, &c);
         return c128(::cosh(z.re) * c, ::sinh(z.re) * s);
     }
-    const c128 e = scaled_cis(fabs(z.re), z.im, 0.5);
+    const c128 e = scaled_exp(fabs(z.re), z.im, 0.5);
     return c128(e.re, copysign(1.0, z.re) * e.im);
 }
 __device__ __noinline__ inline c128 tanh(c128 z) {

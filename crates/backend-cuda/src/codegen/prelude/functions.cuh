@@ -62,22 +62,22 @@ CUPRUM_ROUNDING(trunc, ::truncf, ::trunc)
 CUPRUM_ROUNDING(rint, ::rintf, ::rint)
 
 // Returns the fractional part of `x` with the sign of `x`, or 0 for infinities, as NumPy's modf does.
-template <class T> __device__ inline T fraction(T x) {
-    if constexpr (is_half<T>) return T(fraction(widen(x)));
+template <class T> __device__ inline T modf_fraction(T x) {
+    if constexpr (is_half<T>) return T(modf_fraction(widen(x)));
     else return copysign(isinf(x) ? T(0) : sub_rn(x, trunc(x)), x);
 }
 // NumPy's frexp: x = mantissa * 2^exponent with a mantissa in [0.5, 1). The exponent of infinities and NaN is 0.
 __device__ inline f32 frexp_parts(f32 x, int& exponent) { return ::frexpf(x, &exponent); }
 __device__ inline f64 frexp_parts(f64 x, int& exponent) { return ::frexp(x, &exponent); }
-template <class T> __device__ inline T mantissa(T x) {
-    if constexpr (is_half<T>) return T(mantissa(widen(x)));
+template <class T> __device__ inline T frexp_mantissa(T x) {
+    if constexpr (is_half<T>) return T(frexp_mantissa(widen(x)));
     else {
         int exponent;
         return frexp_parts(x, exponent);
     }
 }
-template <class T> __device__ inline i32 exponent(T x) {
-    if constexpr (is_half<T>) return exponent(widen(x));
+template <class T> __device__ inline i32 frexp_exponent(T x) {
+    if constexpr (is_half<T>) return frexp_exponent(widen(x));
     else {
         int exponent = 0;
         if (isfinite(x)) frexp_parts(x, exponent);
@@ -92,7 +92,7 @@ __device__ inline f16 times_power_of_2(f16 x, f16 n) { return f16(times_power_of
 __device__ inline bf16 times_power_of_2(bf16 x, bf16 n) { return bf16(times_power_of_2(widen(x), widen(n))); }
 
 // `x` with the sign of `y`, also for NaN.
-template <class T> __device__ inline T with_sign_of(T x, T y) {
+template <class T> __device__ inline T copy_sign(T x, T y) {
     if constexpr (is_half<T>) return T(copysign(widen(x), widen(y)));
     else return copysign(x, y);
 }
@@ -104,7 +104,7 @@ __device__ inline f16 power(f16 x, f16 y) { return f16(power(widen(x), widen(y))
 __device__ inline bf16 power(bf16 x, bf16 y) { return bf16(power(widen(x), widen(y))); }
 template <class T> __device__ inline T power(T x, T y) {
     static_assert(is_int<T>, "power of a number");
-    return power_int(x, y);
+    return integer_power(x, y);
 }
 
 #undef CUPRUM_UNARY

@@ -73,7 +73,7 @@ template <class T, class Index> __device__ inline T at(const T* array, i64 len, 
 }
 
 // Returns the address of the row of `table` at `index`, clamped to the table.
-template <int Columns, class T, class Index> __device__ inline const T* row(const T* table, i64 rows, Index index) {
+template <int Columns, class T, class Index> __device__ inline const T* row_address(const T* table, i64 rows, Index index) {
     if constexpr (is_same<Index, u64>) {
         const u64 last = static_cast<u64>(rows - 1);
         return table + Columns * (index < last ? index : last);
@@ -93,7 +93,7 @@ template <int N, class T> __device__ inline T polynomial(T x, const T* coefficie
 
 // Returns whether each i in begin..end is a non-negative 32-bit number, and `Factor * i + Offset` is a 32-bit index below `len`. `Factor`
 // and `Offset` are not negative.
-template <i64 Factor, i64 Offset, class Index> __device__ inline bool affine_range_is_inside(Index begin, Index end, i64 len) {
+template <i64 Factor, i64 Offset, class Index> __device__ inline bool is_affine_range_in_bounds(Index begin, Index end, i64 len) {
     const i64 last = len > 0x7fffffff ? 0x7fffffff : len;
     return begin >= 0 && end <= 0x7fffffff && (Factor == 0 || Factor * (static_cast<i64>(end) - 1) + Offset < last) && Offset < last;
 }

@@ -19,7 +19,7 @@ impl BufferErrorWords {
     }
 
     /// Adds the error words of the buffer to `list`.
-    pub(super) fn merge_into(&self, list: &mut LaunchErrorWords) {
+    pub(super) fn merge_into_list(&self, list: &mut LaunchErrorWords) {
         if !self.is_empty() {
             merge_error_words(list, &lock(&self.error_words));
         }
@@ -31,7 +31,7 @@ impl BufferErrorWords {
             return;
         }
         let mut error_words = lock(&self.error_words);
-        error_words.retain(|error_word| !error_word.ran_without_fault());
+        error_words.retain(|error_word| !error_word.has_run_without_fault());
         merge_error_words(&mut error_words, more);
         self.has_entries.store(!error_words.is_empty(), Ordering::Release);
     }
@@ -57,7 +57,7 @@ impl BufferErrorWords {
         let found = all.iter().find_map(|error_word| error_word.find_fault().map(|fault| (error_word.clone(), fault)));
         if found.is_none() {
             let mut error_words = lock(&self.error_words);
-            error_words.retain(|error_word| !error_word.ran_without_fault());
+            error_words.retain(|error_word| !error_word.has_run_without_fault());
             self.has_entries.store(!error_words.is_empty(), Ordering::Release);
         }
         found
@@ -67,7 +67,7 @@ impl BufferErrorWords {
     /// `is_whole` states that the copy overwrites all values of this buffer.
     pub(in crate::driver) fn record_copy_from(&self, source: &BufferErrorWords, is_whole: bool) {
         let mut error_words = LaunchErrorWords::new();
-        source.merge_into(&mut error_words);
+        source.merge_into_list(&mut error_words);
         if is_whole { self.replace_error_words(error_words) } else { self.add_error_words(&error_words) }
     }
 }

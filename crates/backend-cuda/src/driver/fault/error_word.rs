@@ -77,7 +77,7 @@ pub(super) struct FreeErrorWords(pub(super) Mutex<Vec<ErrorWord>>);
 
 impl FreeErrorWords {
     /// Returns an unused error word. If there is none, adds the error words that `allocate` returns.
-    pub(super) fn take_word(&self, allocate: impl FnOnce() -> Result<Vec<ErrorWord>>) -> Result<ErrorWord> {
+    pub(super) fn take_free_word(&self, allocate: impl FnOnce() -> Result<Vec<ErrorWord>>) -> Result<ErrorWord> {
         if let Some(word) = lock(&self.0).pop() {
             return Ok(word);
         }
@@ -97,7 +97,7 @@ pub(in crate::driver) struct LaunchErrorWord {
     pub(super) is_graph: bool,
     /// True once the launch has run and reported no fault, so that the error word need not be read again. Stays false for a graph, whose
     /// next launch may fault.
-    ran_without_fault: AtomicBool,
+    has_run_without_fault: AtomicBool,
     pub(super) state: Mutex<FaultState>,
 }
 
@@ -115,16 +115,16 @@ pub(super) type LaunchErrorWords = SmallVec<[Arc<LaunchErrorWord>; 1]>;
 
 impl LaunchErrorWord {
     pub(super) fn new(word: ErrorWord, free: Arc<FreeErrorWords>, is_graph: bool) -> Arc<LaunchErrorWord> {
-        Arc::new(LaunchErrorWord { word, free, is_graph, ran_without_fault: AtomicBool::new(false), state: Mutex::default() })
+        Arc::new(LaunchErrorWord { word, free, is_graph, has_run_without_fault: AtomicBool::new(false), state: Mutex::default() })
     }
 
-    pub(super) fn ran_without_fault(&self) -> bool {
-        self.ran_without_fault.load(Ordering::Acquire)
+    pub(super) fn has_run_without_fault(&self) -> bool {
+        self.has_run_without_fault.load(Ordering::Acquire)
     }
 
     /// Returns the fault of the launch, or `None` if it reported none. The launch must have ended.
     pub(super) fn find_fault(&self) -> Option<ReportedFault> {
-        if self.ran_without_fault() { None } else { self.find_fault_locked(&mut lock(&self.state)) }
+        if self.has_run_without_fault() { None } else { self.find_fault_locked(&mut lock(&self.state)) }
     }
 
     /// Returns the fault of the launch like [`LaunchErrorWord::find_fault`], with the locked `state` of this error word.
@@ -133,7 +133,7 @@ impl LaunchErrorWord {
             state.found = self.word.take_fault();
         }
         if state.found.is_none() && !self.is_graph {
-            self.ran_without_fault.store(true, Ordering::Release);
+            self.has_run_without_fault.store(true, Ordering::Release);
         }
         state.found
     }
@@ -177,7 +177,7 @@ impl Drop for LaunchErrorWord {
 
 /// Adds the error words in `more` to `list`, except those that `list` already contains and those of launches that ended without a fault.
 pub(super) fn merge_error_words(list: &mut LaunchErrorWords, more: &[Arc<LaunchErrorWord>]) {
-    for error_word in more.iter().filter(|error_word| !error_word.ran_without_fault()) {
+    for error_word in more.iter().filter(|error_word| !error_word.has_run_without_fault()) {
         if !list.iter().any(|other| Arc::ptr_eq(other, error_word)) {
             list.push(error_word.clone());
         }

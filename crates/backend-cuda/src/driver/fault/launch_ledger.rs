@@ -47,12 +47,12 @@ impl LaunchLedger {
 
     /// Checks the launches on every stream for which `has_run` returns true, and removes them from the ledger. `has_run` takes a stream
     /// number and returns whether the work of the stream has ended. Keeps the first fault for [`LaunchLedger::report_fault`].
-    pub(super) fn check_launches(&self, has_run: impl Fn(u32) -> bool) {
+    pub(super) fn check_ended_launches(&self, has_run: impl Fn(u32) -> bool) {
         let state = &mut *lock(&self.0);
         let unreported = &mut state.unreported;
         state.unchecked.retain(|(stream, error_word)| {
             if !has_run(*stream) {
-                return !error_word.ran_without_fault();
+                return !error_word.has_run_without_fault();
             }
             if let Some(fault) = error_word.take_unreported_fault() {
                 unreported.get_or_insert(fault);
@@ -115,7 +115,7 @@ pub(super) type PreparedLaunch = (usize, u32, Arc<LaunchErrorWord>);
 
 thread_local! {
     /// This thread's ledgers, each with the device index of its context.
-    static LEDGERS: RefCell<Vec<(usize, Arc<LaunchLedger>)>> = const { RefCell::new(Vec::new()) };
+    static THREAD_LEDGERS: RefCell<Vec<(usize, Arc<LaunchLedger>)>> = const { RefCell::new(Vec::new()) };
     /// The launch that this thread is preparing. `None` once [`DeviceBuffer::record_dependencies`] has recorded that the outputs depend on
     /// the launch.
     pub(super) static PREPARED_LAUNCH: RefCell<Option<PreparedLaunch>> = const { RefCell::new(None) };
@@ -132,10 +132,10 @@ impl Context {
     /// Returns an error word for a launch on `stream`, and adds the launch to this thread's ledger.
     pub(super) fn error_word_for_launch(&'static self, stream: u32) -> Result<Arc<LaunchErrorWord>> {
         let error_word = self.new_error_word(false)?;
-        let ledger = self.ledger()?;
+        let ledger = self.get_or_create_ledger()?;
         if ledger.unchecked_count() >= MAX_UNCHECKED_LAUNCHES {
-            self.wait_for_all()?;
-            ledger.check_launches(|_| true);
+            self.wait_for_all_streams()?;
+            ledger.check_ended_launches(|_| true);
         }
         ledger.add_launch(stream, &error_word);
         Ok(error_word)
@@ -144,15 +144,15 @@ impl Context {
     /// Returns an unused error word for one launch, or for all launches of a graph if `is_graph`.
     pub(in crate::driver) fn new_error_word(&'static self, is_graph: bool) -> Result<Arc<LaunchErrorWord>> {
         let free = &self.fault_tracker().free;
-        let word = free.take_word(|| {
-            self.rebind()?;
+        let word = free.take_free_word(|| {
+            self.set_current()?;
             allocate_error_words()
         })?;
         Ok(LaunchErrorWord::new(word, free.clone(), is_graph))
     }
 
     /// Returns the ledger of the launches of this thread in this context. The first call creates the ledger.
-    fn ledger(&'static self) -> Result<Arc<LaunchLedger>> {
+    fn get_or_create_ledger(&'static self) -> Result<Arc<LaunchLedger>> {
         let ordinal = self.info().ordinal;
         if let Some(known) = self.existing_ledger() {
             return Ok(known);
@@ -160,12 +160,12 @@ impl Context {
         // Checks the launches of ended threads here, because nothing else bounds their number.
         let abandoned = self.fault_tracker().ledgers_of_ended_threads();
         if abandoned.iter().map(|ledger| ledger.unchecked_count()).sum::<usize>() > MAX_UNCHECKED_LAUNCHES {
-            self.wait_for_all()?;
-            abandoned.iter().for_each(|ledger| ledger.check_launches(|_| true));
+            self.wait_for_all_streams()?;
+            abandoned.iter().for_each(|ledger| ledger.check_ended_launches(|_| true));
         }
         drop(abandoned);
         let made = self.fault_tracker().register_ledger();
-        let _ = LEDGERS.try_with(|ledgers| ledgers.borrow_mut().push((ordinal, made.clone())));
+        let _ = THREAD_LEDGERS.try_with(|ledgers| ledgers.borrow_mut().push((ordinal, made.clone())));
         Ok(made)
     }
 
@@ -175,11 +175,11 @@ impl Context {
         let find = |ledgers: &RefCell<Vec<(usize, Arc<LaunchLedger>)>>| {
             ledgers.borrow().iter().find(|(of, _)| *of == ordinal).map(|(_, ledger)| ledger.clone())
         };
-        LEDGERS.try_with(find).ok().flatten()
+        THREAD_LEDGERS.try_with(find).ok().flatten()
     }
 
-    /// Checks the launches that this thread queued on streams for which `has_run` returns true ([`LaunchLedger::check_launches`]). Returns
-    /// the first unreported fault as an error.
+    /// Checks the launches that this thread queued on streams for which `has_run` returns true ([`LaunchLedger::check_ended_launches`]).
+    /// Returns the first unreported fault as an error.
     pub(in crate::driver) fn report_faults(&self, has_run: impl Fn(u32) -> bool) -> Result<()> {
         let Some(ledger) = self.existing_ledger() else { return Ok(()) };
         let ordinal = self.info().ordinal;
@@ -187,18 +187,18 @@ impl Context {
             let is_checked = |p: &mut PreparedLaunch| p.0 == ordinal && has_run(p.1);
             drop(prepared.borrow_mut().take_if(is_checked));
         });
-        ledger.check_launches(has_run);
+        ledger.check_ended_launches(has_run);
         ledger.report_fault()
     }
 
     /// Waits for all streams. Then reports faults of the launches of this thread, and of threads that had ended before the wait.
-    pub(in crate::driver) fn wait_and_report(&self) -> Result<()> {
+    pub(in crate::driver) fn wait_and_report_faults(&self) -> Result<()> {
         // The ledgers are collected before the wait, because a thread that ends during the wait may have queued a launch that the wait
         // misses.
         let abandoned = self.fault_tracker().ledgers_of_ended_threads();
-        self.wait_for_all()?;
+        self.wait_for_all_streams()?;
         self.report_faults(|_| true)?;
-        abandoned.iter().for_each(|ledger| ledger.check_launches(|_| true));
+        abandoned.iter().for_each(|ledger| ledger.check_ended_launches(|_| true));
         abandoned.iter().try_for_each(|ledger| ledger.report_fault())
     }
 
@@ -211,8 +211,8 @@ impl Context {
         buffers: impl Iterator<Item = &'a DeviceBuffer>,
     ) -> Result<()> {
         let mut inputs = LaunchErrorWords::new();
-        buffers.for_each(|buffer| buffer.buffer_error_words().merge_into(&mut inputs));
-        let ledger = self.ledger()?;
+        buffers.for_each(|buffer| buffer.buffer_error_words().merge_into_list(&mut inputs));
+        let ledger = self.get_or_create_ledger()?;
         if let Some(fault) = error_word.prepare_relaunch(inputs) {
             ledger.record_fault(fault);
         }

@@ -15,7 +15,7 @@ use crate::error::Result;
 /// Runs `operation` with an error word of its own. Operations that run afterwards do not depend on this error word, even if `operation`
 /// fails after a launch. The launches of `operation` do not depend on the error word of an enclosing operation.
 #[inline]
-pub fn with_own_error_word<R>(operation: impl FnOnce() -> R) -> R {
+pub fn run_with_own_error_word<R>(operation: impl FnOnce() -> R) -> R {
     let enclosing = PREPARED_LAUNCH.try_with(|prepared| prepared.borrow_mut().take()).ok().flatten();
     let result = operation();
     let own = PREPARED_LAUNCH.try_with(|prepared| prepared.replace(enclosing));
@@ -32,9 +32,9 @@ fn take_prepared_error_word() -> Option<Arc<LaunchErrorWord>> {
 impl Context {
     /// Returns the device address of the error word for the operation that this thread queues next on its stream. All kernels of one
     /// operation may share the error word. The address is valid until the thread waits for the device, reads an array, or ends the
-    /// operation by [`crate::device::done_with_buffers`].
+    /// operation by [`crate::device::outcome_from_buffers`].
     pub fn fault_pointer(&'static self) -> Result<u64> {
-        let (ordinal, stream) = (self.info().ordinal, self.stream_number());
+        let (ordinal, stream) = (self.info().ordinal, self.current_stream_number());
         let known = PREPARED_LAUNCH.try_with(|prepared| match &*prepared.borrow() {
             Some((of, on, error_word)) if (*of, *on) == (ordinal, stream) => Some(error_word.word.device),
             _ => None,
@@ -58,7 +58,7 @@ impl DeviceBuffer {
     #[inline]
     pub fn record_dependencies<'a>(outputs: impl Iterator<Item = &'a DeviceBuffer>, inputs: impl Iterator<Item = &'a DeviceBuffer>) {
         let mut error_words = LaunchErrorWords::new();
-        inputs.for_each(|input| input.buffer_error_words().merge_into(&mut error_words));
+        inputs.for_each(|input| input.buffer_error_words().merge_into_list(&mut error_words));
         error_words.extend(take_prepared_error_word());
         for output in outputs {
             output.buffer_error_words().add_error_words(&error_words);

@@ -5,7 +5,7 @@ use super::INDEX_OUT_OF_BOUNDS;
 use super::buffer_error_words::BufferErrorWords;
 use super::error_word::{ErrorWord, FreeErrorWords, LaunchErrorWord, LaunchErrorWords, lock};
 use super::launch_ledger::{FaultTracker, LaunchLedger, PREPARED_LAUNCH};
-use super::with_own_error_word;
+use super::run_with_own_error_word;
 use crate::error::{CudaError, Result};
 
 /// Returns four unused error words in host memory. The tests write faults to them in place of a device.
@@ -15,7 +15,7 @@ fn free_words() -> Arc<FreeErrorWords> {
 }
 
 fn error_word(free: &Arc<FreeErrorWords>, is_graph: bool) -> Arc<LaunchErrorWord> {
-    let word = free.take_word(|| Err(CudaError::Invalid("no word is free".into()))).unwrap();
+    let word = free.take_free_word(|| Err(CudaError::Invalid("no word is free".into()))).unwrap();
     LaunchErrorWord::new(word, free.clone(), is_graph)
 }
 
@@ -47,9 +47,9 @@ fn another_thread_neither_sees_nor_clears_a_fault() {
     mine.add_launch(0, &bad);
     other.add_launch(0, &good);
     write(&bad, 99);
-    other.check_launches(|_| true);
+    other.check_ended_launches(|_| true);
     assert_eq!(reported_value(other.report_fault()), None, "its own launch has no fault");
-    mine.check_launches(|_| true);
+    mine.check_ended_launches(|_| true);
     assert_eq!(reported_value(mine.report_fault()), Some(99));
     assert_eq!(reported_value(mine.report_fault()), None, "reported once");
 }
@@ -65,12 +65,12 @@ fn every_reader_of_dependent_values_is_told_every_time() {
     array.add_error_words(from_ref(&bad));
     apart.add_error_words(from_ref(&good));
     let mut error_words = LaunchErrorWords::new();
-    [&array, &apart].into_iter().for_each(|dependencies| dependencies.merge_into(&mut error_words));
+    [&array, &apart].into_iter().for_each(|dependencies| dependencies.merge_into_list(&mut error_words));
     sum.add_error_words(&error_words);
     write(&bad, 5);
     // The fault is found before and after its report to the thread that queued the launch.
     assert_eq!((found(&array), found(&sum), found(&apart)), (Some(5), Some(5), None));
-    mine.check_launches(|_| true);
+    mine.check_ended_launches(|_| true);
     assert_eq!(reported_value(mine.report_fault()), Some(5));
     assert_eq!((found(&array), found(&sum), found(&apart)), (Some(5), Some(5), None));
     assert!(apart.is_empty() && !sum.is_empty(), "launches that have run soundly are forgotten");
@@ -84,10 +84,10 @@ fn a_wait_for_one_stream_checks_the_launches_of_that_stream() {
     mine.add_launch(1, &one);
     mine.add_launch(2, &two);
     write(&one, 1);
-    mine.check_launches(|stream| stream == 2);
+    mine.check_ended_launches(|stream| stream == 2);
     assert_eq!(reported_value(mine.report_fault()), None);
-    assert!(two.ran_without_fault() && !one.ran_without_fault());
-    mine.check_launches(|stream| stream == 1);
+    assert!(two.has_run_without_fault() && !one.has_run_without_fault());
+    mine.check_ended_launches(|stream| stream == 1);
     assert_eq!(reported_value(mine.report_fault()), Some(1));
 }
 
@@ -99,7 +99,7 @@ fn one_report_covers_the_faults_found_by_then() {
     error_words.iter().for_each(|error_word| mine.add_launch(0, error_word));
     write(&error_words[0], 1);
     write(&error_words[1], 2);
-    mine.check_launches(|_| true);
+    mine.check_ended_launches(|_| true);
     assert_eq!((reported_value(mine.report_fault()), reported_value(mine.report_fault())), (Some(1), None));
     // A read of the array has already reported this fault, so the ledger does not.
     let third = error_word(&free, false);
@@ -107,7 +107,7 @@ fn one_report_covers_the_faults_found_by_then() {
     write(&third, 3);
     assert!(third.find_fault().is_some());
     mine.remove_reported_launch(&third);
-    mine.check_launches(|_| true);
+    mine.check_ended_launches(|_| true);
     assert_eq!(reported_value(mine.report_fault()), None);
 }
 
@@ -124,7 +124,7 @@ fn faults_of_threads_that_ended_are_kept() {
     write(&bad, 8);
     drop(bad);
     let abandoned = faults.ledgers_of_ended_threads();
-    abandoned.iter().for_each(|ledger| ledger.check_launches(|_| true));
+    abandoned.iter().for_each(|ledger| ledger.check_ended_launches(|_| true));
     assert_eq!(abandoned.iter().filter_map(|ledger| reported_value(ledger.report_fault())).collect::<Vec<_>>(), [8]);
     assert_eq!(reported_value(alive.report_fault()), None);
     drop(abandoned);
@@ -144,7 +144,7 @@ fn a_graph_is_sound_again_after_its_next_launch() {
     assert!(!output.is_empty(), "the next launch may fault");
     write(&graph, 4);
     assert_eq!(found(&output), Some(4));
-    mine.check_launches(|_| true);
+    mine.check_ended_launches(|_| true);
     assert_eq!(reported_value(mine.report_fault()), Some(4));
     assert_eq!(graph.prepare_relaunch(LaunchErrorWords::new()), None, "reported before");
     assert_eq!(found(&output), None);
@@ -168,7 +168,7 @@ fn copies_replace_what_they_overwrite() {
     write(&bad, 3);
     to.add_error_words(&[good]);
     let mut error_words = LaunchErrorWords::new();
-    from.merge_into(&mut error_words);
+    from.merge_into_list(&mut error_words);
     to.add_error_words(&error_words);
     assert_eq!(found(&to), Some(3));
     to.replace_error_words(LaunchErrorWords::new());
@@ -180,7 +180,7 @@ fn words_come_back_cleared() {
     let free = free_words();
     let error_words: Vec<_> = (0..4).map(|_| error_word(&free, false)).collect();
     error_words.iter().for_each(|error_word| write(error_word, 1));
-    assert!(free.take_word(|| Err(CudaError::Invalid("no".into()))).is_err());
+    assert!(free.take_free_word(|| Err(CudaError::Invalid("no".into()))).is_err());
     drop(error_words);
     let again: Vec<_> = (0..4).map(|_| error_word(&free, false)).collect();
     assert!(again.iter().all(|error_word| error_word.find_fault().is_none()));
@@ -195,9 +195,9 @@ fn an_operation_leaves_no_error_word_to_later_operations() {
         PREPARED_LAUNCH.replace(Some((0, 0, error_word)));
     };
     let prepared = || PREPARED_LAUNCH.with_borrow(|prepared| prepared.as_ref().and_then(|(.., word)| word.find_fault()).map(|f| f.value));
-    with_own_error_word(|| {
+    run_with_own_error_word(|| {
         prepare(1);
-        with_own_error_word(|| {
+        run_with_own_error_word(|| {
             assert_eq!(prepared(), None);
             prepare(2);
         });

@@ -7,12 +7,12 @@ use crate::driver::sys;
 use crate::error::Result;
 
 /// Minimum size, in bytes, of an allocation that first calls [`Context::return_excess_free_blocks`].
-const FREE_MEMORY_CHECK_BYTES: usize = 1 << 20;
+const MIN_CHECKED_ALLOCATION_BYTES: usize = 1 << 20;
 
 impl Context {
     /// Allocates a block of at least `bytes` bytes that belongs to stream `home`.
     pub(super) fn alloc_block(&'static self, home: u32, bytes: usize) -> Result<Block> {
-        if bytes >= FREE_MEMORY_CHECK_BYTES {
+        if bytes >= MIN_CHECKED_ALLOCATION_BYTES {
             self.return_excess_free_blocks()?;
         }
         let taken = self.memory.lock_pool().take_block(home, bytes as u64);
@@ -26,9 +26,9 @@ impl Context {
     /// Allocates a block of `size` bytes from the driver, for a request of `bytes` bytes that the statistics of the pool already include.
     #[cold]
     fn alloc_from_driver(&'static self, home: u32, bytes: u64, size: u64) -> Result<Block> {
-        self.in_flight().drop_completed(); // frees memory of other libraries that is not used any more
+        self.in_flight_owners().drop_unused_owners(); // frees memory of other libraries that is not used any more
         let allocate = || {
-            self.bind()?;
+            self.make_current()?;
             let beyond_limit = {
                 let pool = self.memory.lock_pool();
                 pool.total_bytes > pool.limit && pool.free_bytes > 0
@@ -36,7 +36,7 @@ impl Context {
             if beyond_limit {
                 self.trim()?; // because free blocks in the pool count towards the limit
             }
-            self.retry_in_current_context(|| self.alloc_raw(home, size))
+            self.retry_in_current_context(|| self.alloc_driver_block(home, size))
         };
         let allocated = allocate();
         let mut pool = self.memory.lock_pool();
@@ -46,7 +46,7 @@ impl Context {
                 Ok(Block { pointer, size })
             }
             Err(error) => {
-                pool.undo_request(bytes, size);
+                pool.remove_failed_request(bytes, size);
                 drop(pool); // because the error's message contains statistics of the pool
                 Err(if error.is_out_of_memory() { self.out_of_memory_error(bytes) } else { error })
             }
@@ -56,7 +56,7 @@ impl Context {
     /// Allocates at least `bytes` bytes from the driver in the order of stream `home`. The context must be current.
     ///
     /// The size is a multiple of 4 bytes, because atomics on elements of 8 and 16 bits access the 32-bit word that contains the element.
-    fn alloc_raw(&self, home: u32, bytes: u64) -> Result<u64> {
+    fn alloc_driver_block(&self, home: u32, bytes: u64) -> Result<u64> {
         let words = bytes.checked_next_multiple_of(4).and_then(|bytes| usize::try_from(bytes).ok());
         let bytes = words.ok_or_else(|| self.out_of_memory_error(bytes))?;
         let mut pointer = 0;

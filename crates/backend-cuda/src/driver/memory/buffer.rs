@@ -4,7 +4,7 @@ use std::any::Any;
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use super::memory_state::AnyFence;
+use super::context_allocator::AnyFence;
 use crate::driver::Context;
 use crate::driver::fault::{BufferErrorWords, LaunchErrorWord};
 use crate::driver::free_blocks::Block;
@@ -53,7 +53,7 @@ struct GraphBlock {
 
 impl Context {
     /// Allocates `bytes` bytes of uninitialised device memory that belong to stream `home`, which is not the stream of a capture.
-    pub(in crate::driver) fn alloc_on(&'static self, home: u32, bytes: usize) -> Result<DeviceBuffer> {
+    pub(in crate::driver) fn alloc_buffer_on_stream(&'static self, home: u32, bytes: usize) -> Result<DeviceBuffer> {
         let block = if bytes == 0 { Block { pointer: 0, size: 0 } } else { self.alloc_block(home, bytes)? };
         Ok(DeviceBuffer {
             block,
@@ -77,7 +77,12 @@ impl Debug for DeviceBuffer {
 
 impl DeviceBuffer {
     /// Creates a buffer of `bytes` bytes in `memory`, a block that `graph` owns. Work that is captured on stream `home` uses the buffer.
-    pub(in crate::driver) fn of_graph(home: u32, bytes: usize, memory: Arc<DeviceBuffer>, graph: Arc<dyn OwningGraph>) -> DeviceBuffer {
+    pub(in crate::driver) fn from_graph_block(
+        home: u32,
+        bytes: usize,
+        memory: Arc<DeviceBuffer>,
+        graph: Arc<dyn OwningGraph>,
+    ) -> DeviceBuffer {
         let (block, context) = (memory.block, memory.context);
         let graph = Some(GraphBlock { memory, graph });
         DeviceBuffer {
@@ -121,7 +126,7 @@ impl DeviceBuffer {
     }
 
     /// Returns whether another library allocated the memory.
-    pub(crate) fn belongs_to_library(&self) -> bool {
+    pub(crate) fn is_owned_by_other_library(&self) -> bool {
         self.library.is_some()
     }
 
@@ -146,12 +151,12 @@ impl DeviceBuffer {
     /// another stream, this thread's stream waits for that write on the device. Returns the number of this thread's stream.
     #[inline]
     pub fn prepare_read(&self) -> Result<u32> {
-        let stream = self.context.stream_number();
-        self.prepare_read_on(stream).map(|()| stream)
+        let stream = self.context.current_stream_number();
+        self.prepare_read_on_stream(stream).map(|()| stream)
     }
 
     #[inline]
-    pub(in crate::driver) fn prepare_read_on(&self, stream: u32) -> Result<()> {
+    pub(in crate::driver) fn prepare_read_on_stream(&self, stream: u32) -> Result<()> {
         self.order_access(stream, StreamUses::order_read)
     }
 
@@ -159,11 +164,11 @@ impl DeviceBuffer {
     /// on the device for all uses of the buffer on other streams. No other thread may queue work on the buffer until the write is queued. A
     /// new buffer does not need this call before its first use on its own stream. Returns the number of this thread's stream.
     pub fn prepare_write(&self) -> Result<u32> {
-        let stream = self.context.stream_number();
-        self.prepare_write_on(stream).map(|()| stream)
+        let stream = self.context.current_stream_number();
+        self.prepare_write_on_stream(stream).map(|()| stream)
     }
 
-    pub(in crate::driver) fn prepare_write_on(&self, stream: u32) -> Result<()> {
+    pub(in crate::driver) fn prepare_write_on_stream(&self, stream: u32) -> Result<()> {
         self.order_access(stream, StreamUses::order_write)
     }
 
@@ -210,11 +215,11 @@ impl DeviceBuffer {
     /// Records that the work which writes `buffers` is queued on this thread's stream. A reader on another stream then waits for this work,
     /// but not for later work on this thread's stream.
     #[inline]
-    pub fn record_written<'a>(buffers: impl IntoIterator<Item = &'a DeviceBuffer>) {
+    pub fn record_queued_writes<'a>(buffers: impl IntoIterator<Item = &'a DeviceBuffer>) {
         let mut mark = None;
         for buffer in buffers.into_iter().filter(|b| b.context.has_several_streams() && b.bytes > 0) {
             if mark.is_none() {
-                let stream = buffer.context.stream_number();
+                let stream = buffer.context.current_stream_number();
                 if stream >= FIRST_CAPTURE_ID {
                     return;
                 }
@@ -266,7 +271,7 @@ impl Drop for DeviceBuffer {
         let bytes = self.bytes as u64;
         let others = self.uses.other_streams(home);
         if others != 0 {
-            let ordered = if context.memory.lock_pool().keeps_blocks() {
+            let ordered = if context.memory.lock_pool().keeps_freed_blocks() {
                 let fences = stream_numbers(others).map(|stream| context.record_stream_mark(stream).map(|mark| mark as AnyFence));
                 match fences.collect() {
                     Ok(fences) => return context.memory.lock_pool().put_fenced_block(home, block, bytes, fences),
@@ -277,7 +282,7 @@ impl Drop for DeviceBuffer {
             };
             // If no event could be recorded, waits for all queued work instead. If the wait fails too, the context is lost and the block is
             // not reused.
-            if !ordered && !context.synchronize_quietly() {
+            if !ordered && !context.wait_without_reporting_faults() {
                 return;
             }
         }
@@ -288,7 +293,7 @@ impl Drop for DeviceBuffer {
         if let Some(blocks) = full {
             // SAFETY: the pool has released `blocks`, and no buffer owns them. The stream of this block waits for all other streams that
             // used the block.
-            unsafe { context.free_raw(blocks.into_iter().chain([(home, block.pointer)])) };
+            unsafe { context.free_driver_blocks(blocks.into_iter().chain([(home, block.pointer)])) };
         }
     }
 }

@@ -15,14 +15,14 @@ impl Context {
     pub fn fill<const N: usize>(&'static self, dst: &DeviceBuffer, offset: usize, pattern: [u8; N], count: usize) -> Result<()> {
         let bytes = count.checked_mul(N).ok_or_else(|| CudaError::Invalid("the fill is too large".into()))?;
         let to = dst.checked_address(offset, bytes)?;
-        self.check_owns(dst)?;
+        self.check_buffer_context(dst)?;
         if N == 0 || to % N as u64 != 0 {
             return Err(CudaError::Invalid(format!("offset {offset} is not a multiple of the pattern's {N} bytes")));
         }
         if bytes == 0 {
             return Ok(());
         }
-        self.bind()?;
+        self.make_current()?;
         let stream = self.raw_stream(dst.prepare_write()?);
         // SAFETY: the range was checked against `dst`, the address is aligned to N, and the stream is of this context.
         let code = unsafe {
@@ -44,10 +44,10 @@ impl Context {
             return Ok(());
         }
         let (target, source) = (dst.context(), src.context());
-        source.bind()?; // first, so that the error of a lost source device names that device
+        source.make_current()?; // first, so that the error of a lost source device names that device
         src.prepare_read()?;
         let stream = target.raw_stream(dst.prepare_write()?);
-        target.bind()?;
+        target.make_current()?;
         if ptr::eq(target, source) {
             // SAFETY: both ranges were checked against their buffers, and the stream waits for earlier users of both.
             let code = unsafe { sys::cuMemcpyDtoDAsync_v2(to, from, bytes, stream) };
@@ -57,7 +57,7 @@ impl Context {
         }
         source.allow_peer_access(target)?;
         target.allow_peer_access(source)?;
-        target.bind()?;
+        target.make_current()?;
         let written = Event::new(source)?;
         written.record()?;
         written.make_current_stream_wait(target)?;
@@ -65,10 +65,10 @@ impl Context {
         let code = unsafe { sys::cuMemcpyPeerAsync(to, target.raw(), from, source.raw(), bytes, stream) };
         check_result("cuMemcpyPeerAsync", code)?;
         dst.record_copy_from(src, bytes == dst.len());
-        DeviceBuffer::record_written([dst]); // so that readers do not wait for later copies on the stream
+        DeviceBuffer::record_queued_writes([dst]); // so that readers do not wait for later copies on the stream
         // The source's stream waits for the copy, because later work on that stream may reuse the memory of `src` once `src` is freed.
         let ordered = Event::new(target).and_then(|copied| copied.record().and_then(|()| copied.make_current_stream_wait(source)));
-        ordered.or_else(|_| target.wait_for_all())
+        ordered.or_else(|_| target.wait_for_all_streams())
     }
 
     /// Gives the device `peer` access to this device's memory, for peer-to-peer copies. Does nothing if the hardware has no peer-to-peer
@@ -92,7 +92,7 @@ impl Context {
                     check_result("cuMemPoolSetAccess", unsafe { sys::cuMemPoolSetAccess(self.memory.driver_pool, &access, 1) })
                 }
                 true => {
-                    peer.rebind()?;
+                    peer.set_current()?;
                     // SAFETY: neither context is ever released, and the context of `peer` is current.
                     check_result("cuCtxEnablePeerAccess", unsafe { sys::cuCtxEnablePeerAccess(self.raw(), 0) })
                 }
@@ -105,7 +105,7 @@ impl Context {
         Ok(())
     }
 
-    pub(in crate::driver) fn check_owns(&self, buffer: &DeviceBuffer) -> Result<()> {
+    pub(in crate::driver) fn check_buffer_context(&self, buffer: &DeviceBuffer) -> Result<()> {
         if ptr::eq(self, buffer.context()) {
             return Ok(());
         }

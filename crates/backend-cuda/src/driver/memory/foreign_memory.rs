@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::buffer::DeviceBuffer;
 use crate::driver::event::Event;
-use crate::driver::in_flight::Marks;
+use crate::driver::in_flight_owners::Marks;
 use crate::driver::primary_context::check_result;
 use crate::driver::stream_order::{StreamSet, stream_numbers};
 use crate::driver::stream_table::FIRST_CAPTURE_ID;
@@ -28,7 +28,7 @@ pub(crate) enum ForeignAccess {
 impl Context {
     /// Returns an error if the driver does not know `pointer` as memory of this device.
     fn check_device_memory(&self, pointer: u64) -> Result<()> {
-        self.rebind()?;
+        self.set_current()?;
         let attribute = |attribute| {
             let mut value: c_int = -1;
             // SAFETY: the driver writes an `int` for these attributes, and returns an error for an unknown address.
@@ -50,14 +50,14 @@ impl Context {
     /// Drops `owner` after the work queued so far on `streams`. If these streams are idle, drops it at once. Otherwise a later call that
     /// allocates or waits drops it.
     pub(super) fn drop_owner_after_streams(&'static self, streams: StreamSet, owner: Arc<dyn Any + Send + Sync>) {
-        self.in_flight().drop_completed();
+        self.in_flight_owners().drop_unused_owners();
         let busy = stream_numbers(streams).filter(|&stream| !self.is_stream_idle(stream));
         match busy.map(|stream| self.record_stream_mark(stream)).collect::<Result<Marks>>() {
-            Ok(marks) if !marks.is_empty() => self.in_flight().keep_until_marks_passed(marks, owner),
+            Ok(marks) if !marks.is_empty() => self.in_flight_owners().keep_alive_until_marks_passed(marks, owner),
             Ok(_) => drop(owner),
             // If no event can be recorded, the host waits instead. In a lost context, no work runs any more.
             Err(_) => {
-                self.synchronize_quietly();
+                self.wait_without_reporting_faults();
                 drop(owner);
             }
         }
@@ -74,7 +74,7 @@ impl DeviceBuffer {
     /// # Safety
     /// `owner` keeps the bytes allocated, and nothing writes to them while `owner` exists. `owner` may be dropped on any thread. `ready` is
     /// a stream of `context`, or the driver's constant for a default stream.
-    pub(crate) unsafe fn from_library(
+    pub(crate) unsafe fn wrap_foreign_memory(
         context: &'static Context,
         pointer: u64,
         bytes: usize,
@@ -82,10 +82,10 @@ impl DeviceBuffer {
         ready: Option<sys::CUstream>,
     ) -> Result<DeviceBuffer> {
         context.check_not_capturing("using memory of another library")?;
-        context.in_flight().drop_completed();
-        let home = context.stream_number();
+        context.in_flight_owners().drop_unused_owners();
+        let home = context.current_stream_number();
         if bytes == 0 {
-            return context.alloc_on(home, 0);
+            return context.alloc_buffer_on_stream(home, 0);
         }
         context.check_device_memory(pointer)?;
         if let Some(stream) = ready {
@@ -103,17 +103,17 @@ impl DeviceBuffer {
     ///
     /// # Safety
     /// `stream` is a stream of the buffer's context, or the driver's constant for a default stream.
-    pub(crate) unsafe fn lend_to_stream(&self, stream: Option<sys::CUstream>, access: ForeignAccess) -> Result<()> {
+    pub(crate) unsafe fn prepare_for_foreign_stream(&self, stream: Option<sys::CUstream>, access: ForeignAccess) -> Result<()> {
         let context = self.context();
         context.check_not_capturing("giving an array to another library")?;
-        context.rebind()?; // the other library may have changed the thread's current context
+        context.set_current()?; // the other library may have changed the thread's current context
         let number = match access {
             ForeignAccess::Read => self.prepare_read()?,
             ForeignAccess::Write => self.prepare_write()?,
         };
         let Some(stream) = stream else { return Ok(()) };
         let event = Event::new(context)?;
-        event.record_on(number)?;
+        event.record_on_stream(number)?;
         // SAFETY: the caller guarantees that `stream` is of this context.
         unsafe { event.make_foreign_stream_wait(stream) }
     }
@@ -123,9 +123,9 @@ impl DeviceBuffer {
     ///
     /// # Safety
     /// `stream` is a stream of the buffer's context, or the driver's constant for a default stream.
-    pub(crate) unsafe fn release_after(&self, stream: sys::CUstream, access: ForeignAccess) -> Result<()> {
+    pub(crate) unsafe fn order_reuse_after_stream(&self, stream: sys::CUstream, access: ForeignAccess) -> Result<()> {
         let context = self.context();
-        context.rebind()?; // the other library may have changed the thread's current context
+        context.set_current()?; // the other library may have changed the thread's current context
         let event = Event::new(context)?;
         // SAFETY: the caller guarantees that `stream` is of this context.
         unsafe { event.record_on_foreign_stream(stream) }?;
@@ -134,14 +134,14 @@ impl DeviceBuffer {
         let home = if self.home_stream() < FIRST_CAPTURE_ID { self.home_stream() } else { 0 };
         event.make_stream_wait(context, home)?;
         match access {
-            ForeignAccess::Read => self.prepare_read_on(home),
-            ForeignAccess::Write => self.prepare_write_on(home),
+            ForeignAccess::Read => self.prepare_read_on_stream(home),
+            ForeignAccess::Write => self.prepare_write_on_stream(home),
         }
     }
 
     /// Blocks until all work of the buffer's context has ended, including the work of other libraries.
-    pub(crate) fn wait_for_libraries(&self) -> Result<()> {
-        self.context().rebind()?;
+    pub(crate) fn synchronize_whole_context(&self) -> Result<()> {
+        self.context().set_current()?;
         // SAFETY: the call has no arguments, and the context is current.
         check_result("cuCtxSynchronize", unsafe { sys::cuCtxSynchronize() })
     }

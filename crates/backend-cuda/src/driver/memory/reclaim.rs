@@ -4,14 +4,14 @@
 //!
 //! - the driver has no memory for an allocation of this process ([`Context::retry_out_of_memory`]);
 //! - an allocation would exceed the memory limit;
-//! - the pool keeps more memory than is free for other users of the device ([`exceeds_free_memory`]);
+//! - the pool keeps more memory than is free for other users of the device ([`keeps_too_much_memory`]);
 //! - the user's program calls [`Context::trim`].
 
 use cuprum_core::MemoryStats;
 
 #[cfg(doc)]
-use super::memory_state::FREE_MEMORY_CHECK_MILLIS;
-use super::memory_state::{UNLIMITED, limit_bytes};
+use super::context_allocator::FREE_MEMORY_CHECK_MILLIS;
+use super::context_allocator::{UNLIMITED_BYTES, limit_to_bytes};
 use crate::driver::Context;
 use crate::driver::primary_context::check_result;
 use crate::driver::sys;
@@ -23,13 +23,13 @@ const MIN_RETURNED_BYTES: usize = 64 << 20;
 /// Returns whether the pool must return its free blocks to the device, because it keeps more memory than is free for other programs.
 /// `free_block_bytes` is the total size of the pool's free blocks. `free` is the number of bytes that are free on the device outside the
 /// pool.
-fn exceeds_free_memory(free_block_bytes: usize, free: usize) -> bool {
+fn keeps_too_much_memory(free_block_bytes: usize, free: usize) -> bool {
     free_block_bytes >= MIN_RETURNED_BYTES && free_block_bytes > free
 }
 
 /// Returns the result of `attempt`. If `attempt` fails for lack of memory, runs `reclaim` and then `attempt` once more.
 #[inline]
-fn retry_once<T>(mut attempt: impl FnMut() -> Result<T>, reclaim: impl FnOnce() -> Result<()>) -> Result<T> {
+fn reclaim_and_retry<T>(mut attempt: impl FnMut() -> Result<T>, reclaim: impl FnOnce() -> Result<()>) -> Result<T> {
     match attempt() {
         Err(error) if error.is_out_of_memory() => {
             reclaim()?;
@@ -47,9 +47,9 @@ impl Context {
     #[inline]
     pub(crate) fn retry_out_of_memory<T>(&self, attempt: impl FnMut() -> Result<T>) -> Result<T> {
         let mut attempt = attempt;
-        retry_once(
+        reclaim_and_retry(
             || {
-                self.bind()?;
+                self.make_current()?;
                 attempt()
             },
             || self.trim(),
@@ -62,9 +62,9 @@ impl Context {
     /// The driver's current context is set before each attempt, because other code on this thread, such as cudarc, may have changed it.
     pub(crate) fn retry_in_current_context<T>(&self, attempt: impl FnMut() -> Result<T>) -> Result<T> {
         let mut attempt = attempt;
-        retry_once(
+        reclaim_and_retry(
             || {
-                self.rebind()?;
+                self.set_current()?;
                 attempt()
             },
             || self.trim(),
@@ -74,9 +74,9 @@ impl Context {
     /// Frees `blocks`, each given by its stream number and address, in the order of that stream.
     ///
     /// # Safety
-    /// The blocks came from [`Context::alloc_raw`], are freed only here, and no other stream uses them.
-    pub(super) unsafe fn free_raw(&self, blocks: impl IntoIterator<Item = (u32, u64)>) {
-        if self.bind().is_err() {
+    /// The blocks came from [`Context::alloc_driver_block`], are freed only here, and no other stream uses them.
+    pub(super) unsafe fn free_driver_blocks(&self, blocks: impl IntoIterator<Item = (u32, u64)>) {
+        if self.make_current().is_err() {
             return;
         }
         for (stream, pointer) in blocks {
@@ -100,17 +100,17 @@ impl Context {
 
     /// Waits for all work, then returns the pool's free blocks to the device (`Device::free_all`).
     pub fn trim(&self) -> Result<()> {
-        let waited = if self.has_several_streams() { self.wait_for_all() } else { Ok(()) };
+        let waited = if self.has_several_streams() { self.wait_for_all_streams() } else { Ok(()) };
         let blocks = {
             let mut pool = self.memory.lock_pool();
-            pool.free_passed_blocks();
+            pool.reclaim_passed_blocks();
             pool.drain_blocks()
         };
-        // SAFETY: `blocks` came from `alloc_raw`. No buffer owns them, and the pool has removed them from its lists.
-        unsafe { self.free_raw(blocks) };
-        waited.and_then(|()| self.wait_for_all())?;
-        self.in_flight().drop_completed();
-        self.bind()?; // the destructor of an owner may have made another device's context current
+        // SAFETY: `blocks` came from `alloc_driver_block`. No buffer owns them, and the pool has removed them from its lists.
+        unsafe { self.free_driver_blocks(blocks) };
+        waited.and_then(|()| self.wait_for_all_streams())?;
+        self.in_flight_owners().drop_unused_owners();
+        self.make_current()?; // the destructor of an owner may have made another device's context current
         if self.memory.driver_pool.is_null() {
             return Ok(());
         }
@@ -119,13 +119,13 @@ impl Context {
     }
 
     /// Returns the pool's free blocks to the device if the pool keeps more memory than is free for other users of the device
-    /// ([`exceeds_free_memory`]). Checks at most once per [`FREE_MEMORY_CHECK_MILLIS`] milliseconds.
+    /// ([`keeps_too_much_memory`]). Checks at most once per [`FREE_MEMORY_CHECK_MILLIS`] milliseconds.
     pub(in crate::driver) fn return_excess_free_blocks(&self) -> Result<()> {
         if !self.memory.free_memory_checks.is_due(self.memory.created.elapsed().as_millis() as u64) {
             return Ok(());
         }
         let free_block_bytes = self.memory_stats()?.cached;
-        if free_block_bytes >= MIN_RETURNED_BYTES && exceeds_free_memory(free_block_bytes, self.free_memory()?) {
+        if free_block_bytes >= MIN_RETURNED_BYTES && keeps_too_much_memory(free_block_bytes, self.free_memory()?) {
             tracing::debug!(free_block_bytes, "free blocks are returned to the device: its other users have less memory left");
             self.trim()?;
         }
@@ -134,12 +134,12 @@ impl Context {
 
     /// Sets or removes the limit of this process's device memory, in bytes. Existing buffers stay even if they exceed the limit.
     pub fn set_memory_limit(&self, limit: Option<usize>) {
-        self.memory.lock_pool().limit = limit_bytes(limit);
+        self.memory.lock_pool().limit = limit_to_bytes(limit);
     }
 
     /// Returns the number of free bytes on the device, which all processes share.
     pub fn free_memory(&self) -> Result<usize> {
-        self.rebind()?;
+        self.set_current()?;
         let (mut free, mut total) = (0usize, 0usize);
         // SAFETY: the context is current, and both out-pointers are locals.
         check_result("cuMemGetInfo", unsafe { sys::cuMemGetInfo_v2(&mut free, &mut total) })?;
@@ -156,7 +156,7 @@ impl Context {
     pub fn memory_stats(&self) -> Result<MemoryStats> {
         let mut reserved = 0u64;
         if !self.memory.driver_pool.is_null() {
-            self.bind()?;
+            self.make_current()?;
             let attribute = sys::CUmemPool_attribute::CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT;
             let out = (&raw mut reserved).cast();
             // SAFETY: `out` points to a local u64, and the driver writes a cuuint64_t for this attribute.
@@ -169,7 +169,7 @@ impl Context {
             peak: pool.peak as usize,
             reserved: reserved as usize,
             cached: (reserved - (pool.total_bytes - pool.free_bytes)) as usize,
-            limit: (pool.limit != UNLIMITED).then_some(pool.limit as usize),
+            limit: (pool.limit != UNLIMITED_BYTES).then_some(pool.limit as usize),
             hits: pool.hits,
             misses: pool.misses,
         })
@@ -195,7 +195,7 @@ mod tests {
                 attempts.set(attempts.get() + 1);
                 if attempts.get() <= failures { Err(failure(code)) } else { Ok(attempts.get()) }
             };
-            let done = retry_once(attempt, || {
+            let done = reclaim_and_retry(attempt, || {
                 trims.set(trims.get() + 1);
                 Ok(())
             });
@@ -206,14 +206,14 @@ mod tests {
         assert_eq!(run(1, full), (Some(2), 2, 1));
         assert_eq!(run(9, full), (None, 2, 1), "a single retry");
         assert_eq!(run(9, 1), (None, 1, 0), "other errors are not retried");
-        let unable = retry_once(|| Err::<(), _>(failure(full)), || Err(failure(700)));
+        let unable = reclaim_and_retry(|| Err::<(), _>(failure(full)), || Err(failure(700)));
         assert!(matches!(unable, Err(CudaError::Driver { code: 700, .. })));
     }
 
     #[test]
     fn kept_memory_is_no_more_than_others_have_left() {
         let gib = 1 << 30;
-        assert!(exceeds_free_memory(8 * gib, 4 * gib) && exceeds_free_memory(8 * gib, 0));
-        assert!(!exceeds_free_memory(8 * gib, 8 * gib) && !exceeds_free_memory(MIN_RETURNED_BYTES - 1, 0));
+        assert!(keeps_too_much_memory(8 * gib, 4 * gib) && keeps_too_much_memory(8 * gib, 0));
+        assert!(!keeps_too_much_memory(8 * gib, 8 * gib) && !keeps_too_much_memory(MIN_RETURNED_BYTES - 1, 0));
     }
 }

@@ -17,9 +17,9 @@ use std::ptr;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use cuprum_core::MatmulPrecision;
-use cuprum_core::fault_injection::{Point, fails};
+use cuprum_core::fault_injection::{FailurePoint, should_fail};
 
-use crate::compile::libraries::{self, LibrarySpec, Loaded, Missing};
+use crate::compile::libraries::{self, LibrarySpec, LoadedLibrary, MissingLibrary};
 use crate::driver::{Context, DeviceBuffer, PerDevice, sys};
 use crate::error::{CudaError, Result};
 
@@ -124,7 +124,7 @@ pub struct TriangularSystem {
 struct BlasScalar([u8; 16]);
 
 impl BlasScalar {
-    fn new(dtype: BlasType, (re, im): (f64, f64)) -> BlasScalar {
+    fn from_complex(dtype: BlasType, (re, im): (f64, f64)) -> BlasScalar {
         let mut bytes = [0; 16];
         match dtype {
             BlasType::F64 | BlasType::C128 => {
@@ -142,7 +142,7 @@ impl BlasScalar {
 
 impl BlasType {
     /// Returns the `cudaDataType_t` of elements of this type.
-    fn data_type(self) -> c_int {
+    fn cuda_data_type(self) -> c_int {
         match self {
             BlasType::F16 => 2,
             BlasType::Bf16 => 14,
@@ -154,7 +154,7 @@ impl BlasType {
     }
 
     /// Returns the `cublasComputeType_t` for this element type and `precision`.
-    fn compute_type(self, precision: MatmulPrecision) -> c_int {
+    fn cublas_compute_type(self, precision: MatmulPrecision) -> c_int {
         const COMPUTE_32F: c_int = 68;
         const COMPUTE_32F_FAST_16BF: c_int = 75;
         const COMPUTE_32F_FAST_TF32: c_int = 77;
@@ -250,11 +250,11 @@ struct CublasApi {
     trsm: [Trsm; 4],
     batched_lu: batched::BatchedLuApi,
     path: PathBuf,
-    _library: ManuallyDrop<Loaded>,
+    _library: ManuallyDrop<LoadedLibrary>,
 }
 
 impl CublasApi {
-    fn load_functions(driver_major: u32) -> std::result::Result<CublasApi, Missing> {
+    fn load_functions(driver_major: u32) -> std::result::Result<CublasApi, MissingLibrary> {
         let loaded = libraries::load(&LibrarySpec::cublas(driver_major))?;
         // SAFETY: the type of each field is the function's signature in cublas_api.h. The library is never closed.
         unsafe {
@@ -283,13 +283,13 @@ impl CublasApi {
 
     /// Returns the functions of cuBLAS. The first call loads the library.
     fn shared_functions(driver_major: u32) -> Result<&'static CublasApi> {
-        static SHARED: OnceLock<std::result::Result<CublasApi, Missing>> = OnceLock::new();
+        static SHARED: OnceLock<std::result::Result<CublasApi, MissingLibrary>> = OnceLock::new();
         SHARED.get_or_init(|| CublasApi::load_functions(driver_major)).as_ref().map_err(|m| m.clone().into())
     }
 }
 
 /// Returns the path of cuBLAS without loading it, or the reason why it is missing.
-pub fn probe(driver_major: u32) -> std::result::Result<PathBuf, String> {
+pub fn locate_cublas(driver_major: u32) -> std::result::Result<PathBuf, String> {
     libraries::locate(&LibrarySpec::cublas(driver_major)).map_err(|m| m.to_string())
 }
 
@@ -329,8 +329,8 @@ impl Context {
             return Ok(made);
         }
         // Only the error that cuBLAS does not support the device is cached. Other errors may be temporary, such as a lack of device memory.
-        static REFUSALS: Mutex<BTreeMap<usize, CudaError>> = Mutex::new(BTreeMap::new());
-        let mut refusals = REFUSALS.lock().unwrap_or_else(PoisonError::into_inner);
+        static UNSUPPORTED_DEVICES: Mutex<BTreeMap<usize, CudaError>> = Mutex::new(BTreeMap::new());
+        let mut refusals = UNSUPPORTED_DEVICES.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(made) = blas.get() {
             return Ok(made);
         }
@@ -340,7 +340,7 @@ impl Context {
         match Blas::new(self) {
             Ok(made) => Ok(blas.get_or_init(|| made)),
             Err(e) => {
-                if is_refusal(&e) {
+                if is_unsupported_error(&e) {
                     refusals.insert(self.info().ordinal, e.clone());
                 }
                 Err(e)
@@ -378,19 +378,19 @@ impl Blas {
     /// for the graph. Hold both until the work is queued.
     fn lock_handle(&self) -> Result<(MutexGuard<'_, BlasHandle>, Option<DeviceBuffer>)> {
         let mut on = self.handle.lock().unwrap_or_else(PoisonError::into_inner);
-        let number = self.context.stream_number();
+        let number = self.context.current_stream_number();
         if on.stream == Some(number) {
             return Ok((on, None));
         }
         on.stream = None;
-        self.context.rebind()?;
+        self.context.set_current()?;
         // SAFETY: the handle exists and is locked, and the stream is of its context.
         check_library_status(self.context, "cublasSetStream", unsafe { (self.api.set_stream)(on.handle, self.context.stream()) })?;
         // If several streams use cuBLAS, results are equal from run to run only if the caller sets a workspace for each stream. The
         // workspace is set after the stream, because setting a stream resets the workspace.
         let (at, bytes) = (number as usize, self.workspace_bytes());
         if self.context.is_capture_stream(number) {
-            let workspace = self.context.alloc(bytes)?;
+            let workspace = self.context.alloc_on_current_stream(bytes)?;
             self.set_workspace(&on, &workspace)?;
             return Ok((on, Some(workspace)));
         }
@@ -398,7 +398,7 @@ impl Blas {
             on.workspaces.resize_with(at + 1, || None);
         }
         if on.workspaces[at].is_none() {
-            on.workspaces[at] = self.context.alloc(bytes).ok();
+            on.workspaces[at] = self.context.alloc_on_current_stream(bytes).ok();
         }
         if let Some(buffer) = &on.workspaces[at] {
             self.set_workspace(&on, buffer)?;
@@ -409,7 +409,7 @@ impl Blas {
 
     fn set_workspace(&self, on: &BlasHandle, buffer: &DeviceBuffer) -> Result<()> {
         let pointer = ptr::with_exposed_provenance_mut(buffer.pointer() as usize);
-        self.context.rebind()?; // because allocating the buffer may have freed memory of another device
+        self.context.set_current()?; // because allocating the buffer may have freed memory of another device
         // SAFETY: `buffer` lives as long as the handle is set to it, and one stream uses it in order.
         let code = unsafe { (self.api.set_workspace)(on.handle, pointer, buffer.len()) };
         check_library_status(self.context, "cublasSetWorkspace", code)
@@ -447,10 +447,10 @@ impl Blas {
         if gemm.m == 0 || gemm.n == 0 || gemm.batch == 0 {
             return Ok(());
         }
-        let (alpha, beta) = (BlasScalar::new(gemm.dtype, gemm.alpha), BlasScalar::new(gemm.dtype, gemm.beta));
+        let (alpha, beta) = (BlasScalar::from_complex(gemm.dtype, gemm.alpha), BlasScalar::from_complex(gemm.dtype, gemm.beta));
         let (alpha, beta) = (ptr::from_ref(&alpha).cast::<c_void>(), ptr::from_ref(&beta).cast::<c_void>());
         let (ta, tb) = (gemm.transpose.0 as c_int, gemm.transpose.1 as c_int);
-        let (dtype, compute) = (gemm.dtype.data_type(), gemm.dtype.compute_type(gemm.precision));
+        let (dtype, compute) = (gemm.dtype.cuda_data_type(), gemm.dtype.cublas_compute_type(gemm.precision));
         let a: Operand<i64> = (as_c_pointer(gemm.a), dtype, gemm.lda, gemm.stride_a);
         let b: Operand<i64> = (as_c_pointer(gemm.b), dtype, gemm.ldb, gemm.stride_b);
         let c = as_c_pointer(gemm.c).cast_mut();
@@ -547,7 +547,7 @@ impl Blas {
             other => return Err(CudaError::Invalid(format!("cuBLAS solves no triangular systems of {other:?}"))),
         };
         let &TriangularSystem { m, n, .. } = system;
-        let one = BlasScalar::new(system.dtype, (1.0, 0.0));
+        let one = BlasScalar::from_complex(system.dtype, (1.0, 0.0));
         let (one, a, b) = (ptr::from_ref(&one).cast::<c_void>(), as_c_pointer(system.a), as_c_pointer(system.b).cast_mut());
         let (fill, form, unit) = (c_int::from(system.upper), system.form as c_int, c_int::from(system.unit_diagonal));
         let (on, _workspace) = self.lock_handle()?;
@@ -571,7 +571,7 @@ fn check_library_status(context: &Context, call: &'static str, code: c_int) -> R
 }
 
 fn check_status(call: &'static str, code: c_int) -> Result<()> {
-    let code = if code == 0 && fails(Point::Library) { 14 } else { code };
+    let code = if code == 0 && should_fail(FailurePoint::Library) { 14 } else { code };
     let name = match code {
         0 => return Ok(()),
         1 => "CUBLAS_STATUS_NOT_INITIALIZED",
@@ -593,7 +593,7 @@ fn check_status(call: &'static str, code: c_int) -> Result<()> {
 pub(crate) fn none_if_refused<T>(result: Result<T>) -> Result<Option<T>> {
     match result {
         Ok(done) => Ok(Some(done)),
-        Err(e) if is_refusal(&e) => {
+        Err(e) if is_unsupported_error(&e) => {
             tracing::debug!(%e, "cuBLAS declines");
             Ok(None)
         }
@@ -601,7 +601,7 @@ pub(crate) fn none_if_refused<T>(result: Result<T>) -> Result<Option<T>> {
     }
 }
 
-fn is_refusal(error: &CudaError) -> bool {
+fn is_unsupported_error(error: &CudaError) -> bool {
     const ARCH_MISMATCH: u32 = 8;
     const NOT_SUPPORTED: u32 = 15;
     matches!(error, CudaError::Cublas { code: ARCH_MISMATCH | NOT_SUPPORTED, .. })
@@ -629,8 +629,8 @@ mod tests {
 
     #[test]
     fn scalars_take_the_compute_types_form() {
-        assert_eq!(BlasScalar::new(BlasType::F16, (1.0, 0.0)).0[..4], 1.0f32.to_ne_bytes());
-        assert_eq!(BlasScalar::new(BlasType::C128, (1.0, 2.0)).0[8..], 2.0f64.to_ne_bytes());
+        assert_eq!(BlasScalar::from_complex(BlasType::F16, (1.0, 0.0)).0[..4], 1.0f32.to_ne_bytes());
+        assert_eq!(BlasScalar::from_complex(BlasType::C128, (1.0, 2.0)).0[8..], 2.0f64.to_ne_bytes());
     }
 
     #[test]
@@ -646,10 +646,10 @@ mod tests {
             (BlasType::C128, Data::CUDA_C_64F, Compute::CUBLAS_COMPUTE_64F),
         ];
         for (ours, data, compute) in types {
-            assert_eq!(ours.data_type(), data as c_int);
-            assert_eq!(ours.compute_type(MatmulPrecision::Float32), compute as c_int);
+            assert_eq!(ours.cuda_data_type(), data as c_int);
+            assert_eq!(ours.cublas_compute_type(MatmulPrecision::Float32), compute as c_int);
         }
-        let f32s = |precision| BlasType::F32.compute_type(precision);
+        let f32s = |precision| BlasType::F32.cublas_compute_type(precision);
         assert_eq!(f32s(MatmulPrecision::TensorFloat32), Compute::CUBLAS_COMPUTE_32F_FAST_TF32 as c_int);
         assert_eq!(f32s(MatmulPrecision::BFloat16), Compute::CUBLAS_COMPUTE_32F_FAST_16BF as c_int);
         assert_eq!(Transpose::Conjugate as c_int, Op::CUBLAS_OP_C as c_int);

@@ -1,4 +1,4 @@
-use cuprum_core::buffer::element_offsets;
+use cuprum_core::host_buffer::element_offsets;
 
 use super::*;
 

@@ -11,10 +11,10 @@ use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use cuprum_core::fault_injection::{Point, fails};
+use cuprum_core::fault_injection::{FailurePoint, should_fail};
 use rustc_hash::FxHashMap;
 
-use crate::compile::libraries::{self, LibrarySpec, Loaded, Missing};
+use crate::compile::libraries::{self, LibrarySpec, LoadedLibrary, MissingLibrary};
 use crate::driver::{Context, PerDevice, sys};
 use crate::error::{CudaError, Result};
 
@@ -55,7 +55,7 @@ pub struct BatchLayout {
 
 /// A batch of transforms of one to three axes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Shape {
+pub struct TransformShape {
     /// Element types.
     pub kind: TransformType,
     /// Number of axes.
@@ -104,11 +104,11 @@ struct CufftApi {
     c2r: Exec,
     z2d: Exec,
     path: PathBuf,
-    _library: ManuallyDrop<Loaded>,
+    _library: ManuallyDrop<LoadedLibrary>,
 }
 
 impl CufftApi {
-    fn load_functions(driver_major: u32) -> std::result::Result<CufftApi, Missing> {
+    fn load_functions(driver_major: u32) -> std::result::Result<CufftApi, MissingLibrary> {
         let loaded = libraries::load(&LibrarySpec::cufft(driver_major))?;
         // SAFETY: the type of each field is the function's signature in cufft.h. The library is never closed.
         unsafe {
@@ -134,8 +134,8 @@ impl CufftApi {
 
     /// Returns the functions of cuFFT. The first call loads the library.
     fn shared_functions(driver_major: u32) -> Result<&'static CufftApi> {
-        static SHARED: OnceLock<std::result::Result<CufftApi, Missing>> = OnceLock::new();
-        SHARED.get_or_init(|| CufftApi::load_functions(driver_major)).as_ref().map_err(|m| m.clone().into())
+        static CUFFT_API: OnceLock<std::result::Result<CufftApi, MissingLibrary>> = OnceLock::new();
+        CUFFT_API.get_or_init(|| CufftApi::load_functions(driver_major)).as_ref().map_err(|m| m.clone().into())
     }
 }
 
@@ -152,8 +152,8 @@ pub fn load(context: &Context) -> Result<()> {
     CufftApi::shared_functions(context.driver_version().0).map(|_| ())
 }
 
-/// A cuFFT plan for one [`Shape`]. A mutex serialises calls of several threads. Work that is queued with the plan on different streams may
-/// run concurrently.
+/// A cuFFT plan for one [`TransformShape`]. A mutex serialises calls of several threads. Work that is queued with the plan on different
+/// streams may run concurrently.
 pub struct Plan {
     api: &'static CufftApi,
     context: &'static Context,
@@ -169,22 +169,22 @@ pub struct Plan {
 
 /// The cached plans of a device.
 #[derive(Default)]
-struct Plans(Mutex<FxHashMap<Shape, Arc<Plan>>>);
+struct PlanCache(Mutex<FxHashMap<TransformShape, Arc<Plan>>>);
 
-static PLANS: PerDevice<Plans> = PerDevice::new();
+static PLAN_CACHES: PerDevice<PlanCache> = PerDevice::new();
 
 impl Context {
     /// Returns the plan for `shape` from the cache, or a new one. The first call loads cuFFT.
-    pub fn fft_plan(&'static self, shape: &Shape) -> Result<Arc<Plan>> {
+    pub fn get_or_make_fft_plan(&'static self, shape: &TransformShape) -> Result<Arc<Plan>> {
         static PLAN_LOOKUP_COUNT: AtomicU64 = AtomicU64::new(0);
         let now = PLAN_LOOKUP_COUNT.fetch_add(1, Ordering::Relaxed);
-        let cache = &PLANS.get(self).0;
+        let cache = &PLAN_CACHES.get(self).0;
         let lock = || cache.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(plan) = lock().get(shape) {
             plan.last_used.store(now, Ordering::Relaxed);
             return Ok(plan.clone());
         }
-        let made = Arc::new(Plan::new(self, shape, now)?);
+        let made = Arc::new(Plan::create_plan(self, shape, now)?);
         let mut plans = lock();
         let plan = match plans.entry(*shape) {
             Entry::Occupied(other) => other.get().clone(),
@@ -192,7 +192,7 @@ impl Context {
         };
         let oldest = key_to_evict(
             MAX_CACHED_PLANS,
-            plans.iter().filter(|(_, p)| !p.is_in_graph.load(Ordering::Relaxed)).map(|(s, p)| (*s, p.last_use())),
+            plans.iter().filter(|(_, p)| !p.is_in_graph.load(Ordering::Relaxed)).map(|(s, p)| (*s, p.last_use_time())),
         );
         let removed = oldest.and_then(|oldest| plans.remove(&oldest));
         drop(plans);
@@ -201,8 +201,8 @@ impl Context {
     }
 
     /// Returns the number of cached plans of this device.
-    pub fn fft_plan_count(&'static self) -> usize {
-        PLANS.get(self).0.lock().unwrap_or_else(PoisonError::into_inner).len()
+    pub fn cached_fft_plan_count(&'static self) -> usize {
+        PLAN_CACHES.get(self).0.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
 }
 
@@ -213,13 +213,13 @@ fn key_to_evict<K>(most: usize, entries: impl Iterator<Item = (K, u64)> + Clone)
 }
 
 impl Plan {
-    fn new(context: &'static Context, shape: &Shape, now: u64) -> Result<Plan> {
+    fn create_plan(context: &'static Context, shape: &TransformShape, now: u64) -> Result<Plan> {
         let api = CufftApi::shared_functions(context.driver_version().0)?;
         let (mut handle, mut work_bytes) = (0, 0);
         context.retry_in_current_context(|| {
             // SAFETY: the context is current, and the out-pointer `handle` is a local.
             check_library_status(context, "cufftCreate", unsafe { (api.create)(&mut handle) })?;
-            let planned = Plan::make_plan(context, api, handle, shape, &mut work_bytes);
+            let planned = Plan::make_plan_in_handle(context, api, handle, shape, &mut work_bytes);
             if planned.is_err() {
                 // SAFETY: the handle was just created, and no work uses it.
                 unsafe { (api.destroy)(handle) };
@@ -232,8 +232,14 @@ impl Plan {
     }
 
     /// Makes the plan for `shape` in the new cuFFT handle `handle`. Writes the size of the work area to `work_bytes`.
-    fn make_plan(context: &Context, api: &CufftApi, handle: Handle, shape: &Shape, work_bytes: &mut usize) -> Result<()> {
-        let Shape { kind, rank, mut lengths, mut input, mut output, batch } = *shape;
+    fn make_plan_in_handle(
+        context: &Context,
+        api: &CufftApi,
+        handle: Handle,
+        shape: &TransformShape,
+        work_bytes: &mut usize,
+    ) -> Result<()> {
+        let TransformShape { kind, rank, mut lengths, mut input, mut output, batch } = *shape;
         if !(1..=3).contains(&rank) || batch < 1 || lengths[..rank].iter().any(|n| *n < 1) {
             return Err(CudaError::Invalid(format!("not a batch of transforms: {shape:?}")));
         }
@@ -259,7 +265,7 @@ impl Plan {
         check_library_status(context, "cufftMakePlanMany64", code)
     }
 
-    fn last_use(&self) -> u64 {
+    fn last_use_time(&self) -> u64 {
         self.last_used.load(Ordering::Relaxed)
     }
 
@@ -269,7 +275,7 @@ impl Plan {
     }
 
     /// Returns the path of the cuFFT library file.
-    pub fn path(&self) -> &Path {
+    pub fn library_path(&self) -> &Path {
         &self.api.path
     }
 
@@ -282,7 +288,7 @@ impl Plan {
     pub unsafe fn execute(&self, input: u64, output: u64, work: u64, inverse: bool) -> Result<()> {
         let mut handle = self.handle.lock().unwrap_or_else(PoisonError::into_inner);
         let (handle, stream) = &mut *handle;
-        let number = self.context.stream_number();
+        let number = self.context.current_stream_number();
         if self.context.is_capture_stream(number) {
             self.is_in_graph.store(true, Ordering::Relaxed);
         }
@@ -327,7 +333,7 @@ impl Drop for Plan {
     fn drop(&mut self) {
         let is_needed = self.is_in_graph.load(Ordering::Relaxed) || self.context.is_capturing();
         // This wait does not report faults of kernels. The next call that reports errors reports them.
-        if is_needed || !self.context.synchronize_quietly() || self.context.rebind().is_err() {
+        if is_needed || !self.context.wait_without_reporting_faults() || self.context.set_current().is_err() {
             return;
         }
         let (handle, _) = *self.handle.get_mut().unwrap_or_else(PoisonError::into_inner);
@@ -347,7 +353,7 @@ fn check_library_status(context: &Context, call: &'static str, code: c_int) -> R
 }
 
 fn check_status(call: &'static str, code: c_int) -> Result<()> {
-    let code = if code == 0 && fails(Point::Library) { 5 } else { code };
+    let code = if code == 0 && should_fail(FailurePoint::Library) { 5 } else { code };
     let name = match code {
         0 => return Ok(()),
         1 => "CUFFT_INVALID_PLAN",

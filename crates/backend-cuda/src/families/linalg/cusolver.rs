@@ -14,7 +14,7 @@ use std::path::PathBuf;
 use std::ptr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use cuprum_core::fault_injection::{Point, fails};
+use cuprum_core::fault_injection::{FailurePoint, should_fail};
 
 use crate::compile::libraries::{self, LibrarySpec};
 use crate::driver::{Context, DeviceBuffer, PerDevice};
@@ -47,7 +47,7 @@ pub fn load(context: &'static Context) -> Result<()> {
 }
 
 /// Returns `Ok` if the loaded version of cuSOLVER computes eigenvalues of general matrices, else the reason why not.
-pub(super) fn check_general_eigenvalues(context: &'static Context) -> Result<()> {
+pub(super) fn check_supports_general_eigen(context: &'static Context) -> Result<()> {
     let api = CusolverApi::shared_functions(context)?;
     match api.geev {
         Some(_) => Ok(()),
@@ -67,13 +67,13 @@ unsafe impl Send for SolverHandle {}
 
 /// The handles of a device by stream number. A handle is never closed, unless a later step of its creation fails.
 #[derive(Default)]
-struct Handles(Mutex<BTreeMap<u32, &'static Mutex<SolverHandle>>>);
+struct HandlesByStream(Mutex<BTreeMap<u32, &'static Mutex<SolverHandle>>>);
 
-static HANDLES: PerDevice<Handles> = PerDevice::new();
+static HANDLES: PerDevice<HandlesByStream> = PerDevice::new();
 
-impl Handles {
-    fn get(&self, context: &'static Context, api: &CusolverApi) -> Result<&'static Mutex<SolverHandle>> {
-        let number = context.stream_number();
+impl HandlesByStream {
+    fn get_or_create_handle(&self, context: &'static Context, api: &CusolverApi) -> Result<&'static Mutex<SolverHandle>> {
+        let number = context.current_stream_number();
         let mut handles = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(handle) = handles.get(&number) {
             return Ok(handle);
@@ -122,7 +122,7 @@ struct HostWorkspace {
 }
 
 impl HostWorkspace {
-    fn new(bytes: usize) -> Result<Arc<HostWorkspace>> {
+    fn allocate_host_workspace(bytes: usize) -> Result<Arc<HostWorkspace>> {
         let mut memory: Vec<u64> = Vec::new();
         let refused = |_| CudaError::Invalid(format!("the host has no memory for {bytes} bytes of cuSOLVER's workspace"));
         memory.try_reserve_exact(bytes.div_ceil(size_of::<u64>())).map_err(refused)?;
@@ -130,7 +130,7 @@ impl HostWorkspace {
         Ok(Arc::new(HostWorkspace { memory, address }))
     }
 
-    fn bytes(&self) -> usize {
+    fn capacity_bytes(&self) -> usize {
         self.memory.capacity() * size_of::<u64>()
     }
 
@@ -188,13 +188,13 @@ impl Routines {
         }
         context.check_not_capturing("a routine of cuSOLVER")?;
         let api = CusolverApi::shared_functions(context)?;
-        context.rebind()?;
-        let handle = HANDLES.get(context).get(context, api)?.lock().unwrap_or_else(PoisonError::into_inner);
+        context.set_current()?;
+        let handle = HANDLES.get(context).get_or_create_handle(context, api)?.lock().unwrap_or_else(PoisonError::into_inner);
         Ok(Routines { api, context, handle, dtype, workspace: Workspace::default() })
     }
 
     /// Returns whether this version of cuSOLVER can decompose a batch of Hermitian matrices in one call.
-    pub fn has_hermitian_batches(&self) -> bool {
+    pub fn supports_hermitian_batches(&self) -> bool {
         self.api.syev_batched.is_some()
     }
 
@@ -204,7 +204,7 @@ impl Routines {
     }
 
     /// Returns the index of the routine for the type of the matrices, in an array of routines for f32, f64, and their complex types.
-    fn index_of_type(&self) -> usize {
+    fn routine_index(&self) -> usize {
         match self.dtype {
             BlasType::F64 => 1,
             BlasType::C64 => 2,
@@ -214,20 +214,20 @@ impl Routines {
     }
 
     /// Returns the `cudaDataType_t` of the matrices.
-    fn data_type(&self) -> c_int {
+    fn cuda_data_type(&self) -> c_int {
         let types = if matches!(self.dtype, BlasType::C64 | BlasType::C128) { COMPLEX_DATA_TYPES } else { REAL_DATA_TYPES };
         types[self.precision_index()]
     }
 
     /// Returns the `cudaDataType_t` of the real type that has the precision of the matrices.
-    fn real_data_type(&self) -> c_int {
+    fn cuda_real_data_type(&self) -> c_int {
         REAL_DATA_TYPES[self.precision_index()]
     }
 
     /// Runs `routine`, the cuSOLVER function `name`, with device and host workspaces of the sizes that `size` writes.
     ///
     /// The routine is not retried if the device is out of memory, because it may have overwritten its input.
-    fn run(
+    fn run_with_workspaces(
         &mut self,
         name: &'static str,
         size: impl FnOnce(&mut usize, &mut usize) -> c_int,
@@ -236,13 +236,13 @@ impl Routines {
         let (mut device, mut host) = (0, 0);
         check_library_status(self.context, name, size(&mut device, &mut host))?;
         if self.workspace.device.as_ref().is_none_or(|kept| kept.len() < device) {
-            self.workspace.device = Some(self.context.alloc(device.max(1))?);
+            self.workspace.device = Some(self.context.alloc_on_current_stream(device.max(1))?);
         }
-        if self.workspace.host.as_ref().is_none_or(|kept| kept.bytes() < host) {
+        if self.workspace.host.as_ref().is_none_or(|kept| kept.capacity_bytes() < host) {
             self.keep_host_workspace()?;
-            self.workspace.host = Some(HostWorkspace::new(host.max(1))?);
+            self.workspace.host = Some(HostWorkspace::allocate_host_workspace(host.max(1))?);
         }
-        self.context.rebind()?; // because allocating the buffer may have freed memory of another device
+        self.context.set_current()?; // because allocating the buffer may have freed memory of another device
         let device_pointer = self.workspace.device.as_ref().map_or(0, DeviceBuffer::pointer);
         let host_pointer = self.workspace.host.as_ref().map_or(ptr::null_mut(), |kept| kept.pointer());
         check_library_status(self.context, name, routine(to_device_pointer(device_pointer), device, host_pointer, host))
@@ -250,7 +250,7 @@ impl Routines {
 
     /// Keeps the host workspace alive until the queued routines have ended.
     fn keep_host_workspace(&mut self) -> Result<()> {
-        self.workspace.host.take().map_or(Ok(()), |kept| self.context.keep_until_done(kept))
+        self.workspace.host.take().map_or(Ok(()), |kept| self.context.keep_alive_until_stream_done(kept))
     }
 
     /// Queues the LU decomposition of `a` (m, n) with partial pivoting, in place. Writes min(m, n) pivots: row numbers as 64-bit integers,
@@ -259,8 +259,8 @@ impl Routines {
     /// # Safety
     /// The addresses are valid on the device for these extents until the work has ended. The same holds for all routines.
     pub unsafe fn lu(&mut self, m: i64, n: i64, a: u64, pivots: u64, info: u64) -> Result<()> {
-        let (api, SolverHandle { handle, params }, t) = (self.api, *self.handle, self.data_type());
-        self.run(
+        let (api, SolverHandle { handle, params }, t) = (self.api, *self.handle, self.cuda_data_type());
+        self.run_with_workspaces(
             "cusolverDnXgetrf",
             // SAFETY: the handle is locked, and the out-pointers are locals.
             |device, host| unsafe { (api.getrf.0)(handle, params, m, n, t, to_device_pointer(a), m, t, device, host) },
@@ -292,7 +292,7 @@ impl Routines {
     /// The requirements of [`Routines::lu`].
     #[allow(clippy::too_many_arguments, reason = "the arguments of the routine")]
     pub unsafe fn lu_solve(&mut self, form: Transpose, n: i64, k: i64, factors: u64, pivots: u64, b: u64, info: u64) -> Result<()> {
-        let (api, SolverHandle { handle, params }, t) = (self.api, *self.handle, self.data_type());
+        let (api, SolverHandle { handle, params }, t) = (self.api, *self.handle, self.cuda_data_type());
         let (factors, pivots) = (to_device_pointer(factors), to_device_pointer(pivots).cast());
         // SAFETY: the handle is locked, and the caller guarantees that the addresses are valid.
         let code = unsafe {
@@ -306,8 +306,8 @@ impl Routines {
     /// # Safety
     /// The requirements of [`Routines::lu`].
     pub unsafe fn cholesky(&mut self, n: i64, a: u64, info: u64) -> Result<()> {
-        let (api, SolverHandle { handle, params }, t, fill) = (self.api, *self.handle, self.data_type(), fill_mode(false));
-        self.run(
+        let (api, SolverHandle { handle, params }, t, fill) = (self.api, *self.handle, self.cuda_data_type(), fill_mode(false));
+        self.run_with_workspaces(
             "cusolverDnXpotrf",
             // SAFETY: the handle is locked, and the out-pointers are locals.
             |device, host| unsafe { (api.potrf.0)(handle, params, fill, n, t, to_device_pointer(a), n, t, device, host) },
@@ -324,7 +324,7 @@ impl Routines {
     /// # Safety
     /// The requirements of [`Routines::lu`], for the addresses in the array too.
     pub unsafe fn cholesky_batch(&mut self, upper: bool, n: i32, matrices: u64, info: u64, count: i32) -> Result<()> {
-        let (routine, handle) = (self.api.potrf_batched[self.index_of_type()], self.handle.handle);
+        let (routine, handle) = (self.api.potrf_batched[self.routine_index()], self.handle.handle);
         // SAFETY: the handle is locked, and the caller guarantees that the addresses are valid.
         let code = unsafe { routine(handle, fill_mode(upper), n, to_device_pointer(matrices), n, info_pointer(info), count) };
         check_library_status(self.context, "cusolverDn<t>potrfBatched", code)
@@ -336,8 +336,8 @@ impl Routines {
     /// # Safety
     /// The requirements of [`Routines::lu`].
     pub unsafe fn qr(&mut self, m: i64, n: i64, a: u64, taus: u64, info: u64) -> Result<()> {
-        let (api, SolverHandle { handle, params }, t) = (self.api, *self.handle, self.data_type());
-        self.run(
+        let (api, SolverHandle { handle, params }, t) = (self.api, *self.handle, self.cuda_data_type());
+        self.run_with_workspaces(
             "cusolverDnXgeqrf",
             // SAFETY: the handle is locked, and the out-pointers are locals.
             |device, host| unsafe {
@@ -376,11 +376,11 @@ impl Routines {
     /// The requirements of [`Routines::lu`].
     pub unsafe fn form_q(&mut self, m: i64, columns: i64, reflectors: i64, a: u64, taus: u64, info: u64) -> Result<()> {
         let (api, SolverHandle { handle, .. }) = (self.api, *self.handle);
-        let at = self.index_of_type();
+        let at = self.routine_index();
         let item = [4, 8, 8, 16][at];
         let narrow = |n: i64| c_int::try_from(n).map_err(|_| CudaError::Invalid(format!("cuSOLVER's orgqr takes no extent of {n}")));
         let (m, columns, reflectors) = (narrow(m)?, narrow(columns)?, narrow(reflectors)?);
-        self.run(
+        self.run_with_workspaces(
             "cusolverDn<t>orgqr",
             |device, _| {
                 let mut elements = 0;
@@ -416,9 +416,9 @@ impl Routines {
     /// # Safety
     /// The requirements of [`Routines::lu`].
     pub unsafe fn hermitian_eigen(&mut self, vectors: bool, upper: bool, n: i64, a: u64, w: u64, info: u64) -> Result<()> {
-        let (api, SolverHandle { handle, params }, t, real) = (self.api, *self.handle, self.data_type(), self.real_data_type());
+        let (api, SolverHandle { handle, params }, t, real) = (self.api, *self.handle, self.cuda_data_type(), self.cuda_real_data_type());
         let (job, fill) = (eigenvector_mode(vectors), fill_mode(upper));
-        self.run(
+        self.run_with_workspaces(
             "cusolverDnXsyevd",
             // SAFETY: the handle is locked, and the out-pointers are locals.
             |device, host| unsafe {
@@ -451,7 +451,7 @@ impl Routines {
     /// Queues [`Routines::hermitian_eigen`] for `count` contiguous matrices. Writes one integer for each matrix to `info`.
     ///
     /// # Errors
-    /// [`CudaError::Missing`] if the loaded cuSOLVER has no such routine ([`Routines::has_hermitian_batches`]).
+    /// [`CudaError::Missing`] if the loaded cuSOLVER has no such routine ([`Routines::supports_hermitian_batches`]).
     ///
     /// # Safety
     /// The requirements of [`Routines::lu`], for all matrices.
@@ -466,10 +466,10 @@ impl Routines {
         info: u64,
         count: i64,
     ) -> Result<()> {
-        let (SolverHandle { handle, params }, t, real) = (*self.handle, self.data_type(), self.real_data_type());
+        let (SolverHandle { handle, params }, t, real) = (*self.handle, self.cuda_data_type(), self.cuda_real_data_type());
         let (job, fill) = (eigenvector_mode(vectors), fill_mode(upper));
-        let routines = self.api.syev_batched.ok_or_else(|| self.missing_routine("cusolverDnXsyevBatched"))?;
-        self.run(
+        let routines = self.api.syev_batched.ok_or_else(|| self.missing_routine_error("cusolverDnXsyevBatched"))?;
+        self.run_with_workspaces(
             "cusolverDnXsyevBatched",
             // SAFETY: the handle is locked, and the out-pointers are locals.
             |device, host| unsafe {
@@ -508,14 +508,14 @@ impl Routines {
     /// The requirements of [`Routines::lu`].
     #[allow(clippy::too_many_arguments, reason = "the arguments of the routine")]
     pub unsafe fn svd(&mut self, job: SvdJob, m: i64, n: i64, a: u64, s: u64, u: u64, vt: u64, info: u64) -> Result<()> {
-        let (api, SolverHandle { handle, params }, t, real) = (self.api, *self.handle, self.data_type(), self.real_data_type());
+        let (api, SolverHandle { handle, params }, t, real) = (self.api, *self.handle, self.cuda_data_type(), self.cuda_real_data_type());
         let letter = match job {
             SvdJob::Values => b'N',
             SvdJob::Reduced => b'S',
             SvdJob::Full => b'A',
         } as c_schar;
         let (a, s, u, vt) = (to_device_pointer(a), to_device_pointer(s), to_device_pointer(u), to_device_pointer(vt));
-        self.run(
+        self.run_with_workspaces(
             "cusolverDnXgesvd",
             // SAFETY: the handle is locked, and the out-pointers are locals.
             |device, host| unsafe {
@@ -541,12 +541,12 @@ impl Routines {
     /// The requirements of [`Routines::lu`].
     #[allow(clippy::too_many_arguments, reason = "the arguments of the routine")]
     pub unsafe fn svd_polar(&mut self, job: SvdJob, m: i64, n: i64, a: u64, s: u64, u: u64, v: u64, info: u64) -> Result<bool> {
-        let (SolverHandle { handle, params }, t, real) = (*self.handle, self.data_type(), self.real_data_type());
+        let (SolverHandle { handle, params }, t, real) = (*self.handle, self.cuda_data_type(), self.cuda_real_data_type());
         let Some(routines) = self.api.gesvdp else { return Ok(false) };
         let (vectors, reduced) = (eigenvector_mode(job != SvdJob::Values), c_int::from(job != SvdJob::Full));
         let (a, s, u, v) = (to_device_pointer(a), to_device_pointer(s), to_device_pointer(u), to_device_pointer(v));
         let mut perturbation = f64::NAN;
-        self.run(
+        self.run_with_workspaces(
             "cusolverDnXgesvdp",
             // SAFETY: the handle is locked, and the out-pointers are locals.
             |device, host| unsafe {
@@ -559,7 +559,7 @@ impl Routines {
                 routines.1(handle, params, vectors, reduced, m, n, t, a, m, real, s, t, u, m, t, v, n, t, d, d_size, h, h_size, info, error)
             },
         )?;
-        self.context.wait_for_stream(self.context.stream_number())?;
+        self.context.wait_for_stream(self.context.current_stream_number())?;
         // SAFETY: the pointer is to a local. The compiler does not move the volatile read before the wait for the stream.
         Ok(unsafe { ptr::read_volatile(&raw const perturbation) } == 0.0)
     }
@@ -573,11 +573,12 @@ impl Routines {
     /// # Safety
     /// The requirements of [`Routines::lu`].
     pub unsafe fn eigen(&mut self, vectors: bool, n: i64, a: u64, w: u64, v: u64, info: u64) -> Result<()> {
-        let (SolverHandle { handle, params }, t, complex) = (*self.handle, self.data_type(), COMPLEX_DATA_TYPES[self.precision_index()]);
-        let routines = self.api.geev.ok_or_else(|| self.missing_routine("cusolverDnXgeev"))?;
+        let (SolverHandle { handle, params }, t, complex) =
+            (*self.handle, self.cuda_data_type(), COMPLEX_DATA_TYPES[self.precision_index()]);
+        let routines = self.api.geev.ok_or_else(|| self.missing_routine_error("cusolverDnXgeev"))?;
         let (left, right) = (eigenvector_mode(false), eigenvector_mode(vectors));
         let (a, w, v) = (to_device_pointer(a), to_device_pointer(w), to_device_pointer(v));
-        self.run(
+        self.run_with_workspaces(
             "cusolverDnXgeev",
             // SAFETY: the handle is locked, and the out-pointers are locals.
             |device, host| unsafe {
@@ -591,7 +592,7 @@ impl Routines {
         )
     }
 
-    fn missing_routine(&self, name: &str) -> CudaError {
+    fn missing_routine_error(&self, name: &str) -> CudaError {
         CudaError::Missing(format!("cuSOLVER: {} has no {name}", self.api.path.display()))
     }
 }
@@ -613,7 +614,7 @@ fn check_library_status(context: &Context, call: &'static str, code: c_int) -> R
 }
 
 fn check_status(call: &'static str, code: c_int) -> Result<()> {
-    let code = if code == 0 && fails(Point::Library) { 7 } else { code };
+    let code = if code == 0 && should_fail(FailurePoint::Library) { 7 } else { code };
     let name = match code {
         0 => return Ok(()),
         1 => "CUSOLVER_STATUS_NOT_INITIALIZED",
@@ -646,8 +647,8 @@ mod tests {
 
     #[test]
     fn host_workspaces_have_the_requested_size() {
-        let workspace = HostWorkspace::new(13).unwrap();
-        assert!(workspace.bytes() >= 13 && !workspace.pointer().is_null());
-        assert!(matches!(HostWorkspace::new(usize::MAX), Err(CudaError::Invalid(_))));
+        let workspace = HostWorkspace::allocate_host_workspace(13).unwrap();
+        assert!(workspace.capacity_bytes() >= 13 && !workspace.pointer().is_null());
+        assert!(matches!(HostWorkspace::allocate_host_workspace(usize::MAX), Err(CudaError::Invalid(_))));
     }
 }

@@ -17,7 +17,7 @@ use crate::launch_cache::LaunchCache;
 const MAX_OPERANDS: usize = 8;
 
 /// A compiled kernel with 32-bit indices whose inputs all have stride 1 or 0.
-struct CachedMap {
+struct CachedMapKernel {
     /// Whether the kernel uses vector loads, for which inputs must be aligned.
     aligned: bool,
     /// Number of elements per thread and iteration.
@@ -26,7 +26,7 @@ struct CachedMap {
 }
 
 thread_local! {
-    static CACHED_MAPS: LaunchCache<CachedMap> = const { LaunchCache::new() };
+    static MAP_KERNEL_CACHE: LaunchCache<CachedMapKernel> = const { LaunchCache::new() };
 }
 
 /// Runs `call`, a call of the kernel family `Map`. If the launch cache of this thread has a suitable kernel, launches that kernel.
@@ -37,12 +37,12 @@ pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
 
 /// Adds `function`, the kernel of a contiguous map with 32-bit indices and `width` elements per thread, to this thread's launch cache.
 pub(super) fn cache_kernel(program: &Expression, device: Device, access: InputAccess, width: usize, function: &Arc<Function>) {
-    let known = CachedMap { aligned: access.aligned, width, function: function.clone() };
-    LaunchCache::insert(&CACHED_MAPS, &cache_key(program, device, access.repeated), known);
+    let known = CachedMapKernel { aligned: access.aligned, width, function: function.clone() };
+    LaunchCache::insert(&MAP_KERNEL_CACHE, &cache_key(program, device, access.repeated), known);
 }
 
 fn cache_key(program: &Expression, device: Device, repeated: u64) -> KernelKey<'_> {
-    KernelKey::new("map_flat", program).with(device.ordinal() as u64).with(repeated)
+    KernelKey::new("map_flat", program).with_number(device.ordinal() as u64).with_number(repeated)
 }
 
 /// Looks up a kernel for `call` in this thread's launch cache and launches it. Returns `None` without launching anything if the cache has
@@ -58,7 +58,7 @@ fn launch_cached(call: &Call) -> Option<Result<Outcome>> {
         return None;
     }
     let repeated = (0..count).filter(|&k| is_repeated(k)).fold(0, |bits, k| bits | 1 << k);
-    let launch = |known: &CachedMap| {
+    let launch = |known: &CachedMapKernel| {
         let (mut inputs, mut aligned) = ([0; MAX_OPERANDS], true);
         for (k, array) in call.inputs.iter().enumerate() {
             inputs[k] = device::pointer_to_read(array).ok()?;
@@ -67,10 +67,10 @@ fn launch_cached(call: &Call) -> Option<Result<Outcome>> {
         }
         (aligned == known.aligned).then(|| known.launch_kernel(call, program, &inputs[..count], plan.size as u64))
     };
-    LaunchCache::find(&CACHED_MAPS, &cache_key(program, call.device, repeated), launch).flatten()
+    LaunchCache::find(&MAP_KERNEL_CACHE, &cache_key(program, call.device, repeated), launch).flatten()
 }
 
-impl CachedMap {
+impl CachedMapKernel {
     /// Launches the kernel with the scalars of `program`. The kernel was compiled for a program that has the same structure but may have
     /// other scalars.
     fn launch_kernel(&self, call: &Call, program: &Expression, inputs: &[u64], size: u64) -> Result<Outcome> {
@@ -88,6 +88,6 @@ impl CachedMap {
         // SAFETY: the arguments match map_flat.cuh for the program and access pattern that the kernel was compiled for. Each input
         // has `size` contiguous elements from its address, or one element if it is repeated (stride 0). Each output has `size` elements.
         unsafe { self.function.launch(grid, [DEFAULT_THREADS, 1, 1], 0, args.pointers()) }.with_call_context(call)?;
-        device::done_with_buffers(call, outputs)
+        device::outcome_from_buffers(call, outputs)
     }
 }

@@ -35,7 +35,7 @@ pub fn softmax(dtype: DType) -> Expression {
 
 /// Returns the program `v / sum(v)` with `v = a * take(table, indices)`.
 pub fn take_divided_by_sum() -> Expression {
-    let mut p = codegen::check_programs::take_program(DType::F32, DType::I32);
+    let mut p = codegen::test_programs::take_program(DType::F32, DType::I32);
     let value = p.outputs[0];
     let sum = p.push_step(StepKind::Fold(SUM), DType::F32, &[value]);
     p.outputs[0] = push_op(&mut p, DIVIDE, DType::F32, &[value, sum]);
@@ -73,8 +73,8 @@ pub fn layer_norm(dtype: DType) -> Expression {
     let count = p.push_param(Scalar::Float(7.0), work);
     let mean = push_op(&mut p, DIVIDE, work, &[sum, count]);
     let distance = push_op(&mut p, SUBTRACT, work, &[x, mean]);
-    let squares = p.push_squared_distances(x, 7);
-    let variance = p.push_unless_present(StepKind::Apply(DIVIDE), work, &[squares, count]);
+    let squares = p.push_squared_distance_sum(x, 7);
+    let variance = p.push_step_unless_present(StepKind::Apply(DIVIDE), work, &[squares, count]);
     let epsilon = p.push_param(Scalar::Float(1e-5), work);
     let variance = push_op(&mut p, ADD, work, &[variance, epsilon]);
     let std = push_op(&mut p, SQRT, work, &[variance]);
@@ -89,7 +89,7 @@ pub fn layer_norm(dtype: DType) -> Expression {
     p
 }
 
-pub fn min_max(dtype: DType) -> Expression {
+pub fn min_max_scaling(dtype: DType) -> Expression {
     let mut p = Expression::identity(dtype);
     let [min, max] = [MIN, MAX].map(|op| p.push_step(StepKind::Fold(op), dtype, &[0]));
     let (above, range) = (push_op(&mut p, SUBTRACT, dtype, &[0, min]), push_op(&mut p, SUBTRACT, dtype, &[max, min]));
@@ -101,7 +101,7 @@ pub fn variance(dtype: DType) -> Expression {
     let work = if dtype.itemsize() == 2 { DType::F32 } else { dtype };
     let mut p = Expression::identity(dtype);
     let x = if work == dtype { 0 } else { p.push_step(StepKind::Cast, work, &[0]) };
-    p.outputs[0] = p.push_squared_distances(x, 7);
+    p.outputs[0] = p.push_squared_distance_sum(x, 7);
     p
 }
 
@@ -136,9 +136,9 @@ pub fn named_source(what: &str, program: &Expression, length: usize, results: us
     let of_output = |o: usize| if o + results >= program.outputs.len() { &result } else { &out };
     let operands: Vec<&Layout> =
         (0..inputs).map(|k| if k == 0 { &x } else { &weight }).chain((0..program.outputs.len()).map(of_output)).collect();
-    let plan = RowsPlan::new(&shape, 1, &operands)?;
-    let stages = Stages::assign(program, 0);
-    let shape = RowKernelConfig::select(&stages, program, &plan, &vec![256 + 4 * (n as u64 % 2); inputs]).ok()?;
+    let plan = RowLoopPlan::new(&shape, 1, &operands)?;
+    let stages = RowStages::assign_steps(program, 0);
+    let shape = RowKernelConfig::select_row_kernel(&stages, program, &plan, &vec![256 + 4 * (n as u64 % 2); inputs]).ok()?;
     let text = shape.cuda_source(program, &stages).unwrap_or_else(|op| format!("#error \"no row for {op}\"\n"));
     Some((format!("rows<{what}, {}, {length}, {shape:?}>", program.steps[0].dtype), text))
 }

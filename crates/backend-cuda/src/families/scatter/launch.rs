@@ -1,6 +1,6 @@
 //! Sources, loop plans and launches of the scatter kernels that store or combine values.
 
-use cuprum_core::call::ScatterRows;
+use cuprum_core::call::RowAssignment;
 use cuprum_core::layout::{Dims, Layout, Strides};
 use cuprum_core::ops::elementwise::{ADD, MAXIMUM, MINIMUM, MULTIPLY};
 use cuprum_core::plan::elementwise::LoopPlan;
@@ -39,9 +39,9 @@ pub(super) fn compile_check_sources() -> Vec<(String, String)> {
     });
     let every = [ADD, MULTIPLY, MINIMUM, MAXIMUM].into_iter().flat_map(|op| DType::ALL.map(|dtype| (op, dtype)));
     let combinations = every.enumerate().filter_map(|(n, (op, dtype))| {
-        let grouped = [ScatterRows::Grouped, ScatterRows::Distinct][n % 2];
+        let grouped = [RowAssignment::Grouped, RowAssignment::Distinct][n % 2];
         let is_by_group = dtype.is_inexact() && (op != ADD || dtype.real().itemsize() == 2);
-        let combination = CombineDefinitions::of(op, dtype, if is_by_group { grouped } else { ScatterRows::Indexed })?;
+        let combination = CombineDefinitions::of(op, dtype, if is_by_group { grouped } else { RowAssignment::Indexed })?;
         let (index, wide, rank) = [("i64", false, "1"), ("i32", true, "2"), ("i32", false, "0")][n % 3];
         Some(COMBINE_SOURCE.named_source(&combination.defines(index, index_type(wide), rank)))
     });
@@ -55,12 +55,12 @@ pub(super) struct CombineDefinitions {
     /// The function of atomic_update.cuh for the combination, and the type of its arguments: an integer type, or the type of a part (real
     /// or imaginary) of the element. `None` if there is no such function.
     atomic: Option<(&'static str, &'static str)>,
-    rows: ScatterRows,
+    rows: RowAssignment,
 }
 
 impl CombineDefinitions {
     /// Returns the definitions for the operation `op`, or `None` if `op` has no C++ expression.
-    pub fn of(op: Op, dtype: DType, rows: ScatterRows) -> Option<CombineDefinitions> {
+    pub fn of(op: Op, dtype: DType, rows: RowAssignment) -> Option<CombineDefinitions> {
         let combine = expression(op)?.with_arguments(["a", "b"]);
         let word = match (dtype, op == ADD) {
             (DType::I32, false) => Some("i32"),
@@ -85,10 +85,10 @@ impl CombineDefinitions {
             ("RANK", rank),
         ];
         match (self.rows, self.atomic) {
-            (ScatterRows::Grouped, _) => defines.push(("GROUPED", "1")),
-            (ScatterRows::Distinct, _) => defines.push(("DISTINCT", "1")),
-            (ScatterRows::Indexed, Some((function, word))) => defines.extend([("ATOMIC", function), ("WORD", word)]),
-            (ScatterRows::Indexed, None) => {}
+            (RowAssignment::Grouped, _) => defines.push(("GROUPED", "1")),
+            (RowAssignment::Distinct, _) => defines.push(("DISTINCT", "1")),
+            (RowAssignment::Indexed, Some((function, word))) => defines.extend([("ATOMIC", function), ("WORD", word)]),
+            (RowAssignment::Indexed, None) => {}
         }
         defines
     }
@@ -100,7 +100,7 @@ impl CombineDefinitions {
 pub(super) fn plan_scatter(
     values: &StoredArray,
     region: &Layout,
-    rows: ScatterRows,
+    rows: RowAssignment,
     count: usize,
     addresses: [u64; 2],
     may_widen: bool,
@@ -111,7 +111,7 @@ pub(super) fn plan_scatter(
     shape[0] = count;
     // The values of a group are at arbitrary positions along the first axis. The loop has stride 0 along this axis, and the kernel adds the
     // positions.
-    let source = if rows == ScatterRows::Grouped { with_first(from.strides(), 0) } else { from.strides().into() };
+    let source = if rows == RowAssignment::Grouped { with_first(from.strides(), 0) } else { from.strides().into() };
     let source = Layout::strided(&shape, &source, 0)?;
     let target = Layout::strided(&shape, &with_first(to.strides(), 0), 0)?;
     let index = Layout::strided(&shape, &with_first(&Strides::from_elem(0, shape.len()), 1), 0)?;
@@ -171,7 +171,7 @@ impl ScatterLaunch {
         unsafe { self.scatter.queue_kernel(self.context, &function, 1, self.indices, &[owners], self.op) }
     }
 
-    /// Queues a kernel that combines values with the elements of the target. `groups` is `Some` for [`ScatterRows::Grouped`]. Its numbers
+    /// Queues a kernel that combines values with the elements of the target. `groups` is `Some` for [`RowAssignment::Grouped`]. Its numbers
     /// are the address of the positions of the values, the address of the group offsets, and the distance between consecutive values in
     /// elements.
     pub fn queue_combine(&self, combination: &CombineDefinitions, groups: Option<[u64; 3]>) -> crate::Result<()> {
@@ -190,7 +190,7 @@ impl ScatterLaunch {
 mod tests {
     use std::sync::Arc;
 
-    use cuprum_core::buffer::HostBuffer;
+    use cuprum_core::host_buffer::HostBuffer;
 
     use super::*;
 
@@ -204,18 +204,18 @@ mod tests {
         let region = Layout::contiguous(&[10, 6]).unwrap();
         let of = |rows, may_widen| plan_scatter(&array(&[3, 6]), &region, rows, 3, [0, 0], may_widen).unwrap();
         // Rows of 6 floats have 24 bytes, so items have 8 bytes and not 16.
-        let stored = of(ScatterRows::Indexed, true);
+        let stored = of(RowAssignment::Indexed, true);
         assert_eq!((stored.item, &stored.dims[..], stored.extent, stored.step), (8, &[3, 3][..], 10, 3));
         assert_eq!(stored.strides.each_ref().map(|s| s.to_vec()), [vec![3, 1], vec![0, 1], vec![1, 0]]);
-        let combined = of(ScatterRows::Indexed, false);
+        let combined = of(RowAssignment::Indexed, false);
         assert_eq!((combined.item, &combined.dims[..], combined.step), (4, &[3, 6][..], 6));
-        let grouped = of(ScatterRows::Grouped, false);
+        let grouped = of(RowAssignment::Grouped, false);
         assert_eq!(grouped.strides.each_ref().map(|s| s.to_vec()), [vec![0, 1], vec![0, 1], vec![1, 0]]);
     }
 
     #[test]
     fn integers_use_atomic_functions() {
-        let atomic = |op, dtype| CombineDefinitions::of(op, dtype, ScatterRows::Indexed).unwrap().atomic;
+        let atomic = |op, dtype| CombineDefinitions::of(op, dtype, RowAssignment::Indexed).unwrap().atomic;
         assert_eq!(atomic(ADD, DType::I64), Some(("atomic_add", "u64")));
         assert_eq!(atomic(MINIMUM, DType::I32), Some(("atomic_minimum", "i32")));
         assert_eq!([atomic(MULTIPLY, DType::I32), atomic(ADD, DType::I16), atomic(MAXIMUM, DType::Bool)], [None; 3]);

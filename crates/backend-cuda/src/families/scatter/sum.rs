@@ -1,7 +1,7 @@
 //! Additions of floats and complex numbers to rows that indices select. The values are added as scaled integers, so the result has the same
 //! bits in any order of additions (`docs/notes/scatter-sums.md`).
 
-use cuprum_core::call::ScatterRows;
+use cuprum_core::call::RowAssignment;
 use cuprum_core::layout::Layout;
 use cuprum_core::plan::elementwise::LoopPlan;
 use cuprum_core::{Array, Call, DType, Result, StoredArray};
@@ -71,7 +71,7 @@ pub(super) fn queue_sum(call: &Call, target: &ScatterLaunch, values: &StoredArra
 
     // The loop over the values. Its kernels first write to the exponents, then to the sums.
     let addresses = [target.scatter.addresses[0], exponents];
-    let mut values_loop = plan_scatter(values, &contiguous, ScatterRows::Indexed, count, addresses, false)?;
+    let mut values_loop = plan_scatter(values, &contiguous, RowAssignment::Indexed, count, addresses, false)?;
     let (value_count, value_axes) = (values_loop.count(), values_loop.packed_axes());
     let rank = values_loop.dims.len().to_string();
     let defines_of_values = defines(dtype, ctype(target.index_dtype), values_loop.needs_wide_index(), &rank);

@@ -26,19 +26,19 @@ const MAX_ALL_PAIRS_LENGTH: usize = 128;
 /// start in its tile.
 const TILE_LENGTH: usize = 1024;
 /// Number of lists of long segments, as in `sort_segments.cu`. Each list has the segments that are sorted with one tile size.
-const LIST_COUNT: usize = 3;
+const LONG_SEGMENT_LIST_COUNT: usize = 3;
 /// Maximum number of blocks per multiprocessor that sort one list of segments. More blocks are queued than can be resident, so that no
 /// multiprocessor idles.
 const MAX_BLOCKS_PER_SM: usize = 16;
 
 /// Returns the tile sizes for long segments, one for each list of long segments. `indices` tells whether indices are sorted too.
-fn tiles_by_list(itemsize: usize, indices: bool) -> [SortTile; LIST_COUNT] {
+fn tile_size_of_each_list(itemsize: usize, indices: bool) -> [SortTile; LONG_SEGMENT_LIST_COUNT] {
     [SortTile { threads: 256, items: 2 }, SortTile { threads: 256, items: 6 }, SortTile::largest_tile(itemsize, indices)]
 }
 
 /// Calls `use_defines` with the macro definitions of the kernel that sorts segments in `tile`. `indices` tells whether indices are an
 /// output.
-fn with_defines<R>(tile: SortTile, dtype: DType, indices: bool, use_defines: impl FnOnce(&[(&'static str, &str)]) -> R) -> R {
+fn call_with_defines<R>(tile: SortTile, dtype: DType, indices: bool, use_defines: impl FnOnce(&[(&'static str, &str)]) -> R) -> R {
     let (threads, items) = (tile.threads.to_string(), tile.items.to_string());
     let indices = if indices { "1" } else { "0" };
     use_defines(&[("ELEMENT", element_type(dtype)), ("INDICES", indices), ("SEGMENTS", "1"), ("THREADS", &threads), ("ITEMS", &items)])
@@ -49,8 +49,8 @@ fn with_defines<R>(tile: SortTile, dtype: DType, indices: bool, use_defines: imp
 pub(super) fn compile_check_sources() -> impl Iterator<Item = (String, String)> {
     DType::ALL.into_iter().enumerate().flat_map(|(n, dtype)| {
         let indices = n % 2 == 0;
-        let tile = tiles_by_list(dtype.itemsize(), indices)[n % LIST_COUNT];
-        let long = with_defines(tile, dtype, indices, |defines| SHARED_RADIX_SOURCE.named_source(defines));
+        let tile = tile_size_of_each_list(dtype.itemsize(), indices)[n % LONG_SEGMENT_LIST_COUNT];
+        let long = call_with_defines(tile, dtype, indices, |defines| SHARED_RADIX_SOURCE.named_source(defines));
         [SEGMENT_SORT_SOURCE.named_source(&[("ELEMENT", element_type(dtype))]), long]
     })
 }
@@ -66,8 +66,8 @@ pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
     if !is_flat || offsets.dtype() != DType::I64 || output.layout.size() != length {
         decline!("arrays that are not contiguous, or offsets that are not int64");
     }
-    let lists = tiles_by_list(dtype.itemsize(), indices);
-    let most = lists[LIST_COUNT - 1].element_count();
+    let lists = tile_size_of_each_list(dtype.itemsize(), indices);
+    let most = lists[LONG_SEGMENT_LIST_COUNT - 1].element_count();
     if longest > most {
         decline!("a segment of {longest} elements: a block holds {most}");
     }
@@ -84,7 +84,7 @@ pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
     let tile_count = length.div_ceil(TILE_LENGTH);
     let shorter = [MAX_ALL_PAIRS_LENGTH, lists[0].element_count(), lists[1].element_count()];
     let capacity = shorter.map(|shorter| if longest > shorter { segments.min(length / (shorter + 1)) } else { 0 });
-    let cuts_at = size_of::<u64>() * LIST_COUNT;
+    let cuts_at = size_of::<u64>() * LONG_SEGMENT_LIST_COUNT;
     let lists_at = cuts_at + size_of::<i64>() * (tile_count + 1);
     let scratch = device::allocate(call, lists_at + size_of::<i64>() * capacity.iter().sum::<usize>())?;
     context.fill(scratch.memory(), 0, [0u8; 4], cuts_at / 4).with_call_context(call)?;
@@ -96,11 +96,11 @@ pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
     let all_lists = [list_at, lists.map(|tile| tile.element_count() as u64)];
 
     let defines: &[_] = &[("ELEMENT", element_type(dtype))];
-    let function = SEGMENT_SORT_SOURCE.kernel(context, "sort_segments_plan", defines).with_call_context(call)?;
+    let function = SEGMENT_SORT_SOURCE.kernel(context, "assign_segments_to_tiles", defines).with_call_context(call)?;
     let mut args = Args::new();
     args.push(&offsets).push(&segments).push(&cuts).push(&tile_count).push(&all_lists).push(&counts);
-    // SAFETY: the arguments match sort_segments_plan in sort_segments.cu; the C++ struct `SegmentLists` is two arrays. `offsets` has
-    // `segments` + 1 elements, and `cuts` has `tile_count` + 1. No list receives more segments than its capacity, because an array of
+    // SAFETY: the arguments match assign_segments_to_tiles in sort_segments.cu; the C++ struct `LongSegmentLists` is two arrays. `offsets`
+    // has `segments` + 1 elements, and `cuts` has `tile_count` + 1. No list receives more segments than its capacity, because an array of
     // `length` elements does not have more segments of these lengths.
     unsafe {
         function.launch(grid_for_items(segments.max(tile_count + 1) as u64, DEFAULT_THREADS), [DEFAULT_THREADS, 1, 1], 0, args.pointers())
@@ -116,7 +116,7 @@ pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
 
     let waves = MAX_BLOCKS_PER_SM * context.info().sm_count.max(1) as usize;
     for (n, tile) in lists.into_iter().enumerate().filter(|(n, _)| capacity[*n] > 0) {
-        let function = with_defines(tile, dtype, indices, |defines| SHARED_RADIX_SOURCE.kernel(context, "sort_segments", defines))
+        let function = call_with_defines(tile, dtype, indices, |defines| SHARED_RADIX_SOURCE.kernel(context, "sort_segments", defines))
             .with_call_context(call)?;
         let count = counts + (n * size_of::<u32>()) as u64;
         let mut args = Args::new();
@@ -126,7 +126,7 @@ pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
         unsafe { function.launch(grid_of_blocks(capacity[n].min(waves)), [tile.threads as u32, 1, 1], 0, args.pointers()) }
             .with_call_context(call)?;
     }
-    device::done_with_buffers(call, [out])
+    device::outcome_from_buffers(call, [out])
 }
 
 #[cfg(test)]
@@ -137,11 +137,11 @@ mod tests {
     fn tiles_grow() {
         for dtype in DType::ALL {
             for indices in [false, true] {
-                let sizes = tiles_by_list(dtype.itemsize(), indices).map(SortTile::element_count);
+                let sizes = tile_size_of_each_list(dtype.itemsize(), indices).map(SortTile::element_count);
                 assert!(MAX_ALL_PAIRS_LENGTH < sizes[0] && sizes.is_sorted_by(|a, b| a < b), "{dtype}: {sizes:?}");
             }
         }
-        assert_eq!(tiles_by_list(4, false).map(SortTile::element_count), [512, 1536, 8064]);
-        assert_eq!(tiles_by_list(16, true).map(SortTile::element_count), [512, 1536, 1920]);
+        assert_eq!(tile_size_of_each_list(4, false).map(SortTile::element_count), [512, 1536, 8064]);
+        assert_eq!(tile_size_of_each_list(16, true).map(SortTile::element_count), [512, 1536, 1920]);
     }
 }

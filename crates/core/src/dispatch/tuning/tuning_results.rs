@@ -18,7 +18,7 @@ use rustc_hash::FxHasher;
 
 use crate::device::Device;
 use crate::error::{Error, Result};
-use crate::fault_injection::{Point, io_failure};
+use crate::fault_injection::{FailurePoint, inject_io_failure};
 use crate::registry::{self, Availability};
 use crate::settings;
 
@@ -67,7 +67,7 @@ impl TuningResult {
         format!("{:016x}\t{}\t{}\t{}\n", self.key, self.winner, times.join(","), self.description.replace(['\t', '\n'], " "))
     }
 
-    fn parse(line: &str) -> Option<TuningResult> {
+    fn from_line(line: &str) -> Option<TuningResult> {
         let mut columns = line.split('\t');
         let key = u64::from_str_radix(columns.next()?, 16).ok()?;
         let winner = columns.next()?.to_string();
@@ -85,7 +85,7 @@ fn parse_tuning_file(text: &str) -> Option<ResultsByKey> {
         return None;
     }
     // Lines in the format of another version are ignored.
-    Some(lines.filter(|l| !l.starts_with('#')).filter_map(TuningResult::parse).map(|e| (e.key, e)).collect())
+    Some(lines.filter(|l| !l.starts_with('#')).filter_map(TuningResult::from_line).map(|e| (e.key, e)).collect())
 }
 
 /// Returns the text of a tuning file.
@@ -99,7 +99,7 @@ fn read_file(path: &Path) -> std::io::Result<String> {
 }
 
 /// Returns the path and the entries of the file that `CUPRUM_TUNING` names, read once. `None` if the variable is not set.
-pub(super) fn named_file() -> std::result::Result<Option<&'static (PathBuf, ResultsByKey)>, &'static Error> {
+pub(super) fn read_named_file() -> std::result::Result<Option<&'static (PathBuf, ResultsByKey)>, &'static Error> {
     static NAMED_FILE: OnceLock<Result<Option<(PathBuf, ResultsByKey)>>> = OnceLock::new();
     let load = || {
         let Some(path) = settings::env(TUNING_VARIABLE).map(PathBuf::from) else { return Ok(None) };
@@ -115,7 +115,7 @@ pub(super) fn named_file() -> std::result::Result<Option<&'static (PathBuf, Resu
 }
 
 pub(super) fn uses_named_file() -> bool {
-    matches!(named_file(), Ok(Some(_)))
+    matches!(read_named_file(), Ok(Some(_)))
 }
 
 /// The tuning results of each device, read from the cache folder on first use.
@@ -164,18 +164,18 @@ impl DeviceTuningTable {
                 self.entries.entry(key).or_insert(entry);
             });
         }
-        io_failure(Point::FileOpen)?;
+        inject_io_failure(FailurePoint::FileOpen)?;
         let mut builder = tempfile::Builder::new();
         // By default tempfile creates files that only their owner can read. With this mode, several users can share a cache folder.
         #[cfg(unix)]
         builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
         let mut temporary = builder.tempfile_in(folder)?;
-        io_failure(Point::FileWrite)?;
+        inject_io_failure(FailurePoint::FileWrite)?;
         write!(temporary, "{FILE_HEADER}\n# {}\n", self.versions)?;
         for entry in self.measured_results() {
             temporary.write_all(entry.to_line().as_bytes())?;
         }
-        io_failure(Point::Rename)?;
+        inject_io_failure(FailurePoint::Rename)?;
         temporary.persist(file).map(|_| ()).map_err(|e| e.error)
     }
 }
@@ -205,14 +205,17 @@ fn lock_folder(folder: &Path) -> Option<File> {
 /// Describes every component that may change the measured times: cuprum, the device, the accelerators and their libraries.
 fn component_versions(device: Device) -> String {
     let name = device.info().map(|i| i.name).unwrap_or_default();
-    let ready = registry::all().into_iter().filter(|a| a.device == device.kind().name()).filter_map(|a| match registry::availability(a) {
-        Availability::Ready(detail) => Some(format!("; {}: {detail}", a.name)),
-        Availability::Missing { .. } => None,
-    });
+    let ready =
+        registry::all_accelerators().into_iter().filter(|a| a.device == device.kind().name()).filter_map(
+            |a| match registry::availability(a) {
+                Availability::Ready(detail) => Some(format!("; {}: {detail}", a.name)),
+                Availability::Missing { .. } => None,
+            },
+        );
     format!("cuprum {}; {device}: {name}{}", env!("CARGO_PKG_VERSION"), ready.collect::<String>()).replace('\n', " ")
 }
 
-fn with_table<R>(device: Device, f: impl FnOnce(&mut DeviceTuningTable) -> R) -> R {
+fn with_device_table<R>(device: Device, f: impl FnOnce(&mut DeviceTuningTable) -> R) -> R {
     let mut tables = DEVICE_TABLES.lock().unwrap_or_else(|e| e.into_inner());
     let at = match tables.iter().position(|(d, _)| *d == device) {
         Some(at) => at,
@@ -226,16 +229,16 @@ fn with_table<R>(device: Device, f: impl FnOnce(&mut DeviceTuningTable) -> R) ->
 
 /// Returns the tuning result of the call signature `key`, if there is one.
 pub(super) fn find_result(device: Device, key: u64) -> Result<Option<TuningResult>> {
-    match named_file() {
+    match read_named_file() {
         Err(e) => Err(e.clone()),
         Ok(Some((_, entries))) => Ok(entries.get(&key).cloned()),
-        Ok(None) => Ok(with_table(device, |t| t.entries.get(&key).cloned())),
+        Ok(None) => Ok(with_device_table(device, |t| t.entries.get(&key).cloned())),
     }
 }
 
 /// Stores a tuning result in memory and, if it was measured, in the file.
 pub(super) fn insert_result(device: Device, entry: TuningResult) {
-    with_table(device, |t| {
+    with_device_table(device, |t| {
         let measured = !entry.times.is_empty();
         t.entries.insert(entry.key, entry);
         if !measured {
@@ -254,12 +257,12 @@ pub(super) fn list_results(device: Device) -> Result<DeviceResults> {
         list.sort_by(|a, b| a.description.cmp(&b.description));
         list
     }
-    match named_file() {
+    match read_named_file() {
         Err(e) => Err(e.clone()),
         Ok(Some((path, entries))) => {
             Ok(DeviceResults { device, file: Some(path.clone()), read_only: true, entries: sort_results(entries.values()) })
         }
-        Ok(None) => Ok(with_table(device, |t| DeviceResults {
+        Ok(None) => Ok(with_device_table(device, |t| DeviceResults {
             device,
             file: t.file.clone(),
             read_only: false,
@@ -272,7 +275,7 @@ pub(super) fn list_results(device: Device) -> Result<DeviceResults> {
 /// files of other versions stay.
 pub(super) fn forget() -> Result<()> {
     for device in Device::all() {
-        let removed = with_table(device, |t| {
+        let removed = with_device_table(device, |t| {
             t.entries.clear();
             t.file.as_deref().map(|f| {
                 let _lock = f.parent().and_then(lock_folder);
@@ -393,12 +396,12 @@ mod tests {
     #[cfg(feature = "fault-injection")]
     #[test]
     fn a_failed_write_keeps_the_old_table() {
-        use crate::fault_injection::{CountingScope, with_failure_in};
-        for point in [Point::FileOpen, Point::FileWrite, Point::Rename] {
+        use crate::fault_injection::{CountingScope, with_failure_in_scope};
+        for point in [FailurePoint::FileOpen, FailurePoint::FileWrite, FailurePoint::Rename] {
             let dir = tempfile::tempdir().unwrap();
             let file = dir.path().join("tuning/cpu.tsv");
             table(&file, [1]).save().unwrap();
-            let (result, failed) = with_failure_in(CountingScope::Thread, point, 0, || table(&file, [2]).save());
+            let (result, failed) = with_failure_in_scope(CountingScope::Thread, point, 0, || table(&file, [2]).save());
             assert!(failed && result.is_err(), "{point:?}");
             assert_eq!(keys(&file), [1], "{point:?}");
             assert_eq!(std::fs::read_dir(file.parent().unwrap()).unwrap().count(), 1, "{point:?}: a file is left");

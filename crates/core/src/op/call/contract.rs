@@ -23,7 +23,7 @@ impl Request for Contract<'_> {
     fn family(&self) -> Family {
         Family::Contract
     }
-    fn options(&self, _inputs: &[StoredArray], _outputs: &[OutputSpec]) -> String {
+    fn format_options(&self, _inputs: &[StoredArray], _outputs: &[OutputSpec]) -> String {
         let letters = |modes: &[Mode]| modes.iter().map(|&mode| char::from(b'a'.saturating_add(mode))).collect::<String>();
         format!("'{},{}->{}'", letters(&self.plan.a), letters(&self.plan.b), letters(&self.plan.out))
     }

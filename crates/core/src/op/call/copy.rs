@@ -7,7 +7,7 @@ use crate::op::Family;
 /// A request to copy input n to region n of the output, for every n. The regions are disjoint and have no negative strides.
 ///
 /// If the output has a new buffer, the regions cover the output. If it has an existing buffer
-/// ([`OutputSpec::target`](crate::OutputSpec::target)), elements outside the regions keep their values.
+/// ([`OutputSpec::target_buffer`](crate::OutputSpec::target_buffer)), elements outside the regions keep their values.
 #[derive(Clone, Copy)]
 pub struct Copy<'a> {
     /// The layout of each input within the output's buffer.

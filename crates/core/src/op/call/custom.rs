@@ -13,7 +13,7 @@ impl Request for Custom<'_> {
     fn family(&self) -> Family {
         Family::Custom
     }
-    fn parameters(&self) -> Option<&Parameters> {
+    fn composite_parameters(&self) -> Option<&Parameters> {
         Some(self.0)
     }
 }

@@ -63,7 +63,7 @@ impl Request for Fft<'_> {
     fn program(&self) -> Option<&Program> {
         Some(self.program)
     }
-    fn options(&self, _inputs: &[StoredArray], _outputs: &[OutputSpec]) -> String {
+    fn format_options(&self, _inputs: &[StoredArray], _outputs: &[OutputSpec]) -> String {
         format!("s={:?}, axes={:?}", self.lengths, self.axes)
     }
     fn add_to_signature(&self, inputs: &[StoredArray], outputs: &[OutputSpec], signature: &mut TuningSignature) -> Result<()> {

@@ -18,7 +18,7 @@ impl Request for Gather {
     fn family(&self) -> Family {
         Family::Gather
     }
-    fn options(&self, _inputs: &[StoredArray], _outputs: &[OutputSpec]) -> String {
+    fn format_options(&self, _inputs: &[StoredArray], _outputs: &[OutputSpec]) -> String {
         format!("axis={}", self.axis)
     }
 }

@@ -5,34 +5,34 @@ use std::cell::Cell;
 use std::thread::LocalKey;
 
 thread_local! {
-    static WANTS_REASONS: Cell<bool> = const { Cell::new(false) };
+    static WANTS_DECLINE_REASONS: Cell<bool> = const { Cell::new(false) };
     static BLOCKS_ON_COMPILATION: Cell<bool> = const { Cell::new(false) };
 }
 
 /// A guard that turns on a thread-local mode of kernels, and restores the previous state when it is dropped.
-pub(crate) struct ModeGuard {
+pub(crate) struct KernelModeGuard {
     mode: &'static LocalKey<Cell<bool>>,
     previous: bool,
 }
 
-impl ModeGuard {
-    fn new(mode: &'static LocalKey<Cell<bool>>) -> ModeGuard {
-        ModeGuard { mode, previous: mode.replace(true) }
+impl KernelModeGuard {
+    fn turn_on(mode: &'static LocalKey<Cell<bool>>) -> KernelModeGuard {
+        KernelModeGuard { mode, previous: mode.replace(true) }
     }
 
     /// Until the guard is dropped, a kernel that declines a call also formats the text of its reason.
-    pub(crate) fn enable_reason_formatting() -> ModeGuard {
-        ModeGuard::new(&WANTS_REASONS)
+    pub(crate) fn enable_reason_formatting() -> KernelModeGuard {
+        KernelModeGuard::turn_on(&WANTS_DECLINE_REASONS)
     }
 
     /// Makes calls wait for the compilation of their kernels until the guard is dropped, as under
     /// [`CompileMode::Wait`](crate::settings::CompileMode::Wait).
-    pub(crate) fn enable_foreground_compilation() -> ModeGuard {
-        ModeGuard::new(&BLOCKS_ON_COMPILATION)
+    pub(crate) fn enable_foreground_compilation() -> KernelModeGuard {
+        KernelModeGuard::turn_on(&BLOCKS_ON_COMPILATION)
     }
 }
 
-impl Drop for ModeGuard {
+impl Drop for KernelModeGuard {
     fn drop(&mut self) {
         self.mode.set(self.previous);
     }
@@ -40,8 +40,8 @@ impl Drop for ModeGuard {
 
 /// Returns whether kernels that decline a call should format their reasons.
 #[inline]
-pub(crate) fn wants_reasons() -> bool {
-    WANTS_REASONS.get()
+pub(crate) fn wants_decline_reasons() -> bool {
+    WANTS_DECLINE_REASONS.get()
 }
 
 /// Returns whether kernels should compile now instead of declining, because no other accelerator has accepted the call.

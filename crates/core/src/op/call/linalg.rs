@@ -146,10 +146,10 @@ impl Request for Linalg {
     fn family(&self) -> Family {
         Family::Linalg
     }
-    fn parameters(&self) -> Option<&Parameters> {
+    fn composite_parameters(&self) -> Option<&Parameters> {
         Some(self)
     }
-    fn options(&self, _inputs: &[StoredArray], _outputs: &[OutputSpec]) -> String {
+    fn format_options(&self, _inputs: &[StoredArray], _outputs: &[OutputSpec]) -> String {
         match *self {
             Linalg::Cholesky { triangle: Triangle::Upper } => "upper".into(),
             Linalg::SolveTriangular { triangle, form, unit_diagonal } => {

@@ -28,14 +28,14 @@ pub struct OutputSpec {
     pub dtype: DType,
     /// Layout of the elements in the buffer.
     pub layout: Layout,
-    pub(super) target: Option<Target>,
+    pub(super) target: Option<TargetBuffer>,
 }
 
 /// An existing buffer to which a call writes an output.
 #[derive(Clone)]
-pub(super) struct Target(Arc<dyn Buffer>);
+pub(super) struct TargetBuffer(Arc<dyn Buffer>);
 
-impl fmt::Debug for Target {
+impl fmt::Debug for TargetBuffer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} bytes on {}", self.0.nbytes(), self.0.device())
     }
@@ -56,17 +56,17 @@ impl OutputSpec {
     }
 
     /// Returns the existing buffer to which the output is written, if there is one.
-    pub fn target(&self) -> Option<&Arc<dyn Buffer>> {
+    pub fn target_buffer(&self) -> Option<&Arc<dyn Buffer>> {
         self.target.as_ref().map(|target| &target.0)
     }
 
     /// Returns whether the output is a part of its target.
     pub(super) fn is_part_of_target(&self) -> bool {
-        self.target().is_some_and(|target| self.layout.size().saturating_mul(self.dtype.itemsize()) != target.nbytes())
+        self.target_buffer().is_some_and(|target| self.layout.size().saturating_mul(self.dtype.itemsize()) != target.nbytes())
     }
 
     /// Returns the specification with `buffer` as the target. Only the caller may hold other references to the buffer.
     pub(crate) fn with_target(self, buffer: Arc<dyn Buffer>) -> OutputSpec {
-        OutputSpec { target: Some(Target(buffer)), ..self }
+        OutputSpec { target: Some(TargetBuffer(buffer)), ..self }
     }
 }

@@ -49,8 +49,8 @@ pub enum Distribution {
     /// Integers `low` plus the whole part of `w * span`, where `w` is a random number in [0, 1). A `span` of 0 means 2^64.
     ///
     /// A Philox block gives the first 64 binary digits of two numbers `w`, from (w0, w1) and (w2, w3), low word first. For spans up to
-    /// 2^32, the numbers have no further digits. For larger spans, the same words of block `b +` [`Distribution::LOW_DIGITS_BLOCK`] give 64
-    /// further digits, so that the probabilities of all integers agree to a relative 2^-64.
+    /// 2^32, the numbers have no further digits. For larger spans, the same words of block `b +` [`Distribution::LOW_DIGITS_BLOCK_OFFSET`]
+    /// give 64 further digits, so that the probabilities of all integers agree to a relative 2^-64.
     Integers {
         /// Smallest value.
         low: i128,
@@ -138,7 +138,7 @@ pub struct UniformScaling {
 
 impl UniformScaling {
     /// Returns the scaling to `[low, high)` in a floating `dtype`, or `None` if an end is not finite in `dtype`.
-    pub fn new(low: f64, high: f64, dtype: DType) -> Option<UniformScaling> {
+    pub fn for_range(low: f64, high: f64, dtype: DType) -> Option<UniformScaling> {
         let rounded_low = round_to_dtype(low, dtype);
         if !rounded_low.is_finite() || !round_to_dtype(high, dtype).is_finite() {
             return None;
@@ -172,10 +172,10 @@ fn next_smaller_16_bit_float(bits: u16) -> u16 {
 impl Distribution {
     /// Distance from a Philox block of [`Distribution::Integers`], which holds the first 64 binary digits of two random numbers, to the
     /// block with the last 64 digits of the same numbers.
-    pub const LOW_DIGITS_BLOCK: u64 = 1 << 63;
+    pub const LOW_DIGITS_BLOCK_OFFSET: u64 = 1 << 63;
 
     /// Returns whether a range of `span` integers needs random numbers of 128 bits; see [`Distribution::Integers`].
-    pub fn is_wide_span(span: u64) -> bool {
+    pub fn span_needs_128_bits(span: u64) -> bool {
         span > 1 << 32
     }
 
@@ -201,7 +201,7 @@ impl Distribution {
     }
 
     /// Returns the number of elements of `dtype` that one Philox block gives.
-    pub fn elements_per_block(self, dtype: DType) -> usize {
+    pub fn elements_per_philox_block(self, dtype: DType) -> usize {
         match self {
             Distribution::Integers { .. } => 2,
             Distribution::Sampled { .. } => 1,

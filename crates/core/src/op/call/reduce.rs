@@ -36,7 +36,7 @@ impl Request for Reduce<'_> {
     fn program(&self) -> Option<&Program> {
         Some(self.program)
     }
-    fn options(&self, inputs: &[StoredArray], outputs: &[OutputSpec]) -> String {
+    fn format_options(&self, inputs: &[StoredArray], outputs: &[OutputSpec]) -> String {
         let ndim = inputs.first().map_or(0, |input| input.shape().len());
         let axes = match self.axes {
             axes if axes.len() == ndim => "None".to_owned(),

@@ -26,22 +26,23 @@ pub trait Request {
 
     /// Returns the parameters of the composition of other operations that computes the request if every kernel declines. Returns `None` if
     /// the composition needs only the inputs.
-    fn parameters(&self) -> Option<&Parameters> {
+    fn composite_parameters(&self) -> Option<&Parameters> {
         None
     }
 
-    /// Returns whether the call updates a part of an existing buffer ([`OutputSpec::target`]), so that a new buffer cannot replace it.
+    /// Returns whether the call updates a part of an existing buffer ([`OutputSpec::target_buffer`]), so that a new buffer cannot replace
+    /// it.
     fn updates_target(&self) -> bool {
         false
     }
 
     /// Returns the capability that the request itself needs, in addition to the capabilities that the operation and the program need.
-    fn capability(&self) -> Option<Capability> {
+    fn required_capability(&self) -> Option<Capability> {
         None
     }
 
     /// Returns the options that distinguish calls of one operation, as in NumPy: `axis=1, keepdims`. Empty if there are none.
-    fn options(&self, _inputs: &[StoredArray], _outputs: &[OutputSpec]) -> String {
+    fn format_options(&self, _inputs: &[StoredArray], _outputs: &[OutputSpec]) -> String {
         String::new()
     }
 

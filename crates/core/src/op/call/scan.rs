@@ -30,7 +30,7 @@ impl Request for Scan<'_> {
     fn program(&self) -> Option<&Program> {
         Some(self.program)
     }
-    fn options(&self, _inputs: &[StoredArray], _outputs: &[OutputSpec]) -> String {
+    fn format_options(&self, _inputs: &[StoredArray], _outputs: &[OutputSpec]) -> String {
         format!("axis={}", self.axis)
     }
     fn add_to_signature(&self, _inputs: &[StoredArray], _outputs: &[OutputSpec], signature: &mut TuningSignature) -> Result<()> {

@@ -22,22 +22,22 @@ pub struct Scatter<'a> {
     /// The elementwise operation that computes the new element from the old one and the value. `None` stores the value.
     pub combine: Option<Op>,
     /// How the values are assigned to rows.
-    pub rows: ScatterRows,
-    /// The capability that determines the order in which several values of a row are combined, for [`ScatterRows::Indexed`]. `None` if the
-    /// result does not depend on the order.
+    pub rows: RowAssignment,
+    /// The capability that determines the order in which several values of a row are combined, for [`RowAssignment::Indexed`]. `None` if
+    /// the result does not depend on the order.
     pub needs: Option<Capability>,
 }
 
 /// The assignment of values to the rows of a [`Scatter`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum ScatterRows {
+pub enum RowAssignment {
     /// The values have the shape of the region, with the number of indices as the first extent. Their strides may be 0.
     ///
     /// If an index occurs several times, its values are combined in order; without [`Scatter::combine`], the last value is stored. Kernels
     /// that declare [`Capability::ReproducibleScatterSum`] or [`Capability::UnorderedScatterSum`] may instead add the values in another
     /// order, if [`Scatter::needs`] requests that capability.
     Indexed,
-    /// Like [`ScatterRows::Indexed`], but no index occurs several times.
+    /// Like [`RowAssignment::Indexed`], but no index occurs several times.
     Distinct,
     /// Each row to update has one index, but may have several values, which apply in order. Two more int64 inputs assign values to rows.
     ///
@@ -53,10 +53,10 @@ impl Request for Scatter<'_> {
     fn updates_target(&self) -> bool {
         true
     }
-    fn capability(&self) -> Option<Capability> {
+    fn required_capability(&self) -> Option<Capability> {
         self.needs
     }
-    fn options(&self, _inputs: &[StoredArray], _outputs: &[OutputSpec]) -> String {
+    fn format_options(&self, _inputs: &[StoredArray], _outputs: &[OutputSpec]) -> String {
         self.combine.map_or_else(String::new, |op| format!("by {}", op.name()))
     }
     fn add_to_signature(&self, inputs: &[StoredArray], outputs: &[OutputSpec], signature: &mut TuningSignature) -> Result<()> {

@@ -12,12 +12,12 @@ use crate::op::Family;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Search {
     /// The result of each search.
-    pub result: SearchResult,
+    pub result: SearchResultKind,
 }
 
 /// The result of a binary search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SearchResult {
+pub enum SearchResultKind {
     /// The int64 index at which the element would be inserted before equal elements (`side='left'`).
     BeforeEqual,
     /// The int64 index at which the element would be inserted after equal elements (`side='right'`).
@@ -32,12 +32,12 @@ impl Request for Search {
     fn family(&self) -> Family {
         Family::Search
     }
-    fn options(&self, _inputs: &[StoredArray], _outputs: &[OutputSpec]) -> String {
+    fn format_options(&self, _inputs: &[StoredArray], _outputs: &[OutputSpec]) -> String {
         match self.result {
-            SearchResult::BeforeEqual => "side='left'".into(),
-            SearchResult::AfterEqual => "side='right'".into(),
-            SearchResult::IsFound => "invert=False".into(),
-            SearchResult::IsMissing => "invert=True".into(),
+            SearchResultKind::BeforeEqual => "side='left'".into(),
+            SearchResultKind::AfterEqual => "side='right'".into(),
+            SearchResultKind::IsFound => "invert=False".into(),
+            SearchResultKind::IsMissing => "invert=True".into(),
         }
     }
 }

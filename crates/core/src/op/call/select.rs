@@ -11,7 +11,7 @@ use crate::program::Program;
 /// element.
 ///
 /// Outputs are the selected values if `values`, then their int64 indices if `indices`. The [`OutputSpec`](crate::OutputSpec)s have the
-/// maximum length. The kernel returns arrays of the actual length ([`Call::done_with_length`](crate::Call::done_with_length)).
+/// maximum length. The kernel returns arrays of the actual length ([`Call::outcome_with_length`](crate::Call::outcome_with_length)).
 #[derive(Clone, Copy)]
 pub struct Select<'a> {
     /// The program that computes the condition.

@@ -51,7 +51,7 @@ impl Request for Sort {
     fn family(&self) -> Family {
         Family::Sort
     }
-    fn options(&self, _inputs: &[StoredArray], _outputs: &[OutputSpec]) -> String {
+    fn format_options(&self, _inputs: &[StoredArray], _outputs: &[OutputSpec]) -> String {
         let descending = self.descending.then(|| "descending".to_owned());
         let kth = self.nth.map(|nth| format!("kth={nth}"));
         ["axis=-1".to_owned()].into_iter().chain(descending).chain(kth).collect::<Vec<_>>().join(", ")

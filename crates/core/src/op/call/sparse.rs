@@ -50,10 +50,10 @@ impl Request for Sparse {
     fn family(&self) -> Family {
         Family::Sparse
     }
-    fn parameters(&self) -> Option<&Parameters> {
+    fn composite_parameters(&self) -> Option<&Parameters> {
         Some(self)
     }
-    fn options(&self, _inputs: &[StoredArray], _outputs: &[OutputSpec]) -> String {
+    fn format_options(&self, _inputs: &[StoredArray], _outputs: &[OutputSpec]) -> String {
         match self {
             Sparse::SolveTriangular { triangle, unit_diagonal } => {
                 let unit = if *unit_diagonal { ", unit diagonal" } else { "" };

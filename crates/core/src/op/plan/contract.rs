@@ -115,14 +115,14 @@ impl ContractPlan {
     /// adjacent, so that they merge to one axis.
     ///
     /// The order is batch, m, k for operand a, and batch, k, n for operand b (`of_b`).
-    pub fn packed_operand_order(&self, of_b: bool) -> Dims {
+    pub fn packed_operand_axis_order(&self, of_b: bool) -> Dims {
         let (modes, groups): (_, [&[Mode]; 3]) =
             if of_b { (&self.b, [&self.batch, &self.k, &self.n]) } else { (&self.a, [&self.batch, &self.m, &self.k]) };
         groups.iter().flat_map(|g| g.iter()).filter_map(|g| modes.iter().position(|x| x == g)).collect()
     }
 
     /// Returns the axis order, outermost first, of an output in which the groups batch, m and n each merge to one axis.
-    pub fn packed_output_order(&self) -> Dims {
+    pub fn packed_output_axis_order(&self) -> Dims {
         [&self.batch, &self.m, &self.n].iter().flat_map(|g| g.iter()).filter_map(|g| self.out.iter().position(|x| x == g)).collect()
     }
 }
@@ -149,7 +149,7 @@ mod tests {
         let b = Layout::contiguous(&[4, 3, 6]).unwrap();
         let out = Layout::contiguous(&[2, 5, 6]).unwrap();
         assert!(p.as_gemm(&a, &b, &out).is_none());
-        assert_eq!(&p.packed_operand_order(true)[..], &[1, 0, 2]);
-        assert_eq!(&p.packed_operand_order(false)[..], &[0, 3, 1, 2]);
+        assert_eq!(&p.packed_operand_axis_order(true)[..], &[1, 0, 2]);
+        assert_eq!(&p.packed_operand_axis_order(false)[..], &[0, 3, 1, 2]);
     }
 }

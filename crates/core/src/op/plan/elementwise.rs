@@ -57,7 +57,7 @@ impl LoopPlan {
 ///
 /// Such an operand may be a transposed array. A loop in the plan's order would use only one element of each cache line of the operand. A
 /// loop that is tiled over both axes uses all elements of a cache line.
-pub fn transposed_axis(strides: &[isize]) -> Option<usize> {
+pub fn find_transposed_axis(strides: &[isize]) -> Option<usize> {
     let (&along, outer) = strides.split_last()?;
     if along.unsigned_abs() <= 1 {
         return None;
@@ -102,7 +102,7 @@ pub(crate) fn collapse_axes<S: Fn(usize) -> isize>(
 /// Returns the axis order of an elementwise output, outermost first: the axis order of the inputs, as in NumPy's order "K".
 ///
 /// The order is C order if the inputs have different orders, if all inputs are broadcast, or if an input of full size is C-contiguous.
-pub fn output_order(shape: &[usize], inputs: &[&Layout]) -> Dims {
+pub fn output_axis_order(shape: &[usize], inputs: &[&Layout]) -> Dims {
     let c_order: Dims = (0..shape.len()).collect();
     if inputs.iter().all(|l| l.is_c_contiguous()) {
         return c_order;
@@ -145,12 +145,12 @@ mod tests {
     #[test]
     fn keeps_fortran_order() {
         let f = Layout::contiguous(&[5, 4]).unwrap().transpose();
-        let order = output_order(f.shape(), &[&f, &f]);
+        let order = output_axis_order(f.shape(), &[&f, &f]);
         assert_eq!(&order[..], &[1, 0]);
         let out = Layout::contiguous_in_order(f.shape(), &order).unwrap();
         assert_eq!(LoopPlan::new(&[&f, &out]).dims.len(), 1);
         let c = Layout::contiguous(&[4, 5]).unwrap();
-        assert_eq!(&output_order(&[4, 5], &[&c, &f])[..], &[0, 1]);
+        assert_eq!(&output_axis_order(&[4, 5], &[&c, &f])[..], &[0, 1]);
     }
 
     #[test]
@@ -158,12 +158,12 @@ mod tests {
         let f = Layout::contiguous(&[5, 4]).unwrap().transpose();
         let turned = Layout::contiguous(&[5, 3, 4]).unwrap().permute(&[1, 2, 0]).unwrap();
         let reversed = Layout::contiguous(&[5, 4, 3]).unwrap().transpose();
-        assert_eq!(&output_order(&[3, 4, 5], &[&turned])[..], [2, 0, 1]);
-        assert_eq!(&output_order(&[3, 4, 5], &[&turned, &reversed])[..], [0, 1, 2], "two orders");
+        assert_eq!(&output_axis_order(&[3, 4, 5], &[&turned])[..], [2, 0, 1]);
+        assert_eq!(&output_axis_order(&[3, 4, 5], &[&turned, &reversed])[..], [0, 1, 2], "two orders");
         let row = Layout::contiguous(&[1, 5]).unwrap();
-        assert_eq!(&output_order(&[4, 5], &[&f, &row])[..], [1, 0], "a contiguous input of smaller size");
+        assert_eq!(&output_axis_order(&[4, 5], &[&f, &row])[..], [1, 0], "a contiguous input of smaller size");
         let single = Layout::strided(&[4, 1, 5], &[1, 0, 4], 0).unwrap();
-        assert_eq!(output_order(&[4, 1, 5], &[&single]).last(), Some(&0), "an axis of one element is not broadcast");
+        assert_eq!(output_axis_order(&[4, 1, 5], &[&single]).last(), Some(&0), "an axis of one element is not broadcast");
     }
 
     #[test]
@@ -171,10 +171,13 @@ mod tests {
         let c = Layout::contiguous(&[7, 5, 4]).unwrap();
         let turned = Layout::contiguous(&[4, 7, 5]).unwrap().permute(&[1, 2, 0]).unwrap();
         let plan = LoopPlan::new(&[&turned, &c]);
-        assert_eq!((&plan.dims[..], transposed_axis(&plan.strides[0]), transposed_axis(&plan.strides[1])), (&[35, 4][..], Some(0), None));
-        assert_eq!(transposed_axis(&LoopPlan::new(&[&turned.flip(&[1]), &c]).strides[0]), Some(1), "backwards");
+        assert_eq!(
+            (&plan.dims[..], find_transposed_axis(&plan.strides[0]), find_transposed_axis(&plan.strides[1])),
+            (&[35, 4][..], Some(0), None)
+        );
+        assert_eq!(find_transposed_axis(&LoopPlan::new(&[&turned.flip(&[1]), &c]).strides[0]), Some(1), "backwards");
         let strides: [&[isize]; 5] = [&[], &[3], &[1, 0], &[1, -1], &[6, 3]];
-        assert!(strides.iter().all(|s| transposed_axis(s).is_none()), "one element, one axis, repeated, along both, along neither");
+        assert!(strides.iter().all(|s| find_transposed_axis(s).is_none()), "one element, one axis, repeated, along both, along neither");
     }
 
     #[test]

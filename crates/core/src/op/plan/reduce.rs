@@ -78,13 +78,13 @@ impl ReducePlan {
         for &a in &reduced_axes {
             push_or_merge_axis(&mut plan.reduced, &mut plan.reduced_strides, shape[a], strides(a));
         }
-        plan.pattern = find_pattern(&plan.kept, &plan.reduced, &plan.kept_strides, &plan.reduced_strides);
+        plan.pattern = find_memory_pattern(&plan.kept, &plan.reduced, &plan.kept_strides, &plan.reduced_strides);
         plan
     }
 }
 
 /// Returns the memory pattern of a reduction with collapsed axes.
-fn find_pattern(kept: &[usize], reduced: &[usize], kept_strides: &[Strides], reduced_strides: &[Strides]) -> ReducePattern {
+fn find_memory_pattern(kept: &[usize], reduced: &[usize], kept_strides: &[Strides], reduced_strides: &[Strides]) -> ReducePattern {
     let unit = |strides: &[Strides]| {
         strides.iter().all(|s| matches!(s.last(), None | Some(0 | 1))) && strides.iter().any(|s| s.last() == Some(&1))
     };

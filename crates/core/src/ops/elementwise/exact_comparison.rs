@@ -28,11 +28,11 @@ pub(super) fn compare_exactly(op: Op, x1: &Operand, x2: &Operand) -> Result<Opti
             let negative = less(signed, 0)?;
             let as_unsigned = signed.astype(DType::U64)?;
             let plain = if flipped { compare(unsigned.into(), as_unsigned.into())? } else { compare(as_unsigned.into(), unsigned.into())? };
-            let when_negative = if flipped { compare_constants(op, 1, 0) } else { compare_constants(op, 0, 1) };
+            let when_negative = if flipped { compare_ints(op, 1, 0) } else { compare_ints(op, 0, 1) };
             Ok(Some(where_(&negative, when_negative, &plain)?))
         }
-        (Operand::Array(a), Operand::Scalar(Scalar::Int(v))) => Ok(compare_out_of_range(op, a, *v, false)?),
-        (Operand::Scalar(Scalar::Int(v)), Operand::Array(a)) => Ok(compare_out_of_range(op, a, *v, true)?),
+        (Operand::Array(a), Operand::Scalar(Scalar::Int(v))) => Ok(compare_with_out_of_range_int(op, a, *v, false)?),
+        (Operand::Scalar(Scalar::Int(v)), Operand::Array(a)) => Ok(compare_with_out_of_range_int(op, a, *v, true)?),
         _ => Ok(None),
     }
 }
@@ -41,18 +41,18 @@ pub(super) fn compare_exactly(op: Op, x1: &Operand, x2: &Operand) -> Result<Opti
 /// result are equal. Returns `None` if `v` is in the range.
 ///
 /// `flipped` means that `v` is the first operand.
-fn compare_out_of_range(op: Op, a: &NdArray, v: i128, flipped: bool) -> Result<Option<NdArray>> {
+fn compare_with_out_of_range_int(op: Op, a: &NdArray, v: i128, flipped: bool) -> Result<Option<NdArray>> {
     let Some((lo, hi)) = a.dtype().int_range() else { return Ok(None) };
     if (lo..=hi).contains(&v) {
         return Ok(None);
     }
     let side = if v < lo { -1 } else { 1 };
-    let answer = if flipped { compare_constants(op, side, 0) } else { compare_constants(op, 0, side) };
+    let answer = if flipped { compare_ints(op, side, 0) } else { compare_ints(op, 0, side) };
     full_on_device(a.device(), a.shape(), Scalar::Bool(answer), DType::Bool).map(Some)
 }
 
 /// Evaluates a comparison of two ints.
-fn compare_constants(op: Op, a: i32, b: i32) -> bool {
+fn compare_ints(op: Op, a: i32, b: i32) -> bool {
     let ordering = a.cmp(&b);
     let answers = [
         (EQUAL, ordering.is_eq()),

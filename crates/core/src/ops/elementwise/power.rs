@@ -89,7 +89,7 @@ pub fn power(x1: impl Into<Operand>, x2: impl Into<Operand>) -> Result<NdArray> 
     let (base, exponent) = (x1.into(), x2.into());
     reject_negative_integer_power(&base, &exponent)?;
     if let Operand::Scalar(number) = exponent
-        && let Some(exact) = power_by_number(&base, number)?
+        && let Some(exact) = power_by_special_exponent(&base, number)?
     {
         return Ok(exact);
     }
@@ -98,7 +98,7 @@ pub fn power(x1: impl Into<Operand>, x2: impl Into<Operand>) -> Result<NdArray> 
 
 /// Computes the power for exponents that need no power function, such as 2. Returns `None` for other exponents. As in NumPy's loops, the
 /// exponent is first converted to the promoted dtype.
-fn power_by_number(base: &Operand, exponent: Scalar) -> Result<Option<NdArray>> {
+fn power_by_special_exponent(base: &Operand, exponent: Scalar) -> Result<Option<NdArray>> {
     if let Operand::Scalar(_) = base {
         check_weak_ints(POWER.name(), TypeRule::PromoteNumber, &[base.clone(), Operand::Scalar(exponent)])?;
     }
@@ -110,7 +110,7 @@ fn power_by_number(base: &Operand, exponent: Scalar) -> Result<Option<NdArray>> 
     };
     let x = || match base {
         Operand::Array(a) => a.astype(dtype),
-        Operand::Scalar(s) => NdArray::scalar_as(s.checked_for(POWER.name(), dtype)?, dtype),
+        Operand::Scalar(s) => NdArray::scalar_as(s.check_fits_dtype(POWER.name(), dtype)?, dtype),
     };
     Ok(Some(match exponent {
         -1.0 => reciprocal(&x()?)?,

@@ -38,7 +38,9 @@ impl NdArray {
             d if d >= 0 && integral => Ok(self.clone()),
             0 => self.rint(),
             _ if self.dtype() == DType::Bool => Err(Error::dtype("round", "bool has no decimals; use astype first", &[DType::Bool])),
-            d if self.dtype().is_complex() => self.interleaved_parts()?.round(d)?.parts_to_complex(self.dtype(), self.shape()),
+            d if self.dtype().is_complex() => {
+                self.interleave_real_and_imaginary()?.round(d)?.complex_from_interleaved(self.dtype(), self.shape())
+            }
             d if d > 0 => {
                 let scale = 10f64.powi(d);
                 divide(&multiply(self, scale)?.rint()?, scale)
@@ -52,15 +54,15 @@ impl NdArray {
     }
 
     /// Returns the real and imaginary parts of a complex array, interleaved along one axis.
-    fn interleaved_parts(&self) -> Result<NdArray> {
+    fn interleave_real_and_imaginary(&self) -> Result<NdArray> {
         let stored = self.contiguous()?.stored()?;
         let layout = Layout::strided(&[2 * self.size()], &[1], 2 * stored.layout().offset())?;
         StoredArray::new(self.dtype().real(), layout, stored.buffer().clone()).map(NdArray::from)
     }
 
     /// Returns the complex array of `shape` from real and imaginary parts that are interleaved in `self`. Inverse of
-    /// [`NdArray::interleaved_parts`].
-    fn parts_to_complex(&self, dtype: DType, shape: &[usize]) -> Result<NdArray> {
+    /// [`NdArray::interleave_real_and_imaginary`].
+    fn complex_from_interleaved(&self, dtype: DType, shape: &[usize]) -> Result<NdArray> {
         let stored = self.copy()?.stored()?;
         StoredArray::new(dtype, Layout::contiguous(shape)?, stored.buffer().clone()).map(NdArray::from)
     }

@@ -17,7 +17,7 @@ pub static MODF: OpGroup = OpGroup { name: "modf", results: &[(MODF_FRACTION, Ty
 pub static FREXP: OpGroup = OpGroup { name: "frexp", results: &[(FREXP_MANTISSA, TypeRule::Float), (FREXP_EXPONENT, TypeRule::Exponent)] };
 
 /// The elementwise functions with several results.
-pub static GROUPS: [&OpGroup; 3] = [&DIVMOD, &MODF, &FREXP];
+pub static OP_GROUPS: [&OpGroup; 3] = [&DIVMOD, &MODF, &FREXP];
 
 /// `(x1 // x2, x1 % x2)`, elementwise with broadcasting (`numpy.divmod`).
 ///

@@ -1,6 +1,6 @@
 //! Cholesky, LU and QR decompositions.
 
-use super::{CHOLESKY, LU_FACTOR, Matrices, QR, QR_RAW};
+use super::{CHOLESKY, LU_FACTOR, MatrixBatch, QR, QR_RAW};
 use crate::array::NdArray;
 use crate::call::{Linalg, QrMode, Triangle};
 use crate::dtype::DType;
@@ -29,10 +29,10 @@ use cuprum_macros::numpy;
 /// ```
 #[numpy("linalg.cholesky(a, /, *, upper=False)")]
 pub fn cholesky(a: &NdArray, upper: bool) -> Result<NdArray> {
-    let a = Matrices::new_square(CHOLESKY, a)?;
+    let a = MatrixBatch::from_square_array(CHOLESKY, a)?;
     let extents = [a.rows, a.columns];
     if a.is_empty() {
-        return a.full(0.0, a.array.dtype(), &extents);
+        return a.full_for_each_matrix(0.0, a.array.dtype(), &extents);
     }
     let triangle = if upper { Triangle::Upper } else { Triangle::Lower };
     let [factor] = a.dispatch_decomposition(CHOLESKY, [a.output_spec(a.array.dtype(), &extents)?], Linalg::Cholesky { triangle })?;
@@ -60,10 +60,13 @@ pub fn cholesky(a: &NdArray, upper: bool) -> Result<NdArray> {
 /// ```
 #[numpy("linalg.lu_factor(a)")]
 pub fn lu_factor(a: &NdArray) -> Result<(NdArray, NdArray)> {
-    let a = Matrices::new(LU_FACTOR, a)?;
+    let a = MatrixBatch::from_array(LU_FACTOR, a)?;
     let dtype = a.array.dtype();
     if a.is_empty() {
-        return Ok((a.full(0.0, dtype, &[a.rows, a.columns])?, a.full(0.0, DType::I32, &[a.min_extent()])?));
+        return Ok((
+            a.full_for_each_matrix(0.0, dtype, &[a.rows, a.columns])?,
+            a.full_for_each_matrix(0.0, DType::I32, &[a.min_extent()])?,
+        ));
     }
     let outputs = [a.output_spec(dtype, &[a.rows, a.columns])?, a.output_spec(DType::I32, &[a.min_extent()])?];
     let [factors, pivots] = a.dispatch_decomposition(LU_FACTOR, outputs, Linalg::Lu)?;
@@ -92,7 +95,7 @@ pub fn lu_factor(a: &NdArray) -> Result<(NdArray, NdArray)> {
 /// ```
 #[numpy("linalg.qr(a, mode='reduced')", call = qr_from_args)]
 pub fn qr(a: &NdArray, mode: QrMode) -> Result<(NdArray, NdArray)> {
-    let a = Matrices::new(QR, a)?;
+    let a = MatrixBatch::from_array(QR, a)?;
     let (m, n, dtype) = (a.rows, a.columns, a.array.dtype());
     let k = match mode {
         QrMode::Reduced => a.min_extent(),
@@ -101,7 +104,7 @@ pub fn qr(a: &NdArray, mode: QrMode) -> Result<(NdArray, NdArray)> {
         QrMode::Raw => return Err(Error::value(QR.name(), "gives q and r; use qr_raw")),
     };
     if a.is_empty() {
-        return Ok((a.identities(m, k)?, a.full(0.0, dtype, &[k, n])?));
+        return Ok((a.identity_matrices(m, k)?, a.full_for_each_matrix(0.0, dtype, &[k, n])?));
     }
     let [q, r] = a.dispatch_decomposition(QR, [a.output_spec(dtype, &[m, k])?, a.output_spec(dtype, &[k, n])?], Linalg::Qr { mode })?;
     Ok((q, r))
@@ -112,10 +115,10 @@ pub fn qr(a: &NdArray, mode: QrMode) -> Result<(NdArray, NdArray)> {
 /// # Errors
 /// Fewer than two dimensions, or float16.
 pub fn qr_r(a: &NdArray) -> Result<NdArray> {
-    let a = Matrices::new(QR, a)?;
+    let a = MatrixBatch::from_array(QR, a)?;
     let (k, n, dtype) = (a.min_extent(), a.columns, a.array.dtype());
     if a.is_empty() {
-        return a.full(0.0, dtype, &[k, n]);
+        return a.full_for_each_matrix(0.0, dtype, &[k, n]);
     }
     let [r] = a.dispatch_decomposition(QR, [a.output_spec(dtype, &[k, n])?], Linalg::Qr { mode: QrMode::R })?;
     Ok(r)
@@ -147,10 +150,10 @@ pub fn qr_r(a: &NdArray) -> Result<NdArray> {
 /// # }
 /// ```
 pub fn qr_raw(a: &NdArray) -> Result<(NdArray, NdArray)> {
-    let a = Matrices::new(QR_RAW, a)?;
+    let a = MatrixBatch::from_array(QR_RAW, a)?;
     let (m, n, k, dtype) = (a.rows, a.columns, a.min_extent(), a.array.dtype());
     if a.is_empty() {
-        return Ok((a.full(0.0, dtype, &[n, m])?, a.full(0.0, dtype, &[k])?));
+        return Ok((a.full_for_each_matrix(0.0, dtype, &[n, m])?, a.full_for_each_matrix(0.0, dtype, &[k])?));
     }
     let outputs = [a.output_spec(dtype, &[n, m])?, a.output_spec(dtype, &[k])?];
     let [h, tau] = a.dispatch_decomposition(QR_RAW, outputs, Linalg::Qr { mode: QrMode::Raw })?;

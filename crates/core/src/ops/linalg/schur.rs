@@ -1,8 +1,8 @@
 //! Schur decompositions, square roots and logarithms of matrices (`scipy.linalg`).
 
-use super::on_host::complex_dtype_of;
+use super::host_decomposition::complex_dtype_of;
 use super::spectral::{copy_real_parts, has_no_imaginary_parts};
-use super::{LOGM, Matrices, SCHUR, SQRTM};
+use super::{LOGM, MatrixBatch, SCHUR, SQRTM};
 use crate::array::NdArray;
 use crate::call::{Linalg, MatrixFunction};
 use crate::error::{Error, Result};
@@ -38,10 +38,10 @@ use cuprum_macros::numpy;
 /// ```
 #[numpy("linalg.schur(a, output='real')", call = schur_from_args)]
 pub fn schur(a: &NdArray) -> Result<(NdArray, NdArray)> {
-    let a = Matrices::new_square(SCHUR, a)?;
+    let a = MatrixBatch::from_square_array(SCHUR, a)?;
     let (extents, dtype) = ([a.rows, a.rows], a.array.dtype());
     if a.is_empty() {
-        return Ok((a.full(0.0, dtype, &extents)?, a.full(0.0, dtype, &extents)?));
+        return Ok((a.full_for_each_matrix(0.0, dtype, &extents)?, a.full_for_each_matrix(0.0, dtype, &extents)?));
     }
     let [t, z] = a.dispatch_decomposition(SCHUR, [a.output_spec(dtype, &extents)?, a.output_spec(dtype, &extents)?], Linalg::Schur)?;
     Ok((t, z))
@@ -52,7 +52,7 @@ fn schur_from_args(args: &Args) -> Result<Value> {
     let a = match args.value("output") {
         Some(Value::Str(output)) if matches!(output.as_str(), "real" | "r") => a,
         Some(Value::Str(output)) if matches!(output.as_str(), "complex" | "c") => {
-            let dtype = super::computed_dtype(SCHUR, a.dtype())?;
+            let dtype = super::computation_dtype(SCHUR, a.dtype())?;
             a.astype(complex_dtype_of(dtype))?
         }
         _ => return Err(Error::value(args.op(), "argument must be 'real', or 'complex'")),
@@ -117,10 +117,10 @@ pub fn logm(#[name("A")] a: &NdArray) -> Result<NdArray> {
 }
 
 fn apply_matrix_function(op: Op, a: &NdArray, function: MatrixFunction) -> Result<NdArray> {
-    let a = Matrices::new_square(op, a)?;
+    let a = MatrixBatch::from_square_array(op, a)?;
     let (extents, dtype) = ([a.rows, a.rows], a.array.dtype());
     if a.is_empty() {
-        return a.full(0.0, dtype, &extents);
+        return a.full_for_each_matrix(0.0, dtype, &extents);
     }
     let [result] = a.dispatch_decomposition(op, [a.output_spec(complex_dtype_of(dtype), &extents)?], Linalg::Function(function))?;
     if dtype.is_complex() || !has_no_imaginary_parts(&result)? { Ok(result) } else { copy_real_parts(&result) }

@@ -1,7 +1,7 @@
 //! Singular values and eigenvalues.
 
-use super::on_host::complex_dtype_of;
-use super::{EIG, EIGH, EIGVALS, EIGVALSH, Matrices, SVD, SVDVALS};
+use super::host_decomposition::complex_dtype_of;
+use super::{EIG, EIGH, EIGVALS, EIGVALSH, MatrixBatch, SVD, SVDVALS};
 use crate::array::NdArray;
 use crate::call::{Linalg, SingularVectors, Triangle};
 use crate::dtype::DType;
@@ -35,11 +35,11 @@ use cuprum_macros::numpy;
 /// ```
 #[numpy("linalg.svd(a, full_matrices=True, compute_uv=True, hermitian=False)", call = svd_from_args)]
 pub fn svd(a: &NdArray, full_matrices: bool) -> Result<(NdArray, NdArray, NdArray)> {
-    let a = Matrices::new(SVD, a)?;
+    let a = MatrixBatch::from_array(SVD, a)?;
     let (m, n, k, dtype) = (a.rows, a.columns, a.min_extent(), a.array.dtype());
     let (columns, rows) = if full_matrices { (m, n) } else { (k, k) };
     if a.is_empty() {
-        return Ok((a.identities(m, columns)?, a.full(0.0, dtype.real(), &[k])?, a.identities(rows, n)?));
+        return Ok((a.identity_matrices(m, columns)?, a.full_for_each_matrix(0.0, dtype.real(), &[k])?, a.identity_matrices(rows, n)?));
     }
     let outputs = [a.output_spec(dtype, &[m, columns])?, a.output_spec(dtype.real(), &[k])?, a.output_spec(dtype, &[rows, n])?];
     let vectors = if full_matrices { SingularVectors::Full } else { SingularVectors::Reduced };
@@ -88,7 +88,7 @@ pub fn svd_hermitian(a: &NdArray) -> Result<(NdArray, NdArray, NdArray)> {
 }
 
 /// Returns NumPy's named tuple of eigenvalues and eigenvectors.
-fn eigen_value((values, vectors): (NdArray, NdArray)) -> Value {
+fn eigen_named_tuple((values, vectors): (NdArray, NdArray)) -> Value {
     Value::named_tuple(&["eigenvalues", "eigenvectors"], [values, vectors].map(Value::Array))
 }
 
@@ -123,10 +123,10 @@ fn svd_from_args(args: &Args) -> Result<Value> {
 /// ```
 #[numpy("linalg.svdvals(x, /)")]
 pub fn svdvals(x: &NdArray) -> Result<NdArray> {
-    let a = Matrices::new(SVDVALS, x)?;
+    let a = MatrixBatch::from_array(SVDVALS, x)?;
     let (k, real) = (a.min_extent(), a.array.dtype().real());
     if a.is_empty() {
-        return a.full(0.0, real, &[k]);
+        return a.full_for_each_matrix(0.0, real, &[k]);
     }
     let [s] = a.dispatch_decomposition(SVDVALS, [a.output_spec(real, &[k])?], Linalg::Svd { vectors: SingularVectors::Omitted })?;
     Ok(s)
@@ -153,12 +153,12 @@ pub fn svdvals(x: &NdArray) -> Result<NdArray> {
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("linalg.eigh(a, UPLO='L')", call = |args| eigh(&args.array("a")?, FromArgs::from_args(args, "UPLO")?).map(eigen_value))]
+#[numpy("linalg.eigh(a, UPLO='L')", call = |args| eigh(&args.array("a")?, FromArgs::from_args(args, "UPLO")?).map(eigen_named_tuple))]
 pub fn eigh(a: &NdArray, #[name("UPLO")] triangle: Triangle) -> Result<(NdArray, NdArray)> {
-    let a = Matrices::new_square(EIGH, a)?;
+    let a = MatrixBatch::from_square_array(EIGH, a)?;
     let (n, dtype) = (a.rows, a.array.dtype());
     if a.is_empty() {
-        return Ok((a.full(0.0, dtype.real(), &[n])?, a.full(0.0, dtype, &[n, n])?));
+        return Ok((a.full_for_each_matrix(0.0, dtype.real(), &[n])?, a.full_for_each_matrix(0.0, dtype, &[n, n])?));
     }
     let outputs = [a.output_spec(dtype.real(), &[n])?, a.output_spec(dtype, &[n, n])?];
     let [values, vectors] = a.dispatch_decomposition(EIGH, outputs, Linalg::Eigh { triangle, vectors: true })?;
@@ -183,10 +183,10 @@ pub fn eigh(a: &NdArray, #[name("UPLO")] triangle: Triangle) -> Result<(NdArray,
 /// ```
 #[numpy("linalg.eigvalsh(a, UPLO='L')")]
 pub fn eigvalsh(a: &NdArray, #[name("UPLO")] triangle: Triangle) -> Result<NdArray> {
-    let a = Matrices::new_square(EIGVALSH, a)?;
+    let a = MatrixBatch::from_square_array(EIGVALSH, a)?;
     let (n, real) = (a.rows, a.array.dtype().real());
     if a.is_empty() {
-        return a.full(0.0, real, &[n]);
+        return a.full_for_each_matrix(0.0, real, &[n]);
     }
     let [values] = a.dispatch_decomposition(EIGVALSH, [a.output_spec(real, &[n])?], Linalg::Eigh { triangle, vectors: false })?;
     Ok(values)
@@ -211,12 +211,12 @@ pub fn eigvalsh(a: &NdArray, #[name("UPLO")] triangle: Triangle) -> Result<NdArr
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("linalg.eig(a)", call = |args| eig(&args.array("a")?).map(eigen_value))]
+#[numpy("linalg.eig(a)", call = |args| eig(&args.array("a")?).map(eigen_named_tuple))]
 pub fn eig(a: &NdArray) -> Result<(NdArray, NdArray)> {
-    let a = Matrices::new_square(EIG, a)?;
+    let a = MatrixBatch::from_square_array(EIG, a)?;
     let (n, dtype) = (a.rows, a.array.dtype());
     if a.is_empty() {
-        return Ok((a.full(0.0, dtype, &[n])?, a.full(0.0, dtype, &[n, n])?));
+        return Ok((a.full_for_each_matrix(0.0, dtype, &[n])?, a.full_for_each_matrix(0.0, dtype, &[n, n])?));
     }
     let complex = complex_dtype_of(dtype);
     let outputs = [a.output_spec(complex, &[n])?, a.output_spec(complex, &[n, n])?];
@@ -246,10 +246,10 @@ pub fn eig(a: &NdArray) -> Result<(NdArray, NdArray)> {
 /// ```
 #[numpy("linalg.eigvals(a)")]
 pub fn eigvals(a: &NdArray) -> Result<NdArray> {
-    let a = Matrices::new_square(EIGVALS, a)?;
+    let a = MatrixBatch::from_square_array(EIGVALS, a)?;
     let (n, dtype) = (a.rows, a.array.dtype());
     if a.is_empty() {
-        return a.full(0.0, dtype, &[n]);
+        return a.full_for_each_matrix(0.0, dtype, &[n]);
     }
     let [values] = a.dispatch_decomposition(EIGVALS, [a.output_spec(complex_dtype_of(dtype), &[n])?], Linalg::Eig { vectors: false })?;
     if dtype.is_complex() || !has_no_imaginary_parts(&values)? { Ok(values) } else { copy_real_parts(&values) }

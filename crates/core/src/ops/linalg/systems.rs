@@ -1,6 +1,6 @@
 //! Linear systems, inverses and determinants.
 
-use super::{DET, INV, Matrices, SLOGDET, SOLVE, SOLVE_TRIANGULAR, broadcast_pair};
+use super::{DET, INV, MatrixBatch, SLOGDET, SOLVE, SOLVE_TRIANGULAR, broadcast_batches};
 use crate::array::NdArray;
 use crate::call::{Form, Linalg, Triangle, Work};
 use crate::error::{Error, Result};
@@ -73,19 +73,19 @@ fn dispatch_solve(op: Op, a: &NdArray, b: &NdArray, task: Linalg) -> Result<NdAr
     let device = common_device(op, a, b)?;
     let is_vector = b.ndim() == 1;
     let column = if is_vector { b.expand_dims(1)? } else { b.clone() };
-    let (a, right) = (Matrices::new_square(op, a)?, Matrices::new(op, &column)?);
+    let (a, right) = (MatrixBatch::from_square_array(op, a)?, MatrixBatch::from_array(op, &column)?);
     if a.columns != right.rows {
         let message = format!("matrices of {} columns need as many rows on the right, not {}", a.columns, right.rows);
         return Err(Error::shape(op.name(), message, &[a.array.shape(), b.shape()]));
     }
-    let (a, right) = broadcast_pair(op, a, right)?;
+    let (a, right) = broadcast_batches(op, a, right)?;
     if op == SOLVE && right.columns == 0 && !a.is_empty() {
         // Without right-hand sides, no kernel would run. The solution for one column of zeros detects singular matrices.
-        let zeros = right.full(0.0, right.array.dtype(), &[right.rows, 1])?;
+        let zeros = right.full_for_each_matrix(0.0, right.array.dtype(), &[right.rows, 1])?;
         return dispatch_solve(op, &a.array, &zeros, task)?.index(&[Item::Ellipsis, Item::slice(0, 0, 1)]);
     }
     let x = if right.is_empty() {
-        right.full(0.0, right.array.dtype(), &[right.rows, right.columns])?
+        right.full_for_each_matrix(0.0, right.array.dtype(), &[right.rows, right.columns])?
     } else {
         let output = right.output_spec(right.array.dtype(), &[right.rows, right.columns])?;
         crate::ops::dispatch_single_output(op, device, &[a.array.stored()?, right.array.stored()?], output, Work::Linalg(task))?
@@ -113,10 +113,10 @@ fn dispatch_solve(op: Op, a: &NdArray, b: &NdArray, task: Linalg) -> Result<NdAr
 /// ```
 #[numpy("linalg.inv(a)")]
 pub fn inv(a: &NdArray) -> Result<NdArray> {
-    let a = Matrices::new_square(INV, a)?;
+    let a = MatrixBatch::from_square_array(INV, a)?;
     let extents = [a.rows, a.columns];
     if a.is_empty() {
-        return a.full(0.0, a.array.dtype(), &extents);
+        return a.full_for_each_matrix(0.0, a.array.dtype(), &extents);
     }
     let [inverse] = a.dispatch_decomposition(INV, [a.output_spec(a.array.dtype(), &extents)?], Linalg::Inverse)?;
     Ok(inverse)
@@ -139,9 +139,9 @@ pub fn inv(a: &NdArray) -> Result<NdArray> {
 /// ```
 #[numpy("linalg.det(a)")]
 pub fn det(a: &NdArray) -> Result<NdArray> {
-    let a = Matrices::new_square(DET, a)?;
+    let a = MatrixBatch::from_square_array(DET, a)?;
     if a.is_empty() {
-        return a.full(1.0, a.array.dtype(), &[]);
+        return a.full_for_each_matrix(1.0, a.array.dtype(), &[]);
     }
     let [det] = a.dispatch_decomposition(DET, [a.output_spec(a.array.dtype(), &[])?], Linalg::Determinant { log: false })?;
     Ok(det)
@@ -169,10 +169,10 @@ pub fn det(a: &NdArray) -> Result<NdArray> {
 /// ```
 #[numpy("linalg.slogdet(a)", call = slogdet_from_args)]
 pub fn slogdet(a: &NdArray) -> Result<(NdArray, NdArray)> {
-    let a = Matrices::new_square(SLOGDET, a)?;
+    let a = MatrixBatch::from_square_array(SLOGDET, a)?;
     let dtype = a.array.dtype();
     if a.is_empty() {
-        return Ok((a.full(1.0, dtype, &[])?, a.full(0.0, dtype.real(), &[])?));
+        return Ok((a.full_for_each_matrix(1.0, dtype, &[])?, a.full_for_each_matrix(0.0, dtype.real(), &[])?));
     }
     let outputs = [a.output_spec(dtype, &[])?, a.output_spec(dtype.real(), &[])?];
     let [sign, log] = a.dispatch_decomposition(SLOGDET, outputs, Linalg::Determinant { log: true })?;

@@ -1,6 +1,8 @@
 //! Random numbers of distributions whose parameters are arrays.
 
-use super::parameters::{FINITE, NOT_NEGATIVE, check_all, device_of, location_parameter, real_parameter, result_shape, whole_number};
+use super::parameters::{
+    FINITE, NOT_NEGATIVE, any_real_parameter, check_all_true, checked_real_parameter, parameters_device, result_shape, truncate_to_integer,
+};
 use super::{Generator, INTEGERS, SAMPLES, UNIFORM, integer_dtype_range};
 use crate::arguments::IntoShape;
 use crate::array::NdArray;
@@ -44,9 +46,9 @@ fn next_smaller_number(a: &NdArray) -> Result<NdArray> {
 
 impl Generator {
     /// Draws numbers of a distribution. The caller has checked the parameters, which broadcast to `shape`.
-    pub(super) fn sample(&self, sampler: Sampler, parameters: &[Operand], shape: &[usize], dtype: DType) -> Result<NdArray> {
+    pub(super) fn draw_from_sampler(&self, sampler: Sampler, parameters: &[Operand], shape: &[usize], dtype: DType) -> Result<NdArray> {
         let mut numbers = [0.0; 3];
-        let device = device_of(&parameters.iter().collect::<Vec<_>>())?;
+        let device = parameters_device(&parameters.iter().collect::<Vec<_>>())?;
         let mut inputs = Vec::new();
         if parameters.iter().any(|p| matches!(p, Operand::Array(_))) {
             for parameter in parameters {
@@ -63,20 +65,20 @@ impl Generator {
                 }
             }
         }
-        self.draw_with_inputs(SAMPLES, device, &inputs, shape, dtype, Distribution::Sampled { sampler, parameters: numbers })
+        self.draw_with_parameter_arrays(SAMPLES, device, &inputs, shape, dtype, Distribution::Sampled { sampler, parameters: numbers })
     }
 
     /// Draws uniform numbers in `[low, high)`, where `low` and `high` are arrays.
     pub(super) fn uniform_between(&self, low: Operand, high: Operand, size: &[usize], dtype: DType) -> Result<NdArray> {
         Self::check_float_dtype(UNIFORM, dtype)?;
-        let ends = [real_parameter(low, "low", &FINITE)?, real_parameter(high, "high", &FINITE)?];
+        let ends = [checked_real_parameter(low, "low", &FINITE)?, checked_real_parameter(high, "high", &FINITE)?];
         let shape = result_shape(&ends, size)?;
         let span = subtract(&ends[1], &ends[0])?;
-        check_all(isfinite(&span)?, "high - low range exceeds valid bounds")?;
-        with_device(device_of(&[&ends[0], &ends[1]])?, || {
+        check_all_true(isfinite(&span)?, "high - low range exceeds valid bounds")?;
+        with_device(parameters_device(&[&ends[0], &ends[1]])?, || {
             let numbers = add(multiply(self.draw_unit_uniform(&shape)?, span)?, &ends[0])?.astype(dtype)?;
             let [low, high] = [to_array(&ends[0], dtype)?, to_array(&ends[1], dtype)?];
-            check_all(bitwise_and(isfinite(&low)?, isfinite(&high)?)?, "the range is out of bounds for the dtype")?;
+            check_all_true(bitwise_and(isfinite(&low)?, isfinite(&high)?)?, "the range is out of bounds for the dtype")?;
             // Rounding can give `high`, which the range excludes.
             let below = next_smaller_number(&high)?;
             where_(less(low, high)?, minimum(&numbers, below)?, numbers)
@@ -85,9 +87,11 @@ impl Generator {
 
     /// Draws normal numbers of the mean `mean` and the standard deviation `std`, which are arrays.
     pub(super) fn normal_around(&self, mean: Operand, std: Operand, size: &[usize], dtype: DType) -> Result<NdArray> {
-        let pair = [location_parameter(mean, "loc")?, real_parameter(std, "scale", &NOT_NEGATIVE)?];
+        let pair = [any_real_parameter(mean, "loc")?, checked_real_parameter(std, "scale", &NOT_NEGATIVE)?];
         let shape = result_shape(&pair, size)?;
-        with_device(device_of(&[&pair[0], &pair[1]])?, || add(multiply(self.draw_normal(&shape)?, &pair[1])?, &pair[0])?.astype(dtype))
+        with_device(parameters_device(&[&pair[0], &pair[1]])?, || {
+            add(multiply(self.draw_normal(&shape)?, &pair[1])?, &pair[0])?.astype(dtype)
+        })
     }
 
     /// Returns uniform integers from `low` up to, but not including, `high`, or up to `high` with `endpoint`
@@ -123,7 +127,7 @@ impl Generator {
         let op = INTEGERS.name();
         let (low, high, size) = (low.into(), high.into(), size.into_shape());
         let (least, most) = integer_dtype_range(dtype)?;
-        let device = device_of(&[&low, &high])?;
+        let device = parameters_device(&[&low, &high])?;
         if size.contains(&0) {
             return with_device(device, || empty(size, dtype)); // as in NumPy, without checks of the bounds
         }
@@ -131,19 +135,19 @@ impl Generator {
         // Returns the bound `value` minus `reduction`, which is 0 or 1.
         let bound = |value: Operand, name: &str, reduction: i64| match value {
             Operand::Scalar(number) => {
-                let number = whole_number(number, name)?.checked_sub(reduction.into()).and_then(|n| i64::try_from(n).ok());
+                let number = truncate_to_integer(number, name)?.checked_sub(reduction.into()).and_then(|n| i64::try_from(n).ok());
                 let number = number.ok_or_else(|| Error::value(op, format!("{name} is out of bounds for int64")))?;
                 NdArray::scalar_as(number, DType::I64)
             }
             Operand::Array(a) if a.dtype().is_int() || a.dtype() == DType::Bool => {
                 if a.dtype() == DType::U64 {
-                    check_all(less_equal(&a, i64::MAX)?, &format!("{name} is out of bounds for int64"))?;
+                    check_all_true(less_equal(&a, i64::MAX)?, &format!("{name} is out of bounds for int64"))?;
                 }
                 let a = a.astype(DType::I64)?;
                 if reduction == 0 {
                     return Ok(a);
                 }
-                check_all(not_equal(&a, i64::MIN)?, empty_range)?; // the difference would wrap
+                check_all_true(not_equal(&a, i64::MIN)?, empty_range)?; // the difference would wrap
                 subtract(a, reduction)
             }
             Operand::Array(_) => Err(Error::value(op, format!("'{name}' must have integers that fit int64"))),
@@ -161,13 +165,13 @@ impl Generator {
                 if largest.is_none_or(|n| n > most) {
                     return Err(Error::value(op, format!("high is out of bounds for {dtype}")));
                 }
-                check_all(less_equal(&low, &last)?, empty_range)?;
+                check_all_true(less_equal(&low, &last)?, empty_range)?;
                 widest = largest.unwrap_or(most) - smallest.unwrap_or(least) + 1;
             }
             let low = low.astype(DType::U64)?;
             let span = add(subtract(last.astype(DType::U64)?, &low)?, 1)?;
             let has_wide_span = widest > 1 << 32;
-            let (bits, low_bits) = self.draw_halves(&shape, has_wide_span)?;
+            let (bits, low_bits) = self.draw_u128_halves(&shape, has_wide_span)?;
             // Returns the upper 64 bits of `x * span`. The factors are split into 32-bit halves, because no operation returns a 128-bit
             // product.
             let halves = |x: &NdArray| Ok::<_, Error>((right_shift(x, 32)?, bitwise_and(x, 0xffff_ffff_u32)?));

@@ -3,8 +3,8 @@
 
 use cuprum_macros::numpy;
 
-use super::arguments::draw_with_size;
-use super::parameters::device_of;
+use super::arguments::draw_with_size_argument;
+use super::parameters::parameters_device;
 use super::{Generator, SHARED_GENERATOR, formulas};
 use crate::arguments::IntoShape;
 use crate::array::NdArray;
@@ -41,7 +41,7 @@ macro_rules! distributions {
                 pub fn $name(&self, $($parameter: impl Into<Operand>,)* size: impl IntoShape) -> Result<NdArray> {
                     $(let $parameter: Operand = $parameter.into();)*
                     let size = size.into_shape();
-                    let draw = || with_device(device_of(&[$(&$parameter),*])?, || formulas::$name(self, [$($parameter.clone()),*], &size));
+                    let draw = || with_device(parameters_device(&[$(&$parameter),*])?, || formulas::$name(self, [$($parameter.clone()),*], &size));
                     draw().map_err(|error| error.with_function_name(stringify!($name)))
                 }
             )*
@@ -66,7 +66,7 @@ macro_rules! distributions {
             /// # }
             /// ```
             #[numpy($signature, differs = "Philox numbers, the same on every device", call = |args| {
-                draw_with_size(args, |generator, size| {
+                draw_with_size_argument(args, |generator, size| {
                     generator.$name($(<Operand as FromArgs>::from_args(args, stringify!($parameter))?,)* size)
                 })
             })]

@@ -2,7 +2,8 @@
 
 use super::parameters::{
     ABOVE_ONE, MAX_POISSON_MEAN, NOT_NEGATIVE, POSITIVE, POSITIVE_PROBABILITY, PROBABILITY, PROBABILITY_BELOW_ONE, VALID_ITEM_COUNT,
-    VALID_POISSON_MEAN, check_all, integer_parameter, location_parameter, real_parameter, result_shape, trials_parameter,
+    VALID_POISSON_MEAN, any_real_parameter, check_all_true, checked_integer_parameter, checked_real_parameter, checked_trial_count,
+    result_shape,
 };
 use super::{Generator, NORMAL, RANDOM};
 use crate::array::NdArray;
@@ -16,13 +17,13 @@ use crate::ops::elementwise::{
 };
 
 /// Half the distance between neighbouring uniform float64 numbers. Replaces 0 where the logarithm of 0 would be infinite.
-const LEAST_UNIFORM: f64 = 5.551115123125783e-17;
+const ZERO_UNIFORM_REPLACEMENT: f64 = 5.551115123125783e-17;
 
 /// If the shape parameters of gamma numbers are below this bound, quotients of the numbers are 0 or infinite. Which of the two depends only
 /// on the quotient of the shape parameters.
-const TINY_SHAPE: f64 = 1e-300;
-/// Factor by which shape parameters below [`TINY_SHAPE`] are multiplied, 2^200. It keeps the logarithms of the gamma numbers finite.
-const TINY_SHAPE_FACTOR: f64 = 1.6069380442589903e60;
+const TINY_GAMMA_SHAPE: f64 = 1e-300;
+/// Factor by which shape parameters below [`TINY_GAMMA_SHAPE`] are multiplied, 2^200. It keeps the logarithms of the gamma numbers finite.
+const TINY_GAMMA_SHAPE_FACTOR: f64 = 1.6069380442589903e60;
 
 impl Generator {
     /// Returns uniform float64 numbers in [0, 1).
@@ -32,7 +33,7 @@ impl Generator {
 
     /// Returns standard normal float64 numbers.
     pub(super) fn draw_normal(&self, shape: &[usize]) -> Result<NdArray> {
-        self.draw(NORMAL, shape, DType::F64, Distribution::Normal { mean: 0.0, std: 1.0 })
+        self.draw_array(NORMAL, shape, DType::F64, Distribution::Normal { mean: 0.0, std: 1.0 })
     }
 
     /// Returns exponentially distributed float64 numbers of mean 1, by inversion.
@@ -42,7 +43,7 @@ impl Generator {
 
     /// Returns float64 numbers of the gamma distribution of scale 1.
     pub(super) fn draw_gamma(&self, shape: &Operand, size: &[usize]) -> Result<NdArray> {
-        self.sample(Sampler::StandardGamma, std::slice::from_ref(shape), size, DType::F64)
+        self.draw_from_sampler(Sampler::StandardGamma, std::slice::from_ref(shape), size, DType::F64)
     }
 
     /// Returns logarithms of numbers of the gamma distribution of scale 1.
@@ -50,26 +51,26 @@ impl Generator {
     /// A gamma number of shape `a + 1`, multiplied by `u^(1 / a)` for a uniform number `u`, has shape `a` (Marsaglia and Tsang, 2000). The
     /// logarithm of the product is finite even if the product underflows.
     pub(super) fn draw_log_gamma(&self, shape: &Operand, size: &[usize]) -> Result<NdArray> {
-        let larger = self.draw_gamma(&add_number(shape, 1.0)?, size)?;
+        let larger = self.draw_gamma(&add_to_operand(shape, 1.0)?, size)?;
         subtract(log(larger)?, divide(self.draw_exponential(size)?, shape)?)
     }
 
     /// Returns int64 numbers of a discrete distribution.
-    fn draw_integers(&self, sampler: Sampler, parameters: &[Operand], size: &[usize]) -> Result<NdArray> {
-        self.sample(sampler, parameters, size, DType::I64)
+    fn draw_discrete(&self, sampler: Sampler, parameters: &[Operand], size: &[usize]) -> Result<NdArray> {
+        self.draw_from_sampler(sampler, parameters, size, DType::I64)
     }
 
     /// Returns int64 numbers of the binomial distribution for a number of trials and a probability. `is_exact` is true if float64
     /// represents all numbers of trials without rounding.
     pub(super) fn draw_binomial(&self, parameters: &[Operand; 2], is_exact: bool, size: &[usize]) -> Result<NdArray> {
-        let counts = self.draw_integers(Sampler::Binomial, parameters, size)?;
+        let counts = self.draw_discrete(Sampler::Binomial, parameters, size)?;
         let [n, p] = parameters;
         if is_exact { Ok(counts) } else { where_(greater_equal(p, 1.0)?, n, minimum(counts, n)?) }
     }
 }
 
 /// Returns `value + number`. The result is a number if `value` is one, else an array.
-fn add_number(value: &Operand, number: f64) -> Result<Operand> {
+fn add_to_operand(value: &Operand, number: f64) -> Result<Operand> {
     match value {
         Operand::Scalar(s) => Ok((s.as_f64() + number).into()),
         Operand::Array(a) => Ok(add(a, number)?.into()),
@@ -77,7 +78,7 @@ fn add_number(value: &Operand, number: f64) -> Result<Operand> {
 }
 
 /// Returns `value * factor`. The result is a number if `value` is one, else an array.
-fn multiply_by_number(value: &Operand, factor: f64) -> Result<Operand> {
+fn multiply_operand(value: &Operand, factor: f64) -> Result<Operand> {
     match value {
         Operand::Scalar(s) => Ok((s.as_f64() * factor).into()),
         Operand::Array(a) => Ok(multiply(a, factor)?.into()),
@@ -86,8 +87,8 @@ fn multiply_by_number(value: &Operand, factor: f64) -> Result<Operand> {
 
 /// Returns the factor by which the shape parameters of gamma numbers are multiplied if only quotients of the numbers are used. `largest` is
 /// the largest shape parameter.
-pub(super) fn tiny_shape_factor(largest: &NdArray) -> Result<NdArray> {
-    where_(less(largest, TINY_SHAPE)?, TINY_SHAPE_FACTOR, 1.0)
+pub(super) fn tiny_gamma_shape_factor(largest: &NdArray) -> Result<NdArray> {
+    where_(less(largest, TINY_GAMMA_SHAPE)?, TINY_GAMMA_SHAPE_FACTOR, 1.0)
 }
 
 /// Returns `location + scale * numbers`.
@@ -98,7 +99,7 @@ fn scale_and_shift(numbers: NdArray, location: &Operand, scale: &Operand) -> Res
 /// Checks the location and the scale of a distribution. Evaluates to these two parameters and the shape of the result.
 macro_rules! location_and_scale {
     ($location:ident, $scale:ident, $size:ident) => {{
-        let pair = [location_parameter($location, "loc")?, real_parameter($scale, "scale", &NOT_NEGATIVE)?];
+        let pair = [any_real_parameter($location, "loc")?, checked_real_parameter($scale, "scale", &NOT_NEGATIVE)?];
         let shape = result_shape(&pair, $size)?;
         (pair, shape)
     }};
@@ -107,7 +108,7 @@ macro_rules! location_and_scale {
 /// Checks the only parameter of a distribution. Evaluates to the parameter and the shape of the result.
 macro_rules! one_parameter {
     ($value:ident, $interval:ident, $size:ident) => {{
-        let value = [real_parameter($value, stringify!($value), &$interval)?];
+        let value = [checked_real_parameter($value, stringify!($value), &$interval)?];
         let shape = result_shape(&value, $size)?;
         let [value] = value;
         (value, shape)
@@ -121,7 +122,7 @@ pub(super) fn exponential(g: &Generator, [scale]: [Operand; 1], size: &[usize]) 
 
 pub(super) fn laplace(g: &Generator, [loc, scale]: [Operand; 2], size: &[usize]) -> Result<NdArray> {
     let ([loc, scale], shape) = location_and_scale!(loc, scale, size);
-    let u = maximum(g.draw_unit_uniform(&shape)?, LEAST_UNIFORM)?;
+    let u = maximum(g.draw_unit_uniform(&shape)?, ZERO_UNIFORM_REPLACEMENT)?;
     let twice = add(&u, &u)?;
     let upper = negative(log(subtract(2.0, &twice)?)?)?;
     scale_and_shift(where_(less_equal(0.5, u)?, upper, log(twice)?)?, &loc, &scale)
@@ -129,18 +130,18 @@ pub(super) fn laplace(g: &Generator, [loc, scale]: [Operand; 2], size: &[usize])
 
 pub(super) fn logistic(g: &Generator, [loc, scale]: [Operand; 2], size: &[usize]) -> Result<NdArray> {
     let ([loc, scale], shape) = location_and_scale!(loc, scale, size);
-    let u = maximum(g.draw_unit_uniform(&shape)?, LEAST_UNIFORM)?;
+    let u = maximum(g.draw_unit_uniform(&shape)?, ZERO_UNIFORM_REPLACEMENT)?;
     scale_and_shift(subtract(log(&u)?, log1p(negative(u)?)?)?, &loc, &scale)
 }
 
 pub(super) fn gumbel(g: &Generator, [loc, scale]: [Operand; 2], size: &[usize]) -> Result<NdArray> {
     let ([loc, scale], shape) = location_and_scale!(loc, scale, size);
-    let u = maximum(g.draw_unit_uniform(&shape)?, LEAST_UNIFORM)?;
+    let u = maximum(g.draw_unit_uniform(&shape)?, ZERO_UNIFORM_REPLACEMENT)?;
     scale_and_shift(negative(log(negative(log1p(negative(u)?)?)?)?)?, &loc, &scale)
 }
 
 pub(super) fn lognormal(g: &Generator, [mean, sigma]: [Operand; 2], size: &[usize]) -> Result<NdArray> {
-    let pair = [location_parameter(mean, "mean")?, real_parameter(sigma, "sigma", &NOT_NEGATIVE)?];
+    let pair = [any_real_parameter(mean, "mean")?, checked_real_parameter(sigma, "sigma", &NOT_NEGATIVE)?];
     let shape = result_shape(&pair, size)?;
     exp(scale_and_shift(g.draw_normal(&shape)?, &pair[0], &pair[1])?)
 }
@@ -169,13 +170,13 @@ pub(super) fn power(g: &Generator, [a]: [Operand; 1], size: &[usize]) -> Result<
 }
 
 pub(super) fn triangular(g: &Generator, [left, mode, right]: [Operand; 3], size: &[usize]) -> Result<NdArray> {
-    let ends = [location_parameter(left, "left")?, location_parameter(mode, "mode")?, location_parameter(right, "right")?];
+    let ends = [any_real_parameter(left, "left")?, any_real_parameter(mode, "mode")?, any_real_parameter(right, "right")?];
     let shape = result_shape(&ends, size)?;
     let [left, mode, right] = &ends;
     // NaN is no error, because it compares as false.
-    check_all(logical_not(greater(left, mode)?)?, "left > mode")?;
-    check_all(logical_not(greater(mode, right)?)?, "mode > right")?;
-    check_all(not_equal(left, right)?, "left == right")?;
+    check_all_true(logical_not(greater(left, mode)?)?, "left > mode")?;
+    check_all_true(logical_not(greater(mode, right)?)?, "mode > right")?;
+    check_all_true(not_equal(left, right)?, "left == right")?;
     let u = g.draw_unit_uniform(&shape)?;
     let (base, lower, upper) = (subtract(right, left)?, subtract(mode, left)?, subtract(right, mode)?);
     let rising = add(left, sqrt(multiply(&u, multiply(&base, &lower)?)?)?)?;
@@ -188,22 +189,22 @@ pub(super) fn standard_cauchy(g: &Generator, []: [Operand; 0], size: &[usize]) -
 }
 
 pub(super) fn gamma(g: &Generator, [shape, scale]: [Operand; 2], size: &[usize]) -> Result<NdArray> {
-    let pair = [real_parameter(shape, "shape", &NOT_NEGATIVE)?, real_parameter(scale, "scale", &NOT_NEGATIVE)?];
+    let pair = [checked_real_parameter(shape, "shape", &NOT_NEGATIVE)?, checked_real_parameter(scale, "scale", &NOT_NEGATIVE)?];
     let size = result_shape(&pair, size)?;
     multiply(g.draw_gamma(&pair[0], &size)?, &pair[1])
 }
 
 /// Returns numbers of the beta distribution: `x / (x + y)` for gamma numbers `x` and `y`, computed from their logarithms.
 pub(super) fn beta(g: &Generator, [a, b]: [Operand; 2], size: &[usize]) -> Result<NdArray> {
-    let pair = [real_parameter(a, "a", &POSITIVE)?, real_parameter(b, "b", &POSITIVE)?];
+    let pair = [checked_real_parameter(a, "a", &POSITIVE)?, checked_real_parameter(b, "b", &POSITIVE)?];
     let size = result_shape(&pair, size)?;
     let pair = match &pair {
-        [Operand::Scalar(a), Operand::Scalar(b)] if a.as_f64().max(b.as_f64()) >= TINY_SHAPE => pair,
+        [Operand::Scalar(a), Operand::Scalar(b)] if a.as_f64().max(b.as_f64()) >= TINY_GAMMA_SHAPE => pair,
         [Operand::Scalar(_), Operand::Scalar(_)] => {
-            [multiply_by_number(&pair[0], TINY_SHAPE_FACTOR)?, multiply_by_number(&pair[1], TINY_SHAPE_FACTOR)?]
+            [multiply_operand(&pair[0], TINY_GAMMA_SHAPE_FACTOR)?, multiply_operand(&pair[1], TINY_GAMMA_SHAPE_FACTOR)?]
         }
         [a, b] => {
-            let factor = tiny_shape_factor(&maximum(a, b)?)?;
+            let factor = tiny_gamma_shape_factor(&maximum(a, b)?)?;
             [multiply(a, &factor)?.into(), multiply(b, factor)?.into()]
         }
     };
@@ -218,7 +219,7 @@ pub(super) fn chisquare(g: &Generator, [df]: [Operand; 1], size: &[usize]) -> Re
 
 /// Returns numbers of the chi-square distribution for checked degrees of freedom.
 fn draw_chisquare(g: &Generator, df: &Operand, size: &[usize]) -> Result<NdArray> {
-    multiply(g.draw_gamma(&multiply_by_number(df, 0.5)?, size)?, 2.0)
+    multiply(g.draw_gamma(&multiply_operand(df, 0.5)?, size)?, 2.0)
 }
 
 /// Returns numbers of the noncentral chi-square distribution: a Poisson mixture of chi-square distributions (Johnson, Kotz and
@@ -227,7 +228,7 @@ fn draw_chisquare(g: &Generator, df: &Operand, size: &[usize]) -> Result<NdArray
 /// 1, the chi-square number is replaced by 0, because it is below the rounding error.
 fn draw_noncentral_chisquare(g: &Generator, df: &Operand, nonc: &Operand, size: &[usize]) -> Result<NdArray> {
     let mixture = |nonc: &Operand| {
-        let mixed = g.draw_integers(Sampler::Poisson, &[multiply_by_number(nonc, 0.5)?], size)?.astype(DType::F64)?;
+        let mixed = g.draw_discrete(Sampler::Poisson, &[multiply_operand(nonc, 0.5)?], size)?.astype(DType::F64)?;
         draw_chisquare(g, &add(df, multiply(mixed, 2.0)?)?.into(), size)
     };
     let largest = match nonc {
@@ -244,13 +245,13 @@ fn draw_noncentral_chisquare(g: &Generator, df: &Operand, nonc: &Operand, size: 
 }
 
 pub(super) fn noncentral_chisquare(g: &Generator, [df, nonc]: [Operand; 2], size: &[usize]) -> Result<NdArray> {
-    let pair = [real_parameter(df, "df", &POSITIVE)?, real_parameter(nonc, "nonc", &NOT_NEGATIVE)?];
+    let pair = [checked_real_parameter(df, "df", &POSITIVE)?, checked_real_parameter(nonc, "nonc", &NOT_NEGATIVE)?];
     let size = result_shape(&pair, size)?;
     draw_noncentral_chisquare(g, &pair[0], &pair[1], &size)
 }
 
 pub(super) fn f(g: &Generator, [dfnum, dfden]: [Operand; 2], size: &[usize]) -> Result<NdArray> {
-    let pair = [real_parameter(dfnum, "dfnum", &POSITIVE)?, real_parameter(dfden, "dfden", &POSITIVE)?];
+    let pair = [checked_real_parameter(dfnum, "dfnum", &POSITIVE)?, checked_real_parameter(dfden, "dfden", &POSITIVE)?];
     let size = result_shape(&pair, size)?;
     let (above, below) = (draw_chisquare(g, &pair[0], &size)?, draw_chisquare(g, &pair[1], &size)?);
     divide(divide(above, &pair[0])?, divide(below, &pair[1])?)
@@ -258,9 +259,9 @@ pub(super) fn f(g: &Generator, [dfnum, dfden]: [Operand; 2], size: &[usize]) -> 
 
 pub(super) fn noncentral_f(g: &Generator, [dfnum, dfden, nonc]: [Operand; 3], size: &[usize]) -> Result<NdArray> {
     let all = [
-        real_parameter(dfnum, "dfnum", &POSITIVE)?,
-        real_parameter(dfden, "dfden", &POSITIVE)?,
-        real_parameter(nonc, "nonc", &NOT_NEGATIVE)?,
+        checked_real_parameter(dfnum, "dfnum", &POSITIVE)?,
+        checked_real_parameter(dfden, "dfden", &POSITIVE)?,
+        checked_real_parameter(nonc, "nonc", &NOT_NEGATIVE)?,
     ];
     let size = result_shape(&all, size)?;
     let (above, below) = (draw_noncentral_chisquare(g, &all[0], &all[2], &size)?, draw_chisquare(g, &all[1], &size)?);
@@ -269,7 +270,7 @@ pub(super) fn noncentral_f(g: &Generator, [dfnum, dfden, nonc]: [Operand; 3], si
 
 pub(super) fn standard_t(g: &Generator, [df]: [Operand; 1], size: &[usize]) -> Result<NdArray> {
     let (df, shape) = one_parameter!(df, POSITIVE, size);
-    let half = multiply_by_number(&df, 0.5)?;
+    let half = multiply_operand(&df, 0.5)?;
     let gamma = g.draw_gamma(&half, &shape)?;
     multiply(g.draw_normal(&shape)?, sqrt(divide(&half, gamma)?)?)
 }
@@ -277,7 +278,7 @@ pub(super) fn standard_t(g: &Generator, [df]: [Operand; 1], size: &[usize]) -> R
 /// Returns numbers of the inverse Gaussian distribution (Michael, Schucany and Haas, "Generating random variates using transformations with
 /// multiple roots", The American Statistician 30, 1976).
 pub(super) fn wald(g: &Generator, [mean, scale]: [Operand; 2], size: &[usize]) -> Result<NdArray> {
-    let pair = [real_parameter(mean, "mean", &POSITIVE)?, real_parameter(scale, "scale", &POSITIVE)?];
+    let pair = [checked_real_parameter(mean, "mean", &POSITIVE)?, checked_real_parameter(scale, "scale", &POSITIVE)?];
     let size = result_shape(&pair, size)?;
     let [mean, scale] = &pair;
     // The two roots of the method, divided by the mean, are `factor` and `1 / factor`. This form avoids products of parameters, which could
@@ -293,7 +294,7 @@ pub(super) fn vonmises(g: &Generator, [mu, kappa]: [Operand; 2], size: &[usize])
     const TWO_PI: f64 = std::f64::consts::TAU;
     /// The samplers of the backends draw uniform angles for smaller values of `kappa`.
     const MIN_KAPPA: f64 = 1e-8;
-    let pair = [location_parameter(mu, "mu")?, real_parameter(kappa, "kappa", &NOT_NEGATIVE)?];
+    let pair = [any_real_parameter(mu, "mu")?, checked_real_parameter(kappa, "kappa", &NOT_NEGATIVE)?];
     let size = result_shape(&pair, size)?;
     // The remainder is exact, so the sampled angle is not lost in the rounding of a sum with a large `mu`.
     let mu = match &pair[0] {
@@ -306,7 +307,7 @@ pub(super) fn vonmises(g: &Generator, [mu, kappa]: [Operand; 2], size: &[usize])
         (_, Operand::Scalar(kappa)) if kappa.as_f64() >= MIN_KAPPA => mu,
         (mu, kappa) => where_(logical_and(isnan(mu)?, less(kappa, MIN_KAPPA)?)?, 0.0, mu)?.into(),
     };
-    let tangent = g.sample(Sampler::HalfTangentOfVonMises, &pair[1..], &size, DType::F64)?;
+    let tangent = g.draw_from_sampler(Sampler::HalfTangentOfVonMises, &pair[1..], &size, DType::F64)?;
     let angle = add(multiply(atan(tangent)?, 2.0)?, mu)?;
     let turns = floor(divide(add(&angle, std::f64::consts::PI)?, TWO_PI)?)?;
     // The subtraction can round to a number just outside of [-pi, pi].
@@ -315,47 +316,47 @@ pub(super) fn vonmises(g: &Generator, [mu, kappa]: [Operand; 2], size: &[usize])
 
 pub(super) fn poisson(g: &Generator, [lam]: [Operand; 1], size: &[usize]) -> Result<NdArray> {
     let (lam, shape) = one_parameter!(lam, VALID_POISSON_MEAN, size);
-    g.draw_integers(Sampler::Poisson, &[lam], &shape)
+    g.draw_discrete(Sampler::Poisson, &[lam], &shape)
 }
 
 pub(super) fn binomial(g: &Generator, [n, p]: [Operand; 2], size: &[usize]) -> Result<NdArray> {
-    let (n, is_exact) = trials_parameter(n, "n")?;
-    let pair = [n, real_parameter(p, "p", &PROBABILITY)?];
+    let (n, is_exact) = checked_trial_count(n, "n")?;
+    let pair = [n, checked_real_parameter(p, "p", &PROBABILITY)?];
     let size = result_shape(&pair, size)?;
     g.draw_binomial(&pair, is_exact, &size)
 }
 
 pub(super) fn negative_binomial(g: &Generator, [n, p]: [Operand; 2], size: &[usize]) -> Result<NdArray> {
-    let pair = [real_parameter(n, "n", &POSITIVE)?, real_parameter(p, "p", &POSITIVE_PROBABILITY)?];
+    let pair = [checked_real_parameter(n, "n", &POSITIVE)?, checked_real_parameter(p, "p", &POSITIVE_PROBABILITY)?];
     let size = result_shape(&pair, size)?;
     // The mean of the Poisson numbers is checked after the multiplication, because a large gamma number can make it too large.
     let odds = divide(subtract(1.0, &pair[1])?, &pair[1])?;
-    let mean = real_parameter(multiply(g.draw_gamma(&pair[0], &size)?, odds)?.into(), "mean", &VALID_POISSON_MEAN)?;
-    g.draw_integers(Sampler::Poisson, &[mean], &size)
+    let mean = checked_real_parameter(multiply(g.draw_gamma(&pair[0], &size)?, odds)?.into(), "mean", &VALID_POISSON_MEAN)?;
+    g.draw_discrete(Sampler::Poisson, &[mean], &size)
 }
 
 pub(super) fn geometric(g: &Generator, [p]: [Operand; 1], size: &[usize]) -> Result<NdArray> {
     let (p, shape) = one_parameter!(p, POSITIVE_PROBABILITY, size);
-    g.draw_integers(Sampler::Geometric, &[p], &shape)
+    g.draw_discrete(Sampler::Geometric, &[p], &shape)
 }
 
 pub(super) fn logseries(g: &Generator, [p]: [Operand; 1], size: &[usize]) -> Result<NdArray> {
     let (p, shape) = one_parameter!(p, PROBABILITY_BELOW_ONE, size);
-    g.draw_integers(Sampler::LogSeries, &[p], &shape)
+    g.draw_discrete(Sampler::LogSeries, &[p], &shape)
 }
 
 pub(super) fn zipf(g: &Generator, [a]: [Operand; 1], size: &[usize]) -> Result<NdArray> {
     let (a, shape) = one_parameter!(a, ABOVE_ONE, size);
-    g.draw_integers(Sampler::Zipf, &[a], &shape)
+    g.draw_discrete(Sampler::Zipf, &[a], &shape)
 }
 
 pub(super) fn hypergeometric(g: &Generator, [ngood, nbad, nsample]: [Operand; 3], size: &[usize]) -> Result<NdArray> {
     let all = [
-        integer_parameter(ngood, "ngood", &VALID_ITEM_COUNT)?,
-        integer_parameter(nbad, "nbad", &VALID_ITEM_COUNT)?,
-        integer_parameter(nsample, "nsample", &NOT_NEGATIVE)?,
+        checked_integer_parameter(ngood, "ngood", &VALID_ITEM_COUNT)?,
+        checked_integer_parameter(nbad, "nbad", &VALID_ITEM_COUNT)?,
+        checked_integer_parameter(nsample, "nsample", &NOT_NEGATIVE)?,
     ];
     let size = result_shape(&all, size)?;
-    check_all(less_equal(&all[2], add(&all[0], &all[1])?)?, "ngood + nbad < nsample")?;
-    g.draw_integers(Sampler::Hypergeometric, &all, &size)
+    check_all_true(less_equal(&all[2], add(&all[0], &all[1])?)?, "ngood + nbad < nsample")?;
+    g.draw_discrete(Sampler::Hypergeometric, &all, &size)
 }

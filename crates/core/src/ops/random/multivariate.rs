@@ -2,11 +2,11 @@
 
 use cuprum_macros::numpy;
 
-use super::arguments::draw_with_size;
-use super::formulas::tiny_shape_factor;
+use super::arguments::draw_with_size_argument;
+use super::formulas::tiny_gamma_shape_factor;
 use super::parameters::{
-    NOT_NAN, NOT_NEGATIVE, PROBABILITY, VALID_ITEM_COUNT, check_all, device_of, integer_parameter, location_parameter, real_parameter,
-    result_shape, trials_parameter,
+    NOT_NAN, NOT_NEGATIVE, PROBABILITY, VALID_ITEM_COUNT, any_real_parameter, check_all_true, checked_integer_parameter,
+    checked_real_parameter, checked_trial_count, parameters_device, result_shape,
 };
 use super::{Generator, SHARED_GENERATOR};
 use crate::arguments::IntoShape;
@@ -31,7 +31,7 @@ fn vector_component(a: &NdArray, k: usize) -> Result<NdArray> {
 }
 
 /// Returns a parameter as an array. A number becomes a 0-d float64 array.
-fn array_parameter(value: Operand) -> Result<NdArray> {
+fn parameter_to_array(value: Operand) -> Result<NdArray> {
     match value {
         Operand::Array(a) => Ok(a),
         Operand::Scalar(number) => NdArray::scalar_as(number, DType::F64),
@@ -43,16 +43,16 @@ fn vector_length(a: &NdArray, name: &str) -> Result<usize> {
     a.shape().last().copied().ok_or_else(|| Error::value("random", format!("{name} must be at least 1-dimensional")))
 }
 
-fn multinomial_vectors(g: &Generator, n: Operand, pvals: Operand, size: &[usize]) -> Result<NdArray> {
-    let (n, is_exact) = trials_parameter(n, "n")?;
-    let pvals = array_parameter(real_parameter(pvals, "pvals", &PROBABILITY)?)?;
+fn draw_multinomial_vectors(g: &Generator, n: Operand, pvals: Operand, size: &[usize]) -> Result<NdArray> {
+    let (n, is_exact) = checked_trial_count(n, "n")?;
+    let pvals = parameter_to_array(checked_real_parameter(pvals, "pvals", &PROBABILITY)?)?;
     let length = vector_length(&pvals, "pvals")?;
     if length == 0 {
         return Err(Error::value("random", "pvals must have at least 1 dimension and the last dimension must be greater than 0."));
     }
     // As in NumPy, the last probability is not read.
     let sums = pvals.index(&[Item::Ellipsis, Item::slice(None, -1, 1)][..])?.sum(AxisOptions::from(-1))?;
-    check_all(less_equal(&sums, 1.0 + 1e-12)?, "sum(pvals[:-1]) > 1.0")?;
+    check_all_true(less_equal(&sums, 1.0 + 1e-12)?, "sum(pvals[:-1]) > 1.0")?;
     let shape = result_shape(&[n.clone(), vector_component(&pvals, 0)?.into()], size)?;
     let (mut left, mut rest, mut columns) = (n, Operand::from(1.0), Vec::new());
     for k in 0..length - 1 {
@@ -64,31 +64,31 @@ fn multinomial_vectors(g: &Generator, n: Operand, pvals: Operand, size: &[usize]
         left = subtract(left, &count)?.eval()?.clone().into();
         columns.push(count);
     }
-    let last = array_parameter(left)?.broadcast_to(&shape[..])?.astype(DType::I64)?;
+    let last = parameter_to_array(left)?.broadcast_to(&shape[..])?.astype(DType::I64)?;
     columns.push(last);
     stack(&columns, -1)
 }
 
-fn hypergeometric_vectors(g: &Generator, colors: Operand, nsample: Operand, size: &[usize]) -> Result<NdArray> {
-    let colors = array_parameter(integer_parameter(colors, "colors", &VALID_ITEM_COUNT)?)?;
+fn draw_hypergeometric_vectors(g: &Generator, colors: Operand, nsample: Operand, size: &[usize]) -> Result<NdArray> {
+    let colors = parameter_to_array(checked_integer_parameter(colors, "colors", &VALID_ITEM_COUNT)?)?;
     if colors.ndim() != 1 {
         return Err(Error::value("random", "colors must be a one-dimensional sequence of nonnegative integers"));
     }
-    let nsample = integer_parameter(nsample, "nsample", &NOT_NEGATIVE)?;
+    let nsample = checked_integer_parameter(nsample, "nsample", &NOT_NEGATIVE)?;
     let colors = colors.to_vec::<f64>()?;
     let mut total: f64 = colors.iter().sum();
     if total >= 1e9 {
         return Err(Error::value("random", "sum(colors) must be less than 10**9"));
     }
-    check_all(less_equal(&nsample, total)?, "nsample > sum(colors)")?;
+    check_all_true(less_equal(&nsample, total)?, "nsample > sum(colors)")?;
     let shape = result_shape(std::slice::from_ref(&nsample), size)?;
     let (mut left, mut columns) = (nsample, Vec::new());
     for (k, color) in colors.iter().enumerate() {
         total -= color;
         let count = if k + 1 < colors.len() {
-            g.sample(Sampler::Hypergeometric, &[(*color).into(), total.into(), left.clone()], &shape, DType::I64)?
+            g.draw_from_sampler(Sampler::Hypergeometric, &[(*color).into(), total.into(), left.clone()], &shape, DType::I64)?
         } else {
-            array_parameter(left.clone())?.broadcast_to(&shape[..])?.astype(DType::I64)?
+            parameter_to_array(left.clone())?.broadcast_to(&shape[..])?.astype(DType::I64)?
         };
         left = subtract(left, count.astype(DType::F64)?)?.eval()?.clone().into();
         columns.push(count);
@@ -99,8 +99,8 @@ fn hypergeometric_vectors(g: &Generator, colors: Operand, nsample: Operand, size
     stack(&columns, -1)
 }
 
-fn dirichlet_vectors(g: &Generator, alpha: Operand, size: &[usize]) -> Result<NdArray> {
-    let alpha = array_parameter(real_parameter(alpha, "alpha", &NOT_NEGATIVE)?)?;
+fn draw_dirichlet_vectors(g: &Generator, alpha: Operand, size: &[usize]) -> Result<NdArray> {
+    let alpha = parameter_to_array(checked_real_parameter(alpha, "alpha", &NOT_NEGATIVE)?)?;
     if alpha.ndim() != 1 {
         return Err(Error::value("random", "alpha must be a one-dimensional sequence of nonnegative numbers"));
     }
@@ -108,7 +108,7 @@ fn dirichlet_vectors(g: &Generator, alpha: Operand, size: &[usize]) -> Result<Nd
     if alpha.size() == 0 {
         return alpha.broadcast_to(&shape[..])?.copy();
     }
-    let alpha = multiply(&alpha, tiny_shape_factor(&alpha.max(())?)?)?;
+    let alpha = multiply(&alpha, tiny_gamma_shape_factor(&alpha.max(())?)?)?;
     let logarithms = g.draw_log_gamma(&alpha.into(), &shape)?;
     let largest = logarithms.max(AxisOptions::from(-1).keepdims())?;
     let weights = exp(subtract(logarithms, &largest)?)?;
@@ -117,8 +117,9 @@ fn dirichlet_vectors(g: &Generator, alpha: Operand, size: &[usize]) -> Result<Nd
     where_(equal(largest, f64::NEG_INFINITY)?, 0.0, shares)
 }
 
-fn normal_vectors(g: &Generator, mean: Operand, cov: Operand, size: &[usize]) -> Result<NdArray> {
-    let (mean, cov) = (array_parameter(location_parameter(mean, "mean")?)?, array_parameter(real_parameter(cov, "cov", &NOT_NAN)?)?);
+fn draw_normal_vectors(g: &Generator, mean: Operand, cov: Operand, size: &[usize]) -> Result<NdArray> {
+    let (mean, cov) =
+        (parameter_to_array(any_real_parameter(mean, "mean")?)?, parameter_to_array(checked_real_parameter(cov, "cov", &NOT_NAN)?)?);
     let error = |message: &str| Err(Error::value("random", message));
     let &[n] = mean.shape() else { return error("mean must be 1 dimensional") };
     if cov.ndim() != 2 || cov.shape()[0] != cov.shape()[1] {
@@ -172,7 +173,7 @@ macro_rules! vector_distributions {
                 pub fn $name(&self, $($parameter: impl Into<Operand>,)* size: impl IntoShape) -> Result<NdArray> {
                     $(let $parameter: Operand = $parameter.into();)*
                     let size = size.into_shape();
-                    let draw = || with_device(device_of(&[$(&$parameter),*])?, || $vectors(self, $($parameter.clone(),)* &size));
+                    let draw = || with_device(parameters_device(&[$(&$parameter),*])?, || $vectors(self, $($parameter.clone(),)* &size));
                     draw().map_err(|error| error.with_function_name(stringify!($name)))
                 }
             )*
@@ -197,7 +198,7 @@ macro_rules! vector_distributions {
             /// # }
             /// ```
             #[numpy($signature, differs = "Philox numbers, the same on every device", call = |args| {
-                draw_with_size(args, |generator, size| {
+                draw_with_size_argument(args, |generator, size| {
                     generator.$name($(<Operand as FromArgs>::from_args(args, stringify!($parameter))?,)* size)
                 })
             })]
@@ -213,20 +214,20 @@ vector_distributions! {
     ///
     /// The last axis of `pvals` holds the probabilities of the outcomes. The probability of the last outcome is 1 minus the sum of the
     /// others. The counts are drawn one after another from binomial distributions.
-    "random.multinomial(n, pvals, size=None, seed=None)" multinomial(n, pvals) multinomial_vectors,
+    "random.multinomial(n, pvals, size=None, seed=None)" multinomial(n, pvals) draw_multinomial_vectors,
     "let x = default_rng(7).multinomial(20, array![0.2, 0.3, 0.5], 1000)?;\nassert_eq!(x.shape(), [1000, 3]);\nassert!(x.sum(1)?.to_vec::<i64>()?.iter().all(|n| *n == 20));";
 
     /// Returns the numbers of items of each color among `nsample` items drawn without replacement, in int64
     /// (`numpy.random.Generator.multivariate_hypergeometric`).
     ///
     /// `colors` holds the number of items of each color. The counts are drawn one after another from hypergeometric distributions.
-    "random.multivariate_hypergeometric(colors, nsample, size=None, seed=None)" multivariate_hypergeometric(colors, nsample) hypergeometric_vectors,
+    "random.multivariate_hypergeometric(colors, nsample, size=None, seed=None)" multivariate_hypergeometric(colors, nsample) draw_hypergeometric_vectors,
     "let x = default_rng(7).multivariate_hypergeometric(array![16, 8, 4], 6, 1000)?;\nassert_eq!(x.shape(), [1000, 3]);\nassert!(x.sum(1)?.to_vec::<i64>()?.iter().all(|n| *n == 6));";
 
     /// Returns vectors of the Dirichlet distribution: numbers that are not negative and whose sum is 1 (`numpy.random.dirichlet`).
     ///
     /// A vector consists of gamma numbers of the shapes `alpha`, divided by their sum. It is computed from the logarithms of these numbers.
-    "random.dirichlet(alpha, size=None, seed=None)" dirichlet(alpha) dirichlet_vectors,
+    "random.dirichlet(alpha, size=None, seed=None)" dirichlet(alpha) draw_dirichlet_vectors,
     "let x = default_rng(7).dirichlet(array![1.0, 2.0, 3.0], 1000)?;\nassert_eq!(x.shape(), [1000, 3]);\nassert!(x.sum(1)?.to_vec::<f64>()?.iter().all(|sum| (sum - 1.0).abs() < 1e-12));";
 
     /// Returns vectors of the multivariate normal distribution (`numpy.random.multivariate_normal`).
@@ -234,6 +235,6 @@ vector_distributions! {
     /// `cov` is the covariance, a symmetric matrix without negative eigenvalues. Vectors of standard normal numbers are multiplied by a
     /// square root of `cov`, which is computed from its eigenvalues and eigenvectors. An asymmetry or a negative eigenvalue whose magnitude
     /// exceeds a tolerance is an error; NumPy warns. The tolerance is 1e-8, relative to the largest eigenvalue if that is above 1.
-    "random.multivariate_normal(mean, cov, size=None, seed=None)" multivariate_normal(mean, cov) normal_vectors,
+    "random.multivariate_normal(mean, cov, size=None, seed=None)" multivariate_normal(mean, cov) draw_normal_vectors,
     "let x = default_rng(7).multivariate_normal(array![1.0, 2.0], array![[2.0, 1.0], [1.0, 2.0]], 100_000)?;\nassert_eq!(x.shape(), [100_000, 2]);\nassert!((x.mean(())?.item_as::<f64>()? - 1.5).abs() < 0.02);";
 }

@@ -36,7 +36,7 @@ pub(super) const VALID_POISSON_MEAN: Interval =
 pub(super) const VALID_ITEM_COUNT: Interval = Interval { contains: |x| (0.0..1e9).contains(&x), message: "{} < 0 or {} >= 10**9" };
 
 /// Returns the parameter `value` in float64. Every real number is valid, also NaN.
-pub(super) fn location_parameter(value: Operand, name: &str) -> Result<Operand> {
+pub(super) fn any_real_parameter(value: Operand, name: &str) -> Result<Operand> {
     match value {
         Operand::Scalar(Scalar::Complex(_)) => Err(Error::value("random", format!("'{name}' must be a real number, not complex"))),
         Operand::Scalar(number) => Ok(number.as_f64().into()),
@@ -46,8 +46,8 @@ pub(super) fn location_parameter(value: Operand, name: &str) -> Result<Operand> 
 }
 
 /// Returns the parameter `value` in float64. Returns an error if a value is not in `interval`. Waits for the device if `value` is an array.
-pub(super) fn real_parameter(value: Operand, name: &str, interval: &Interval) -> Result<Operand> {
-    let value = location_parameter(value, name)?;
+pub(super) fn checked_real_parameter(value: Operand, name: &str, interval: &Interval) -> Result<Operand> {
+    let value = any_real_parameter(value, name)?;
     let is_valid = match &value {
         Operand::Scalar(number) => (interval.contains)(number.as_f64()),
         // If any value is NaN, the minimum and the maximum are NaN, which is in no interval.
@@ -57,15 +57,15 @@ pub(super) fn real_parameter(value: Operand, name: &str, interval: &Interval) ->
 }
 
 /// Returns the parameter `value` in float64, truncated to whole numbers as in NumPy. Returns an error if a value is not in `interval`.
-pub(super) fn integer_parameter(value: Operand, name: &str, interval: &Interval) -> Result<Operand> {
-    Ok(match real_parameter(value, name, interval)? {
+pub(super) fn checked_integer_parameter(value: Operand, name: &str, interval: &Interval) -> Result<Operand> {
+    Ok(match checked_real_parameter(value, name, interval)? {
         Operand::Scalar(number) => number.as_f64().trunc().into(),
         Operand::Array(a) => ew::trunc(a)?.into(),
     })
 }
 
 /// Returns `number`, a bound of random integers, as an integer. As in NumPy, its fraction is truncated.
-pub(super) fn whole_number(number: Scalar, name: &str) -> Result<i128> {
+pub(super) fn truncate_to_integer(number: Scalar, name: &str) -> Result<i128> {
     let whole = match number {
         Scalar::Float(x) if x.is_finite() => Some(x as i128),
         Scalar::Complex(_) => None,
@@ -76,7 +76,7 @@ pub(super) fn whole_number(number: Scalar, name: &str) -> Result<i128> {
 
 /// Returns the parameter `value`, a number of trials from 0 to 2^63 - 1, in int64, and whether float64 represents it without rounding.
 /// Fractions are truncated.
-pub(super) fn trials_parameter(value: Operand, name: &str) -> Result<(Operand, bool)> {
+pub(super) fn checked_trial_count(value: Operand, name: &str) -> Result<(Operand, bool)> {
     let in_range = |number: Scalar| {
         let whole = number.as_int().unwrap_or_else(|| number.as_f64() as i128);
         match whole {
@@ -86,7 +86,7 @@ pub(super) fn trials_parameter(value: Operand, name: &str) -> Result<(Operand, b
     };
     let is_exact = |number: i64| number <= 1 << f64::MANTISSA_DIGITS;
     match value {
-        Operand::Scalar(Scalar::Complex(_)) => real_parameter(value, name, &NOT_NEGATIVE).map(|value| (value, true)),
+        Operand::Scalar(Scalar::Complex(_)) => checked_real_parameter(value, name, &NOT_NEGATIVE).map(|value| (value, true)),
         Operand::Scalar(number) => in_range(number).map(|number| (number.into(), is_exact(number))),
         Operand::Array(a) if a.dtype().is_complex() => Err(Error::dtype("random", format!("'{name}' must be real"), &[a.dtype()])),
         Operand::Array(a) if a.size() == 0 => Ok((a.astype(DType::I64)?.into(), true)),
@@ -99,7 +99,7 @@ pub(super) fn trials_parameter(value: Operand, name: &str) -> Result<(Operand, b
 }
 
 /// Returns an error with `message` unless `holds` is true for each element.
-pub(super) fn check_all(holds: NdArray, message: &str) -> Result<()> {
+pub(super) fn check_all_true(holds: NdArray, message: &str) -> Result<()> {
     if holds.size() > 0 && !holds.all(())?.item()?.as_bool() { Err(Error::value("random", message)) } else { Ok(()) }
 }
 
@@ -119,7 +119,7 @@ pub(super) fn result_shape(parameters: &[Operand], size: &[usize]) -> Result<Dim
 }
 
 /// Returns the device of the first array among the parameters, or the current device.
-pub(super) fn device_of(parameters: &[&Operand]) -> Result<Device> {
+pub(super) fn parameters_device(parameters: &[&Operand]) -> Result<Device> {
     let first = parameters.iter().find_map(|p| if let Operand::Array(a) = p { Some(a.device()) } else { None });
     first.map_or_else(Device::current, Ok)
 }

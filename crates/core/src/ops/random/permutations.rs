@@ -2,7 +2,7 @@
 
 use cuprum_macros::numpy;
 
-use super::arguments::with_generator;
+use super::arguments::with_seeded_generator;
 use super::{Generator, INTEGERS, SHARED_GENERATOR};
 use crate::arguments::{Axes, IntegerArgument, IntoShape};
 use crate::array::NdArray;
@@ -34,7 +34,7 @@ fn choice_from_args(args: &Args) -> Result<Value> {
     let (replace, axis) = (args.bool_or("replace", true)?, args.int_or("axis", 0)?);
     let p = args.get("p").map(|p| p.array(args.op())).transpose()?;
     let size = super::arguments::read_size(args)?;
-    with_generator(args, |generator| match args.get("a") {
+    with_seeded_generator(args, |generator| match args.get("a") {
         Some(Value::Scalar(Scalar::Int(n))) => {
             let n = i64::try_from(*n).map_err(|_| Error::value(args.op(), "a does not fit int64"))?;
             generator.choice(n, &size, replace, p.as_ref(), axis)
@@ -46,14 +46,14 @@ fn choice_from_args(args: &Args) -> Result<Value> {
 
 fn permuted_from_args(args: &Args) -> Result<Value> {
     let x = args.array("x")?;
-    let axis: Axes = args.get("axis").map(|axis| axis.index(args.op())).transpose()?.into();
-    with_generator(args, |generator| generator.permuted(&x, axis)).map(Value::Array)
+    let axis: Axes = args.get("axis").map(|axis| axis.to_isize(args.op())).transpose()?.into();
+    with_seeded_generator(args, |generator| generator.permuted(&x, axis)).map(Value::Array)
 }
 
 /// The elements of a choice or permutation: an array, or an integer n for the integers `0..n`.
 pub trait Population {
     /// Returns n if the elements are the integers `0..n`, so that a choice needs no array of them.
-    fn integer_count(&self) -> Option<i64> {
+    fn integer_population_size(&self) -> Option<i64> {
         None
     }
 
@@ -61,38 +61,38 @@ pub trait Population {
     ///
     /// # Errors
     /// Too little memory.
-    fn into_population(self) -> Result<NdArray>;
+    fn into_population_array(self) -> Result<NdArray>;
 }
 
 impl Population for NdArray {
-    fn into_population(self) -> Result<NdArray> {
+    fn into_population_array(self) -> Result<NdArray> {
         Ok(self)
     }
 }
 
 impl Population for &NdArray {
-    fn into_population(self) -> Result<NdArray> {
+    fn into_population_array(self) -> Result<NdArray> {
         Ok(self.clone())
     }
 }
 
 impl<T: IntegerArgument> Population for T {
-    fn integer_count(&self) -> Option<i64> {
+    fn integer_population_size(&self) -> Option<i64> {
         Some(self.saturating_isize().max(0) as i64)
     }
 
-    fn into_population(self) -> Result<NdArray> {
+    fn into_population_array(self) -> Result<NdArray> {
         arange(0, self.saturating_isize().max(0) as i64, 1)
     }
 }
 
 /// Largest number of elements for which a choice without replacement always sorts a random key of each element.
-const MAX_SORTED_CHOICE: usize = 1 << 20;
+const MAX_KEY_SORT_POPULATION: usize = 1 << 20;
 
 impl Generator {
     /// Returns random 64-bit numbers.
     fn draw_u64(&self, shape: &[usize]) -> Result<NdArray> {
-        self.draw(INTEGERS, shape, DType::U64, Distribution::Integers { low: 0, span: 0 })
+        self.draw_array(INTEGERS, shape, DType::U64, Distribution::Integers { low: 0, span: 0 })
     }
 
     /// Returns the int64 integers `0..count` in random order, by sorting random 64-bit keys. With a probability below `count^2 / 2^65`, two
@@ -102,7 +102,7 @@ impl Generator {
     }
 
     /// Returns `count` distinct int64 integers below `extent` in random order. Draws integers until enough of them are distinct.
-    fn draw_distinct(&self, extent: i64, count: usize) -> Result<NdArray> {
+    fn draw_distinct_integers(&self, extent: i64, count: usize) -> Result<NdArray> {
         let mut chosen = self.integers(0, extent, count, DType::I64)?;
         loop {
             chosen = chosen.take(&unique_all(&chosen)?.indices.sort(0)?, 0)?;
@@ -146,9 +146,9 @@ impl Generator {
     pub fn choice(&self, a: impl Population, size: impl IntoShape, replace: bool, p: Option<&NdArray>, axis: isize) -> Result<NdArray> {
         const OP: &str = "choice";
         let size = size.into_shape();
-        let (mut integers, mut array) = (a.integer_count(), None);
+        let (mut integers, mut array) = (a.integer_population_size(), None);
         if integers.is_none() {
-            let a = a.into_population()?;
+            let a = a.into_population_array()?;
             if a.ndim() == 0 && (a.dtype().is_int() || a.dtype() == DType::Bool) {
                 let n = a.item()?.as_int().unwrap_or(0);
                 integers = Some(i64::try_from(n.max(0)).map_err(|_| Error::value(OP, "a does not fit int64"))?);
@@ -165,7 +165,7 @@ impl Generator {
             if extent == 0 && count > 0 {
                 return Err(Error::value(OP, "a cannot be empty unless no samples are taken"));
             }
-            let p = p.map(|p| checked_probabilities(p, extent)).transpose()?;
+            let p = p.map(|p| check_probabilities(p, extent)).transpose()?;
             if !replace && count > extent {
                 return Err(Error::value(OP, "Cannot take a larger sample than population when replace is False"));
             }
@@ -178,7 +178,9 @@ impl Generator {
                     let u = self.random(count, DType::F64)?;
                     minimum(divide(sums, total)?.searchsorted(&u, Side::Right)?, extent - 1)?
                 }
-                (None, false) if extent > MAX_SORTED_CHOICE && count <= extent / 2 => self.draw_distinct(extent as i64, count)?,
+                (None, false) if extent > MAX_KEY_SORT_POPULATION && count <= extent / 2 => {
+                    self.draw_distinct_integers(extent as i64, count)?
+                }
                 (None, false) => self.draw_permutation(extent)?.index(&[Item::from(0..count as isize)])?,
                 (Some(p), false) => {
                     let possible = count_nonzero(&p, ())?.item_as::<i64>()?;
@@ -218,7 +220,7 @@ impl Generator {
     /// ```
     pub fn permutation(&self, x: impl Population, axis: isize) -> Result<NdArray> {
         const OP: &str = "permutation";
-        let x = x.into_population()?;
+        let x = x.into_population_array()?;
         let permute = || {
             let axis = normalize_axis(OP, axis, x.ndim())?;
             x.take(&self.draw_permutation(x.shape()[axis])?, axis)
@@ -303,11 +305,11 @@ impl Generator {
     /// # }
     /// ```
     pub fn bytes(&self, length: usize) -> Result<Vec<u8>> {
-        self.byte_array(length)?.to_vec::<u8>()
+        self.draw_byte_array(length)?.to_vec::<u8>()
     }
 
     /// Returns an array of random bytes: the 64-bit numbers of the generator, each with its low byte first.
-    fn byte_array(&self, length: usize) -> Result<NdArray> {
+    fn draw_byte_array(&self, length: usize) -> Result<NdArray> {
         let device = Device::current()?;
         let words = self.draw_u64(&[length.div_ceil(8)]).map_err(|error| error.with_function_name("bytes"))?;
         let bytes: Vec<u8> = words.to_vec::<u64>()?.into_iter().flat_map(u64::to_le_bytes).take(length).collect();
@@ -316,7 +318,7 @@ impl Generator {
 }
 
 /// Returns the probabilities of `extent` elements in float64, or an error if they are not valid.
-fn checked_probabilities(p: &NdArray, extent: usize) -> Result<NdArray> {
+fn check_probabilities(p: &NdArray, extent: usize) -> Result<NdArray> {
     let error = |message: &str| Err(Error::value("choice", message));
     if p.ndim() != 1 {
         return error("p must be 1-dimensional");
@@ -385,7 +387,7 @@ pub fn choice(a: impl Population, size: impl IntoShape, replace: bool, p: Option
 /// ```
 #[numpy("random.permutation(x, axis=0, seed=None)", differs = "Philox numbers, the same on every device", call = |args| {
     let (x, axis) = (read_population(args, "x")?, args.int_or("axis", 0)?);
-    with_generator(args, |generator| generator.permutation(&x, axis)).map(Value::Array)
+    with_seeded_generator(args, |generator| generator.permutation(&x, axis)).map(Value::Array)
 })]
 pub fn permutation(x: impl Population, axis: isize) -> Result<NdArray> {
     SHARED_GENERATOR.permutation(x, axis)
@@ -410,7 +412,7 @@ pub fn permutation(x: impl Population, axis: isize) -> Result<NdArray> {
 /// ```
 #[numpy("random.shuffle(x, axis=0, seed=None)", differs = "Philox numbers, the same on every device", call = |args| {
     let (x, axis) = (args.array("x")?, args.int_or("axis", 0)?);
-    with_generator(args, |generator| generator.permutation(&x, axis)).map(Value::Array)
+    with_seeded_generator(args, |generator| generator.permutation(&x, axis)).map(Value::Array)
 })]
 pub fn shuffle(x: &mut NdArray, axis: isize) -> Result<()> {
     SHARED_GENERATOR.shuffle(x, axis)
@@ -455,7 +457,7 @@ pub fn permuted(x: &NdArray, axis: impl Into<Axes>) -> Result<NdArray> {
 #[numpy("random.bytes(length, seed=None)", differs = "Philox numbers, the same on every device; an array of uint8", call = |args| {
     let length = args.int_or("length", 0)?;
     let length = usize::try_from(length).map_err(|_| Error::value(args.op(), "negative dimensions are not allowed"))?;
-    with_generator(args, |generator| generator.byte_array(length)).map(Value::Array)
+    with_seeded_generator(args, |generator| generator.draw_byte_array(length)).map(Value::Array)
 })]
 pub fn bytes(length: usize) -> Result<Vec<u8>> {
     SHARED_GENERATOR.bytes(length)

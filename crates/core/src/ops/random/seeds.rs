@@ -30,17 +30,18 @@ pub(super) fn child_key(key: u64, stream: u32, child: u64) -> u64 {
     key_from_words(&[key, u64::from(stream), child, 0x0073_7061_776e])
 }
 
-/// The key that [`share_entropy`] has set, and the number of keys that [`entropy`] has derived from it. `None` if no key was set.
-static SHARED_ENTROPY: Mutex<Option<(u64, u64)>> = Mutex::new(None);
+/// The key that [`set_shared_entropy_key`] has set, and the number of keys that [`next_entropy_key`] has derived from it. `None` if no
+/// key was set.
+static SHARED_ENTROPY_KEY: Mutex<Option<(u64, u64)>> = Mutex::new(None);
 
-/// Makes [`entropy`] return a sequence of keys that depends only on `key`.
-pub(super) fn share_entropy(key: u64) {
-    *SHARED_ENTROPY.lock().unwrap_or_else(|e| e.into_inner()) = Some((key, 0));
+/// Makes [`next_entropy_key`] return a sequence of keys that depends only on `key`.
+pub(super) fn set_shared_entropy_key(key: u64) {
+    *SHARED_ENTROPY_KEY.lock().unwrap_or_else(|e| e.into_inner()) = Some((key, 0));
 }
 
-/// Returns a key that differs between calls, and between processes that do not share their keys ([`share_entropy`]).
-pub(super) fn entropy() -> u64 {
-    match &mut *SHARED_ENTROPY.lock().unwrap_or_else(|e| e.into_inner()) {
+/// Returns a key that differs between calls, and between processes that do not share their keys ([`set_shared_entropy_key`]).
+pub(super) fn next_entropy_key() -> u64 {
+    match &mut *SHARED_ENTROPY_KEY.lock().unwrap_or_else(|e| e.into_inner()) {
         Some((key, drawn)) => {
             *drawn += 1;
             key_from_words(&[*key, *drawn])
@@ -79,7 +80,7 @@ fn append_seed_words(op: &'static str, value: &Value, words: &mut Vec<u64>) -> R
 
 /// Returns the key for a seed: an integer, an array of integers, or a (nested) sequence of both. As in NumPy, a seed without numbers is
 /// equivalent to 0.
-pub(super) fn key_from_value(op: &'static str, value: &Value) -> Result<u64> {
+pub(super) fn key_from_seed_value(op: &'static str, value: &Value) -> Result<u64> {
     let mut words = Vec::new();
     append_seed_words(op, value, &mut words)?;
     Ok(key_from_words(&words))
@@ -98,12 +99,12 @@ mod tests {
         }
         assert_ne!(child_key(1, 0, 0), child_key(1, 0, 1));
         assert_ne!(child_key(1, 0, 0), child_key(1, 1, 0));
-        assert_ne!(entropy(), entropy());
+        assert_ne!(next_entropy_key(), next_entropy_key());
     }
 
     #[test]
     fn seeds_are_integers_that_are_not_negative() {
-        let key = |value: Value| key_from_value("seed", &value);
+        let key = |value: Value| key_from_seed_value("seed", &value);
         assert_eq!(key(7.into()).unwrap(), key(Value::List(vec![7.into()].into())).unwrap());
         assert_eq!(key((1i128 << 64).into()).unwrap(), key(Value::List(vec![0.into(), 1.into()].into())).unwrap());
         assert_ne!(key((1i128 << 64).into()).unwrap(), 0);

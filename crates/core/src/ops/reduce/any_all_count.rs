@@ -30,7 +30,7 @@ impl NdArray {
     /// ```
     #[numpy("any(a, axis=None, out=None, keepdims=False, *, where=True)", method)]
     pub fn any(&self, over: impl Into<AxisOptions>) -> Result<NdArray> {
-        reduce(ANY, self, &over.into().accepting_only(ANY.name(), &[KeepDims, Where])?, DType::Bool, DType::Bool)
+        reduce(ANY, self, &over.into().check_accepted_options(ANY.name(), &[KeepDims, Where])?, DType::Bool, DType::Bool)
     }
 
     /// Returns whether all elements are non-zero (`numpy.all`); NaN is non-zero.
@@ -51,7 +51,7 @@ impl NdArray {
     /// ```
     #[numpy("all(a, axis=None, out=None, keepdims=False, *, where=True)", method)]
     pub fn all(&self, over: impl Into<AxisOptions>) -> Result<NdArray> {
-        reduce(ALL, self, &over.into().accepting_only(ALL.name(), &[KeepDims, Where])?, DType::Bool, DType::Bool)
+        reduce(ALL, self, &over.into().check_accepted_options(ALL.name(), &[KeepDims, Where])?, DType::Bool, DType::Bool)
     }
 }
 
@@ -73,5 +73,5 @@ impl NdArray {
 /// ```
 #[numpy("count_nonzero(a, axis=None, *, keepdims=False)")]
 pub fn count_nonzero(a: &NdArray, over: impl Into<AxisOptions>) -> Result<NdArray> {
-    reduce(COUNT_NONZERO, a, &over.into().accepting_only(COUNT_NONZERO.name(), &[KeepDims])?, DType::Bool, DType::I64)
+    reduce(COUNT_NONZERO, a, &over.into().check_accepted_options(COUNT_NONZERO.name(), &[KeepDims])?, DType::Bool, DType::I64)
 }

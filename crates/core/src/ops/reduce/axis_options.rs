@@ -101,7 +101,7 @@ impl AxisOptions {
     ///
     /// # Errors
     /// [`Error::Value`] for an option that is not in `options`.
-    pub fn accepting_only(self, op: &'static str, options: &[AxisOption]) -> Result<AxisOptions> {
+    pub fn check_accepted_options(self, op: &'static str, options: &[AxisOption]) -> Result<AxisOptions> {
         let set = [
             (self.keepdims, KeepDims, "keepdims"),
             (self.dtype.is_some(), DTypeOption, "dtype"),
@@ -124,7 +124,7 @@ impl AxisOptions {
     /// # Errors
     /// The errors of [`Axes::resolve`].
     pub fn resolve_axes(&self, op: &'static str, ndim: usize) -> Result<Dims> {
-        self.axes.resolve_allowing_scalar(op, ndim)
+        self.axes.resolve_axes_allowing_scalar(op, ndim)
     }
     /// Returns whether reduced axes are kept with extent 1.
     pub fn keeps_dims(&self) -> bool {
@@ -152,7 +152,7 @@ impl AxisOptions {
         self
     }
     /// Returns only the axes and [`AxisOptions::keepdims`], for functions that take no other options.
-    pub fn axes_and_keepdims(&self) -> AxisOptions {
+    pub fn only_axes_and_keepdims(&self) -> AxisOptions {
         AxisOptions { axes: self.axes.clone(), keepdims: self.keepdims, ..AxisOptions::default() }
     }
     /// Returns whether [`AxisOptions::descending`] was set.
@@ -160,12 +160,12 @@ impl AxisOptions {
         self.descending
     }
     /// Returns the only axis, counted from the front, or `None` for the flattened array.
-    pub(crate) fn one_axis(&self, op: Op, ndim: usize) -> Result<Option<usize>> {
-        self.axes.one_axis(op.name(), ndim)
+    pub(crate) fn resolve_one_axis(&self, op: Op, ndim: usize) -> Result<Option<usize>> {
+        self.axes.resolve_one_axis(op.name(), ndim)
     }
-    /// Like [`AxisOptions::one_axis`], for functions that treat axis 0 or -1 of a 0-d array as the flattened array.
-    pub(crate) fn one_axis_allowing_scalar(&self, op: Op, ndim: usize) -> Result<Option<usize>> {
-        self.axes.one_axis_allowing_scalar(op.name(), ndim)
+    /// Like [`AxisOptions::resolve_one_axis`], for functions that treat axis 0 or -1 of a 0-d array as the flattened array.
+    pub(crate) fn resolve_one_axis_allowing_scalar(&self, op: Op, ndim: usize) -> Result<Option<usize>> {
+        self.axes.resolve_one_axis_allowing_scalar(op.name(), ndim)
     }
     /// Returns an error if an axis is out of bounds. A 0-d array has no valid axis.
     pub(super) fn check_axes(&self, op: Op, ndim: usize) -> Result<()> {
@@ -230,10 +230,10 @@ mod tests {
 
     #[test]
     fn options_that_a_function_lacks_are_errors() {
-        let why = |over: AxisOptions, options: &[AxisOption]| over.accepting_only("f", options).unwrap_err().to_string();
+        let why = |over: AxisOptions, options: &[AxisOption]| over.check_accepted_options("f", options).unwrap_err().to_string();
         assert_eq!(why(axis(0).correction(1), &[KeepDims, DTypeOption]), "[f] takes no option 'correction'");
         assert_eq!(why(axis(0).keepdims().dtype(DType::F32), &[KeepDims]), "[f] takes no option 'dtype'");
         assert_eq!(why(axis(0).descending(), &[]), "[f] takes no option 'descending'");
-        assert!(axis(0).keepdims().correction(0.5).accepting_only("f", &[Correction, KeepDims]).is_ok());
+        assert!(axis(0).keepdims().correction(0.5).check_accepted_options("f", &[Correction, KeepDims]).is_ok());
     }
 }

@@ -29,7 +29,7 @@ use crate::ops::reduce::{ARGMAX, ARGMIN, MAX, MIN, NANMAX, NANMIN, reduce};
 /// ```
 #[numpy("nanmin(a, axis=None, out=None, keepdims=False, initial=None, where=True)")]
 pub fn nanmin(a: &NdArray, over: impl Into<AxisOptions>) -> Result<NdArray> {
-    reduce(NANMIN, a, &over.into().accepting_only(NANMIN.name(), &[KeepDims, Initial, Where])?, a.dtype(), a.dtype())
+    reduce(NANMIN, a, &over.into().check_accepted_options(NANMIN.name(), &[KeepDims, Initial, Where])?, a.dtype(), a.dtype())
 }
 
 /// Returns the largest element that is not NaN (`numpy.nanmax`); NaN if all elements are NaN.
@@ -52,7 +52,7 @@ pub fn nanmin(a: &NdArray, over: impl Into<AxisOptions>) -> Result<NdArray> {
 /// ```
 #[numpy("nanmax(a, axis=None, out=None, keepdims=False, initial=None, where=True)")]
 pub fn nanmax(a: &NdArray, over: impl Into<AxisOptions>) -> Result<NdArray> {
-    reduce(NANMAX, a, &over.into().accepting_only(NANMAX.name(), &[KeepDims, Initial, Where])?, a.dtype(), a.dtype())
+    reduce(NANMAX, a, &over.into().check_accepted_options(NANMAX.name(), &[KeepDims, Initial, Where])?, a.dtype(), a.dtype())
 }
 
 /// # Extremes
@@ -78,7 +78,7 @@ impl NdArray {
     /// ```
     #[numpy("min(a, axis=None, out=None, keepdims=False, initial=None, where=True)", aliases("amin"), method)]
     pub fn min(&self, over: impl Into<AxisOptions>) -> Result<NdArray> {
-        reduce(MIN, self, &over.into().accepting_only(MIN.name(), &[KeepDims, Initial, Where])?, self.dtype(), self.dtype())
+        reduce(MIN, self, &over.into().check_accepted_options(MIN.name(), &[KeepDims, Initial, Where])?, self.dtype(), self.dtype())
     }
 
     /// Returns the largest element (`numpy.max`).
@@ -101,7 +101,7 @@ impl NdArray {
     /// ```
     #[numpy("max(a, axis=None, out=None, keepdims=False, initial=None, where=True)", aliases("amax"), method)]
     pub fn max(&self, over: impl Into<AxisOptions>) -> Result<NdArray> {
-        reduce(MAX, self, &over.into().accepting_only(MAX.name(), &[KeepDims, Initial, Where])?, self.dtype(), self.dtype())
+        reduce(MAX, self, &over.into().check_accepted_options(MAX.name(), &[KeepDims, Initial, Where])?, self.dtype(), self.dtype())
     }
 
     /// Returns the int64 index of the first smallest element, along one axis or in the flattened array (`numpy.argmin`).
@@ -124,7 +124,7 @@ impl NdArray {
     /// ```
     #[numpy("argmin(a, axis=None, out=None, *, keepdims=False)", method)]
     pub fn argmin(&self, over: impl Into<AxisOptions>) -> Result<NdArray> {
-        reduce(ARGMIN, self, &over.into().accepting_only(ARGMIN.name(), &[KeepDims])?, self.dtype(), DType::I64)
+        reduce(ARGMIN, self, &over.into().check_accepted_options(ARGMIN.name(), &[KeepDims])?, self.dtype(), DType::I64)
     }
 
     /// Returns the int64 index of the first largest element, along one axis or in the flattened array (`numpy.argmax`).
@@ -147,6 +147,6 @@ impl NdArray {
     /// ```
     #[numpy("argmax(a, axis=None, out=None, *, keepdims=False)", method)]
     pub fn argmax(&self, over: impl Into<AxisOptions>) -> Result<NdArray> {
-        reduce(ARGMAX, self, &over.into().accepting_only(ARGMAX.name(), &[KeepDims])?, self.dtype(), DType::I64)
+        reduce(ARGMAX, self, &over.into().check_accepted_options(ARGMAX.name(), &[KeepDims])?, self.dtype(), DType::I64)
     }
 }

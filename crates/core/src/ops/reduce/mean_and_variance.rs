@@ -59,7 +59,7 @@ impl AxisOptions {
     /// or in float64 if `work` is an integer dtype, which may be too narrow for the number.
     fn count_where(&self, a: &NdArray, mask: &NdArray, work: DType) -> Result<NdArray> {
         let mask = mask.broadcast_to(a.shape())?;
-        let count = reduce(COUNT_NONZERO, &mask, &self.axes_and_keepdims(), DType::Bool, DType::I64)?;
+        let count = reduce(COUNT_NONZERO, &mask, &self.only_axes_and_keepdims(), DType::Bool, DType::I64)?;
         count.astype(if work.is_inexact() { work } else { DType::F64 })
     }
 }
@@ -85,7 +85,7 @@ impl NdArray {
     /// ```
     #[numpy("mean(a, axis=None, dtype=None, out=None, keepdims=False, *, where=True)", method)]
     pub fn mean(&self, over: impl Into<AxisOptions>) -> Result<NdArray> {
-        let over = over.into().accepting_only(MEAN.name(), &[KeepDims, DTypeOption, Where])?;
+        let over = over.into().check_accepted_options(MEAN.name(), &[KeepDims, DTypeOption, Where])?;
         over.check_axes_unless_masked(MEAN, self.ndim())?;
         let (work, out) = mean_dtypes(self, over.dtype);
         let x = if out == DType::Bool { &self.astype(out)? } else { self };
@@ -122,7 +122,7 @@ impl NdArray {
     /// ```
     #[numpy("var(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=True, correction=None)", method)]
     pub fn var(&self, over: impl Into<AxisOptions>) -> Result<NdArray> {
-        let over = over.into().accepting_only(VAR.name(), &[KeepDims, DTypeOption, Correction, Where])?;
+        let over = over.into().check_accepted_options(VAR.name(), &[KeepDims, DTypeOption, Correction, Where])?;
         over.check_axes_unless_masked(VAR, self.ndim())?;
         let (work, out) = mean_dtypes(self, over.dtype);
         let result = over.dtype.unwrap_or(out.real());
@@ -136,7 +136,7 @@ impl NdArray {
             return divide(&sum, maximum(divisor, 0)?)?.astype(result);
         }
         let is_one_pass = self.size() > 0 && converts;
-        let sum = match is_one_pass && dispatch::any_kernel_declares(Capability::Variance, Family::Reduce, self.device())? {
+        let sum = match is_one_pass && dispatch::any_kernel_has_capability(Capability::Variance, Family::Reduce, self.device())? {
             true => reduce(VAR, &x, &over, work, work.real())?,
             false => sum_squared_distances(&x, &over)?,
         };
@@ -162,7 +162,7 @@ impl NdArray {
     /// ```
     #[numpy("std(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=True, correction=None)", method)]
     pub fn std(&self, over: impl Into<AxisOptions>) -> Result<NdArray> {
-        let over = over.into().accepting_only(STD.name(), &[KeepDims, DTypeOption, Correction, Where])?;
+        let over = over.into().check_accepted_options(STD.name(), &[KeepDims, DTypeOption, Correction, Where])?;
         let (work, out) = mean_dtypes(self, over.dtype);
         let result = over.dtype.unwrap_or(out.real());
         // The variance of 16-bit floats is not rounded before the square root.

@@ -35,7 +35,7 @@ impl NdArray {
     /// ```
     #[numpy("sum(a, axis=None, dtype=None, out=None, keepdims=False, initial=None, where=True)", method)]
     pub fn sum(&self, over: impl Into<AxisOptions>) -> Result<NdArray> {
-        let over = over.into().accepting_only(SUM.name(), &[KeepDims, DTypeOption, Initial, Where])?;
+        let over = over.into().check_accepted_options(SUM.name(), &[KeepDims, DTypeOption, Initial, Where])?;
         match over.dtype.unwrap_or(self.dtype().sum_dtype()) {
             DType::Bool => reduce(ANY, self, &over, DType::Bool, DType::Bool), // `add` of bool is "or"
             dtype => reduce(SUM, self, &over, dtype, dtype),
@@ -60,7 +60,7 @@ impl NdArray {
     /// ```
     #[numpy("prod(a, axis=None, dtype=None, out=None, keepdims=False, initial=None, where=True)", method)]
     pub fn prod(&self, over: impl Into<AxisOptions>) -> Result<NdArray> {
-        let over = over.into().accepting_only(PROD.name(), &[KeepDims, DTypeOption, Initial, Where])?;
+        let over = over.into().check_accepted_options(PROD.name(), &[KeepDims, DTypeOption, Initial, Where])?;
         match over.dtype.unwrap_or(self.dtype().sum_dtype()) {
             DType::Bool => reduce(ALL, self, &over, DType::Bool, DType::Bool), // `multiply` of bool is "and"
             dtype => reduce(PROD, self, &over, dtype, dtype),

@@ -1,6 +1,6 @@
 //! Operations on sparse matrices as compositions of other operations, for devices without kernels of the family `Sparse`.
 
-use super::{CsrParts, SPARSE_MULTIPLY, SPARSE_PRODUCT, SPARSE_SAMPLE, SPARSE_SOLVE_TRIANGULAR, indptr_of_counts, row_indices};
+use super::{CsrParts, SPARSE_MULTIPLY, SPARSE_PRODUCT, SPARSE_SAMPLE, SPARSE_SOLVE_TRIANGULAR, indptr_from_row_counts, row_indices};
 use crate::array::{NdArray, Outputs, StoredArray};
 use crate::call::{Sparse, Triangle};
 use crate::dtype::DType;
@@ -20,27 +20,27 @@ const MAX_SAMPLED_PRODUCTS: usize = 1 << 24;
 /// Number of iterations of a sparse triangular solve between two tests for convergence. A test waits for the device.
 const STEPS_PER_CONVERGENCE_TEST: usize = 8;
 
-fn input_arrays<const N: usize>(op: Op, inputs: &[StoredArray]) -> Result<[NdArray; N]> {
+fn inputs_to_arrays<const N: usize>(op: Op, inputs: &[StoredArray]) -> Result<[NdArray; N]> {
     let arrays: Vec<NdArray> = inputs.iter().map(|a| a.clone().into()).collect();
     arrays.try_into().map_err(|_| Error::value(op.name(), format!("takes {N} arrays")))
 }
 
-fn to_outputs(arrays: impl IntoIterator<Item = NdArray>) -> Result<Outputs> {
+fn arrays_to_outputs(arrays: impl IntoIterator<Item = NdArray>) -> Result<Outputs> {
     arrays.into_iter().map(|a| a.contiguous()?.stored()).collect()
 }
 
-fn sparse_request(op: Op, parameters: Option<&Parameters>) -> Result<Sparse> {
+fn downcast_sparse_request(op: Op, parameters: Option<&Parameters>) -> Result<Sparse> {
     let request = parameters.and_then(|p| p.downcast_ref::<Sparse>()).copied();
     request.ok_or_else(|| Error::value(op.name(), "the request has no parameters"))
 }
 
 /// Computes the product of a sparse matrix with a vector, or with each column of a dense matrix, as sums of segments.
 pub(super) fn multiply_by_dense(inputs: &[StoredArray], _: Option<&Parameters>) -> Result<Outputs> {
-    let [indptr, indices, values, b] = input_arrays(SPARSE_MULTIPLY, inputs)?;
-    to_outputs([multiply_arrays(&indptr, &indices, &values, &b)?])
+    let [indptr, indices, values, b] = inputs_to_arrays(SPARSE_MULTIPLY, inputs)?;
+    arrays_to_outputs([multiply_csr_by_dense(&indptr, &indices, &values, &b)?])
 }
 
-fn multiply_arrays(indptr: &NdArray, indices: &NdArray, values: &NdArray, b: &NdArray) -> Result<NdArray> {
+fn multiply_csr_by_dense(indptr: &NdArray, indices: &NdArray, values: &NdArray, b: &NdArray) -> Result<NdArray> {
     let column = |x: &NdArray| segment_sum(&times(values, x.take(indices, 0)?)?, indptr)?.astype(values.dtype());
     if b.ndim() == 1 {
         return column(b);
@@ -52,9 +52,9 @@ fn multiply_arrays(indptr: &NdArray, indices: &NdArray, values: &NdArray, b: &Nd
 
 /// Computes the product of two sparse matrices: forms all products of elements, sorts them by row and column, and adds those at equal
 /// positions.
-pub(super) fn product(inputs: &[StoredArray], parameters: Option<&Parameters>) -> Result<Outputs> {
-    let [a_indptr, a_indices, a_values, b_indptr, b_indices, b_values] = input_arrays(SPARSE_PRODUCT, inputs)?;
-    let Sparse::Product { columns } = sparse_request(SPARSE_PRODUCT, parameters)? else {
+pub(super) fn multiply_sparse_matrices(inputs: &[StoredArray], parameters: Option<&Parameters>) -> Result<Outputs> {
+    let [a_indptr, a_indices, a_values, b_indptr, b_indices, b_values] = inputs_to_arrays(SPARSE_PRODUCT, inputs)?;
+    let Sparse::Product { columns } = downcast_sparse_request(SPARSE_PRODUCT, parameters)? else {
         return Err(Error::value(SPARSE_PRODUCT.name(), "not a product"));
     };
     let (rows, device, index) = (a_indptr.size() - 1, a_indptr.device(), a_indices.dtype());
@@ -66,9 +66,9 @@ pub(super) fn product(inputs: &[StoredArray], parameters: Option<&Parameters>) -
     let total = ends.index(-1)?.item()?.as_int().and_then(|n| usize::try_from(n).ok()).unwrap_or(usize::MAX);
     if total == 0 {
         let empty = |dtype| full_on_device(device, &[0], 0.into(), dtype);
-        return to_outputs([full_on_device(device, &[rows + 1], 0.into(), index)?, empty(index)?, empty(a_values.dtype())?]);
+        return arrays_to_outputs([full_on_device(device, &[rows + 1], 0.into(), index)?, empty(index)?, empty(a_values.dtype())?]);
     }
-    let from = row_indices(&indptr_of_counts(&counts)?, total)?;
+    let from = row_indices(&indptr_from_row_counts(&counts)?, total)?;
     let number = full_on_device(device, &[total], 1.into(), DType::I64)?.cumsum(0)?.subtract(1)?;
     let first = subtract(&ends, &counts)?;
     let at = add(subtract(&number, first.take(&from, 0)?)?, starts.take(&from, 0)?)?;
@@ -86,7 +86,7 @@ pub(super) fn product(inputs: &[StoredArray], parameters: Option<&Parameters>) -
     let bounds = concat([&begins, &full_on_device(device, &[1], (total as i64).into(), DType::I64)?], 0)?;
     let sums = segment_sum(&products, &bounds)?.astype(a_values.dtype())?;
     let counts = bincount(&row.take(&begins, 0)?, None, rows)?;
-    to_outputs([indptr_of_counts(&counts.astype(DType::I64)?)?.astype(index)?, column.take(&begins, 0)?.astype(index)?, sums])
+    arrays_to_outputs([indptr_from_row_counts(&counts.astype(DType::I64)?)?.astype(index)?, column.take(&begins, 0)?.astype(index)?, sums])
 }
 
 /// Returns the indices that sort elements by row, then by column. Elements at the same position keep their order.
@@ -101,7 +101,7 @@ fn order_by_position(row: &NdArray, column: &NdArray, rows: usize, columns: usiz
 /// Computes the elements of `a @ b.T` at the positions of a sparse matrix as dot products of pairs of rows. Computes a limited number of
 /// positions at a time.
 pub(super) fn sample_dense_product(inputs: &[StoredArray], _: Option<&Parameters>) -> Result<Outputs> {
-    let [indptr, indices, a, b] = input_arrays(SPARSE_SAMPLE, inputs)?;
+    let [indptr, indices, a, b] = inputs_to_arrays(SPARSE_SAMPLE, inputs)?;
     let count = indices.size();
     let rows = row_indices(&indptr, count)?;
     let block = (MAX_SAMPLED_PRODUCTS / a.shape()[1].max(1)).max(1);
@@ -111,24 +111,24 @@ pub(super) fn sample_dense_product(inputs: &[StoredArray], _: Option<&Parameters
         products.sum(axis(1))?.astype(a.dtype())?.eval().cloned()
     };
     let parts: Result<Vec<NdArray>> = (0..count).step_by(block).map(part).collect();
-    to_outputs([concat(parts?, 0)?])
+    arrays_to_outputs([concat(parts?, 0)?])
 }
 
 /// Iterates `x = (b - t @ x) / d` to its fixed point, for the diagonal `d` and the strict triangle `t`. After each step, the rows that
 /// depend only on rows with final values also have their final values, so n steps solve every system of n rows.
 pub(super) fn solve_triangular(inputs: &[StoredArray], parameters: Option<&Parameters>) -> Result<Outputs> {
     let name = SPARSE_SOLVE_TRIANGULAR.name();
-    let Sparse::SolveTriangular { triangle, unit_diagonal } = sparse_request(SPARSE_SOLVE_TRIANGULAR, parameters)? else {
+    let Sparse::SolveTriangular { triangle, unit_diagonal } = downcast_sparse_request(SPARSE_SOLVE_TRIANGULAR, parameters)? else {
         return Err(Error::value(name, "not a triangular solution"));
     };
-    let [indptr, indices, values, b] = input_arrays(SPARSE_SOLVE_TRIANGULAR, inputs)?;
+    let [indptr, indices, values, b] = inputs_to_arrays(SPARSE_SOLVE_TRIANGULAR, inputs)?;
     let n = indptr.size() - 1;
     let rows = row_indices(&indptr, indices.size())?;
     let is_strict = if triangle == Triangle::Lower { indices.less(&rows)? } else { indices.greater(&rows)? };
     let kept = flatnonzero(&is_strict)?;
     let counts = bincount(&rows.take(&kept, 0)?, None, n)?;
     let strict = CsrParts {
-        indptr: &indptr_of_counts(&counts.astype(DType::I64)?)?,
+        indptr: &indptr_from_row_counts(&counts.astype(DType::I64)?)?,
         indices: &indices.take(&kept, 0)?.astype(DType::I64)?,
         values: &values.take(&kept, 0)?,
         columns: n,
@@ -156,5 +156,5 @@ pub(super) fn solve_triangular(inputs: &[StoredArray], parameters: Option<&Param
         }
         x = next;
     }
-    to_outputs([x])
+    arrays_to_outputs([x])
 }

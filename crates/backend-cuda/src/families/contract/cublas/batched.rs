@@ -3,7 +3,7 @@
 use std::ffi::{c_int, c_void};
 
 use super::{Blas, BlasType, Handle, Transpose, as_c_pointer, check_library_status};
-use crate::compile::libraries::{Loaded, Missing};
+use crate::compile::libraries::{LoadedLibrary, MissingLibrary};
 use crate::error::{CudaError, Result};
 
 type GetrfBatched = unsafe extern "C" fn(Handle, c_int, *const c_void, c_int, *mut c_void, *mut c_void, c_int) -> c_int;
@@ -28,7 +28,7 @@ pub(super) struct BatchedLuApi {
 }
 
 impl BatchedLuApi {
-    pub(super) fn load_functions(loaded: &Loaded) -> std::result::Result<BatchedLuApi, Missing> {
+    pub(super) fn load_functions(loaded: &LoadedLibrary) -> std::result::Result<BatchedLuApi, MissingLibrary> {
         // SAFETY: the type of each field is the function's signature in cublas_api.h.
         unsafe {
             Ok(BatchedLuApi {

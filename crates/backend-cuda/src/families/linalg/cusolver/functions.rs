@@ -5,7 +5,7 @@ use std::mem::ManuallyDrop;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
-use crate::compile::libraries::{self, LibrarySpec, Loaded, Missing};
+use crate::compile::libraries::{self, LibrarySpec, LoadedLibrary, MissingLibrary};
 use crate::driver::{Context, sys};
 use crate::error::Result;
 
@@ -233,17 +233,20 @@ pub(super) struct CusolverApi {
     pub syev_batched: Option<(SyevBatchedSize, SyevBatched)>,
     pub geev: Option<(GeevSize, Geev)>,
     pub path: PathBuf,
-    _library: ManuallyDrop<Loaded>,
+    _library: ManuallyDrop<LoadedLibrary>,
 }
 
 impl CusolverApi {
-    fn load_functions(driver_major: u32) -> std::result::Result<CusolverApi, Missing> {
+    fn load_functions(driver_major: u32) -> std::result::Result<CusolverApi, MissingLibrary> {
         let loaded = libraries::load(&LibrarySpec::cusolver(driver_major))?;
         /// Loads the routine `name` and the function that computes the size of its workspace. Returns the size function first.
         ///
         /// # Safety
-        /// The requirements of [`Loaded::symbol`].
-        unsafe fn load_with_size<S: Copy, F: Copy>(loaded: &Loaded, name: &str) -> std::result::Result<(S, F), Missing> {
+        /// The requirements of [`LoadedLibrary::symbol`].
+        unsafe fn load_with_workspace_query<S: Copy, F: Copy>(
+            loaded: &LoadedLibrary,
+            name: &str,
+        ) -> std::result::Result<(S, F), MissingLibrary> {
             // SAFETY: the caller guarantees the types of both functions.
             unsafe { Ok((loaded.symbol(&format!("cusolverDn{name}_bufferSize"))?, loaded.symbol(&format!("cusolverDn{name}"))?)) }
         }
@@ -255,28 +258,28 @@ impl CusolverApi {
                 create_params: loaded.symbol("cusolverDnCreateParams")?,
                 destroy_params: loaded.symbol("cusolverDnDestroyParams")?,
                 set_stream: loaded.symbol("cusolverDnSetStream")?,
-                getrf: load_with_size(&loaded, "Xgetrf")?,
+                getrf: load_with_workspace_query(&loaded, "Xgetrf")?,
                 getrs: loaded.symbol("cusolverDnXgetrs")?,
-                potrf: load_with_size(&loaded, "Xpotrf")?,
+                potrf: load_with_workspace_query(&loaded, "Xpotrf")?,
                 potrf_batched: [
                     loaded.symbol("cusolverDnSpotrfBatched")?,
                     loaded.symbol("cusolverDnDpotrfBatched")?,
                     loaded.symbol("cusolverDnCpotrfBatched")?,
                     loaded.symbol("cusolverDnZpotrfBatched")?,
                 ],
-                geqrf: load_with_size(&loaded, "Xgeqrf")?,
+                geqrf: load_with_workspace_query(&loaded, "Xgeqrf")?,
                 orgqr: [
-                    load_with_size(&loaded, "Sorgqr")?,
-                    load_with_size(&loaded, "Dorgqr")?,
-                    load_with_size(&loaded, "Cungqr")?,
-                    load_with_size(&loaded, "Zungqr")?,
+                    load_with_workspace_query(&loaded, "Sorgqr")?,
+                    load_with_workspace_query(&loaded, "Dorgqr")?,
+                    load_with_workspace_query(&loaded, "Cungqr")?,
+                    load_with_workspace_query(&loaded, "Zungqr")?,
                 ],
-                syevd: load_with_size(&loaded, "Xsyevd")?,
-                gesvd: load_with_size(&loaded, "Xgesvd")?,
-                gesvdp: load_with_size(&loaded, "Xgesvdp").ok(),
+                syevd: load_with_workspace_query(&loaded, "Xsyevd")?,
+                gesvd: load_with_workspace_query(&loaded, "Xgesvd")?,
+                gesvdp: load_with_workspace_query(&loaded, "Xgesvdp").ok(),
                 // cuSOLVER has `XsyevBatched` and `Xgeev` since CUDA 12.6.2.
-                syev_batched: load_with_size(&loaded, "XsyevBatched").ok(),
-                geev: load_with_size(&loaded, "Xgeev").ok(),
+                syev_batched: load_with_workspace_query(&loaded, "XsyevBatched").ok(),
+                geev: load_with_workspace_query(&loaded, "Xgeev").ok(),
                 path: loaded.path.clone(),
                 _library: ManuallyDrop::new(loaded),
             })
@@ -285,12 +288,12 @@ impl CusolverApi {
 
     /// Returns the functions of cuSOLVER. The first call loads the library.
     pub fn shared_functions(context: &'static Context) -> Result<&'static CusolverApi> {
-        static SHARED: OnceLock<std::result::Result<CusolverApi, Missing>> = OnceLock::new();
+        static CUSOLVER_API: OnceLock<std::result::Result<CusolverApi, MissingLibrary>> = OnceLock::new();
         let load = || {
             // cuSOLVER links cuBLAS. If cuBLAS is in another folder, the dynamic linker finds it because it is loaded already.
             let _ = context.blas();
             CusolverApi::load_functions(context.driver_version().0)
         };
-        SHARED.get_or_init(load).as_ref().map_err(|m| m.clone().into())
+        CUSOLVER_API.get_or_init(load).as_ref().map_err(|m| m.clone().into())
     }
 }

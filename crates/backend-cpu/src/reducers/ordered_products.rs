@@ -1,0 +1,48 @@
+//! Products in element order, as in NumPy. In the pairwise tree, one partial product may overflow and another one underflow. The result of
+//! the tree is then zero, infinite or NaN, and may differ from the product in element order.
+
+use super::Reducer;
+use super::arithmetic::Arithmetic;
+use super::leaf_reduction::{LANES, fold_values_in_lanes};
+
+/// Continues `product`, the product of the earlier elements, with `values` in order. `tree_result` is the product of all elements in the
+/// order of the pairwise tree. Returns `true` if `product` is final, whatever elements follow.
+pub(crate) fn multiply_in_order<T: Arithmetic>(product: &mut Option<T>, values: &[T], tree_result: T) -> bool {
+    let is_complex = const { T::DTYPE.is_complex() };
+    for chunk in values.chunks(2 * LANES) {
+        let next = match *product {
+            None => chunk[1..].iter().fold(chunk[0], |p, v| p.times(*v)),
+            Some(p) if !p.is_zero_or_non_finite_float() => chunk.iter().fold(p, |p, v| p.times(*v)),
+            Some(p) if p.has_nan() => {
+                *product = Some(p.times(p)); // both parts of a complex number are NaN
+                return true;
+            }
+            // If the tree result is zero, no element is infinite or NaN. If it is infinite, no element is zero or NaN. The remaining
+            // elements therefore change only the sign of the product, and the tree result has the right sign. Complex infinities may still
+            // become NaN.
+            Some(p) if p.times(p) == tree_result.times(tree_result) && (!is_complex || p == T::ZERO) => {
+                *product = Some(tree_result);
+                return true;
+            }
+            Some(p) if is_complex => chunk.iter().fold(p, |p, v| p.times(*v)),
+            // `p` is zero or infinite, so the order of the other factors does not matter. `p.times(p)` is 0 or +inf, which each lane
+            // multiplies by its elements, and `p` gives the sign.
+            Some(p) => p.times(fold_values_in_lanes(chunk, None, |v| p.times(p).times(v), T::times)),
+        };
+        *product = Some(next);
+    }
+    false
+}
+
+/// Reduces each row of `values` again in order if its result depends on the order ([`Reducer::depends_on_order`]). Rows have `row`
+/// elements.
+pub(crate) fn recompute_rows_in_order<R: Reducer>(values: &[R::In], row: usize, results: &mut [R::Out]) {
+    if row <= LANES || !results.iter().any(|result| R::depends_on_order(*result)) {
+        return; // up to `LANES` elements are merged in order
+    }
+    for (values, result) in values.chunks(row).zip(results).filter(|(_, result)| R::depends_on_order(**result)) {
+        let mut acc = None;
+        R::merge_in_order(&mut acc, values, *result);
+        *result = acc.map_or(*result, R::finish);
+    }
+}

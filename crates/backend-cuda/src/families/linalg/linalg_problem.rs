@@ -1,0 +1,93 @@
+//! The task, dtype and extents of a linear algebra call, which all implementations read.
+
+use std::sync::Arc;
+
+use cuprum_core::device::Buffer;
+use cuprum_core::error::LinAlgFailure;
+use cuprum_core::{Array, Call, DType, Layout, Linalg, Result, StoredArray};
+
+use crate::device;
+use crate::families::copy;
+use crate::families::linalg::small_matrix_kernels::MAX_THREADS_PER_MATRIX;
+
+/// Returns the failure that a kernel reports for a matrix without a result.
+pub(super) fn failure_for_task(task: Linalg) -> LinAlgFailure {
+    match task {
+        Linalg::Cholesky { .. } => LinAlgFailure::NotPositiveDefinite,
+        Linalg::Svd { .. } => LinAlgFailure::SvdDiverges,
+        Linalg::Eigh { .. } => LinAlgFailure::EigenvaluesDiverge,
+        Linalg::Eig { .. } => LinAlgFailure::NotFinite,
+        _ => LinAlgFailure::Singular,
+    }
+}
+
+/// The task, dtype and extents of a call. The call has `count` matrices `a` (m, n) and, for linear systems, `count` right-hand sides `b`
+/// (n, k).
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LinalgProblem {
+    pub task: Linalg,
+    pub dtype: DType,
+    pub count: usize,
+    pub m: i32,
+    pub n: i32,
+    pub k: i32,
+}
+
+impl LinalgProblem {
+    /// Maximum number of elements of a matrix. Kernels loop over the elements with an i32 index, which grows by the number of threads of a
+    /// team (at most [`MAX_THREADS_PER_MATRIX`]) and must not overflow.
+    const MAX_ELEMENTS: i32 = i32::MAX - MAX_THREADS_PER_MATRIX;
+
+    /// Returns the problem of `call`, or `None` if `max(m, n)^2` or `n * k` exceeds [`LinalgProblem::MAX_ELEMENTS`].
+    pub fn new(call: &Call, task: Linalg) -> Option<LinalgProblem> {
+        let a = call.inputs.first()?;
+        let [batch @ .., m, n] = a.shape() else { return None };
+        let k = match (task, call.inputs.get(1)) {
+            (_, Some(b)) => *b.shape().last()?,
+            (Linalg::Inverse, None) => *n,
+            _ => 1,
+        };
+        let extent = |n: usize| i32::try_from(n).ok();
+        let (m, n, k) = (extent(*m)?, extent(*n)?, extent(k)?);
+        let most = m.max(n);
+        let fits = |rows: i32, columns: i32| rows.checked_mul(columns).is_some_and(|size| size <= LinalgProblem::MAX_ELEMENTS);
+        let fits = fits(most, most) && fits(n, k);
+        fits.then(|| LinalgProblem { task, dtype: a.dtype(), count: batch.iter().product(), m, n, k })
+    }
+}
+
+/// Returns `array` itself if it is in C order. Otherwise queues a copy in C order and returns it.
+pub(super) fn copy_unless_c_contiguous(call: &Call, array: &StoredArray) -> Result<StoredArray> {
+    if array.layout().is_c_contiguous() {
+        return Ok(array.clone());
+    }
+    let layout = Layout::contiguous(array.shape())?;
+    let buffer = device::allocate(call, layout.size().saturating_mul(array.dtype().itemsize()))?;
+    let copied = StoredArray::new(array.dtype(), layout, buffer as Arc<dyn Buffer>)?;
+    copy::queue_copy(call, array, &copied)?;
+    Ok(copied)
+}
+
+#[cfg(test)]
+mod tests {
+    use cuprum_core::host_buffer::HostBuffer;
+    use cuprum_core::ops::linalg::SOLVE;
+    use cuprum_core::{Device, Stream, Work};
+
+    use super::*;
+
+    #[test]
+    fn loops_over_a_matrix_do_not_overflow() {
+        let is_taken = |k: i32| {
+            let array = |shape: [usize; 2]| {
+                let buffer = Arc::new(HostBuffer::zeroed(4).unwrap());
+                StoredArray::new(DType::F32, Layout::strided(&shape, &[0, 0], 0).unwrap(), buffer).unwrap()
+            };
+            let inputs = [array([1, 1]), array([1, k as usize])];
+            let (device, work) = (Device::CPU, Work::Linalg(Linalg::Solve));
+            let call = Call { op: SOLVE, device, stream: Stream::current(device), inputs: &inputs, outputs: &[], work };
+            LinalgProblem::new(&call, Linalg::Solve).is_some()
+        };
+        assert_eq!([100, i32::MAX - 512, i32::MAX - 511, i32::MAX].map(is_taken), [true, true, false, false]);
+    }
+}

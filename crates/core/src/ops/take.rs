@@ -1,0 +1,171 @@
+//! `take`: elements at the positions in an index array, and checks of index bounds.
+
+use crate::arguments::Axes;
+use crate::array::{Array, NdArray, Outputs, StoredArray};
+use crate::call;
+use crate::call::{OutputSpec, Work};
+use crate::device::Device;
+use crate::dispatch;
+use crate::dtype::{DType, Kind};
+use crate::error::{Error, Result};
+use crate::expr::{build_with_dtypes, fusion_enabled};
+use crate::layout::{Dims, Layout, checked_size, normalize_axis_of_scalar};
+use crate::op::{Capability, Cost, DTypeSignature, Family, MAX_ARITY, Op, OpDef};
+use crate::ops::value::{Args, Value};
+use crate::scalar::Scalar;
+use cuprum_macros::{free_functions, numpy};
+
+super::ops! { Gather after manipulation:
+    TAKE "take" 2;
+}
+
+/// The operation [`TAKE`] on a 1-D array as a step of a fused expression, for kernels that declare [`Capability::FusedTake`].
+///
+/// The step has three arguments: the array's first element as a repeated input, the index (int32 or int64), and the array's length in the
+/// dtype of the index.
+pub const FUSED_TAKE: Op = Op(&FUSED_TAKE_DEF);
+
+// `FUSED_TAKE` is not in the op table: `FUSED_TAKE` and `TAKE` have the same name `take`, and `Op::by_name` must return `TAKE`.
+static FUSED_TAKE_DEF: OpDef = OpDef {
+    name: "take",
+    family: Family::Gather,
+    arity: 3,
+    index: super::histogram::NEXT_OP_INDEX,
+    rule: None,
+    cost: Cost::Expensive,
+    composite: Some(|inputs, _| dispatch_standalone_take(inputs)),
+    body: None,
+    reduction: None,
+};
+
+/// Holds the op index after that of [`FUSED_TAKE`]. The constant is in a module of its own, because the macro `ops!` takes the path of a
+/// module.
+pub(crate) mod fused_take {
+    pub(crate) const NEXT_OP_INDEX: u16 = crate::ops::histogram::NEXT_OP_INDEX + 1;
+}
+
+/// Runs a deferred take that is not part of a larger expression as one call of the kernel family `Gather`. The inputs are the whole array
+/// and the indices.
+fn dispatch_standalone_take(inputs: &[StoredArray]) -> Result<Outputs> {
+    let [a, indices] = inputs else { return Err(Error::value(TAKE.name(), "takes an array and indices")) };
+    Ok(Outputs::from_elem(dispatch_gather(a.device(), a.clone(), indices.clone(), 0, indices.shape())?.stored()?, 1))
+}
+
+/// Builds a deferred `take` of a contiguous 1-D array. Indices of int32 or narrower are converted to int32 if int32 can represent the
+/// array's length. Other indices are converted to int64.
+fn build_fused_take(a: &StoredArray, indices: &NdArray) -> Result<NdArray> {
+    let first = a.with_layout(Layout::strided(&[], &[], a.layout().offset())?)?;
+    let size = a.layout().size();
+    let is_narrow = indices.dtype().can_cast_safe(DType::I32) && i32::try_from(size).is_ok();
+    let index_dtype = if is_narrow { DType::I32 } else { DType::I64 };
+    let mut signature = DTypeSignature { args: [index_dtype; MAX_ARITY], result: a.dtype() };
+    signature.args[0] = a.dtype();
+    build_with_dtypes(FUSED_TAKE, &mut [NdArray::from(first).into(), indices.into(), Scalar::Int(size as i128).into()], signature)
+}
+
+fn dispatch_gather(device: Device, a: StoredArray, indices: StoredArray, axis: usize, shape: &[usize]) -> Result<NdArray> {
+    let out = OutputSpec::contiguous(a.dtype(), shape)?;
+    super::dispatch_single_output(TAKE, device, &[a, indices], out, Work::Gather(call::Gather { axis }))
+}
+
+/// Checks that indices are within an axis of `size` elements. Waits for the device.
+///
+/// Kernels check the indices that they read. This function is for indices that no kernel checks, such as those of a result without
+/// elements.
+///
+/// # Errors
+/// [`Error::Index`] with the smallest or the largest index, if that index is out of bounds.
+pub fn check_index_bounds(op: &'static str, indices: &NdArray, axis: usize, size: usize) -> Result<()> {
+    if indices.size() == 0 {
+        return Ok(());
+    }
+    let indices = indices.astype(DType::I64)?;
+    for index in [indices.min(())?, indices.max(())?] {
+        let index = index.item()?.as_int().unwrap_or(0);
+        let extent = size as i128;
+        if !(-extent..extent).contains(&index) {
+            return Err(Error::Index { op, index: index as i64, axis, size });
+        }
+    }
+    Ok(())
+}
+
+fn take_from_args(args: &Args) -> Result<Value> {
+    let (a, mut indices) = (args.array("a")?, args.indices("indices")?);
+    let axis = args.get("axis").map(|axis| axis.to_isize(args.op())).transpose()?;
+    let extent = match axis {
+        Some(axis) => a.shape().get(normalize_axis_of_scalar(args.op(), axis, a.ndim())?).copied().unwrap_or(1),
+        None => a.size(),
+    };
+    indices = match args.value("mode") {
+        Some(Value::Str(mode)) if mode == "raise" => indices,
+        Some(Value::Str(mode)) if mode == "clip" => indices.astype(DType::I64)?.clip(0, extent.saturating_sub(1))?,
+        Some(Value::Str(mode)) if mode == "wrap" => indices.astype(DType::I64)?.remainder(extent)?,
+        _ => return Err(Error::value(args.op(), "clipmode must be one of 'clip', 'raise', or 'wrap'")),
+    };
+    a.take(&indices, axis.map_or(Axes::All, Axes::One)).map(Value::Array)
+}
+
+/// # Indexing by arrays of indices or masks
+///
+/// For slices and integers, see [`NdArray::index`].
+#[free_functions]
+impl NdArray {
+    /// Returns the elements at `indices` along an axis, or of the flattened array for `None` (`numpy.take`).
+    ///
+    /// The shape of `indices` replaces the axis. Negative indices count from the end, and bool counts as 0 and 1. A 0-d array is treated
+    /// as an array of one element.
+    ///
+    /// On a GPU, a take of a contiguous 1-D array is deferred like elementwise operations. An expression such as
+    /// `&w * &table.take(&i, 0)?`, or the argument of [`segment_sum`](crate::segment_sum), then reads the table in one pass.
+    ///
+    /// # Errors
+    /// Indices that are not integers, or an index out of bounds. On a GPU, an index out of bounds is an error of the next call that waits
+    /// for the device.
+    ///
+    /// # Examples
+    /// ```
+    /// # use cuprum_backend_cpu as _;
+    /// # extern crate cuprum_core as cuprum;
+    /// use cuprum::NdArray;
+    /// # fn main() -> cuprum::Result<()> {
+    /// let a = NdArray::from_slice(&[10, 20, 30])?;
+    /// let i = NdArray::from_slice(&[2i64, 0, -1])?;
+    /// assert_eq!(a.take(&i, 0)?.to_vec::<i32>()?, [30, 10, 30]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[numpy("take(a, indices, axis=None, out=None, mode='raise')", method, call = take_from_args)]
+    pub fn take(&self, indices: &NdArray, axis: impl Into<Axes>) -> Result<NdArray> {
+        let name = TAKE.name();
+        let Some(axis) = axis.into().at_most_one_axis(name)? else { return self.ravel()?.take(indices, 0) };
+        let axis = normalize_axis_of_scalar(name, axis, self.ndim())?;
+        let device = super::common_device(TAKE, self, indices)?;
+        if !matches!(indices.dtype().kind(), Kind::Bool | Kind::Signed | Kind::Unsigned) {
+            return Err(Error::dtype(name, "indices must be integers", &[indices.dtype()]));
+        }
+        if self.ndim() == 0 {
+            return self.ravel()?.take(indices, 0);
+        }
+        let (before, size, after) = (&self.shape()[..axis], self.shape()[axis], &self.shape()[axis + 1..]);
+        let shape: Dims = before.iter().chain(indices.shape()).chain(after).copied().collect();
+        if checked_size(name, &shape)? == 0 {
+            // The result has no elements, so no kernel runs and the indices are checked here. As in NumPy, the indices are not checked if
+            // an axis before `axis` is empty.
+            if !before.contains(&0) {
+                check_index_bounds(name, indices, axis, size)?;
+            }
+            return super::creation::full_on_device(device, &shape, Scalar::Int(0), self.dtype());
+        }
+        if size == 0 {
+            return Err(Error::shape(name, "cannot take from an empty axis", &[self.shape(), indices.shape()]));
+        }
+        let a = self.stored()?;
+        let is_flat = a.shape().len() == 1 && a.layout().is_c_contiguous();
+        if is_flat && fusion_enabled() && dispatch::any_kernel_has_capability(Capability::FusedTake, Family::Map, device)? {
+            return build_fused_take(&a, indices);
+        }
+        let indices = if indices.dtype() == DType::I32 { indices.clone() } else { indices.astype(DType::I64)? };
+        dispatch_gather(device, a, indices.contiguous()?.stored()?, axis, &shape)
+    }
+}
