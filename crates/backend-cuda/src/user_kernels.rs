@@ -28,7 +28,6 @@ mod elementwise_kernel;
 mod launch;
 mod raw_kernel;
 mod raw_module;
-mod raw_source;
 mod reduction_kernel;
 mod signature;
 
@@ -38,8 +37,7 @@ pub use self::arg::Arg;
 pub use self::elementwise_kernel::ElementwiseKernel;
 pub use self::launch::{IntoExtents, Launch};
 pub use self::raw_kernel::RawKernel;
-pub use self::raw_module::{RawGlobal, RawModule};
-pub use self::raw_source::RawSource;
+pub use self::raw_module::{RawGlobal, RawModule, RawSource};
 pub use self::reduction_kernel::{
     REDUCTION_KERNEL, ReductionCall, ReductionDefinition, ReductionKernel, UserCppReduction, example_reduction_call,
 };

@@ -17,7 +17,7 @@ use smallvec::SmallVec;
 
 use super::cuda_context_of;
 use super::declaration::{Declaration, DeclaredParameter, SourceWriter, computation_ctype, computation_dtype, storage_ctype};
-use super::raw_source::{RawSource, option_may_read_files};
+use super::raw_module::{RawSource, option_may_read_files};
 use crate::codegen::{self, AccumulatorCode, InputAccess, KernelKey};
 
 /// Name of the public type in error messages.

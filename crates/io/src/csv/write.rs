@@ -231,7 +231,7 @@ struct ShortestDigitsOfHalfFloats(Vec<Option<f32>>);
 
 impl ShortestDigitsOfHalfFloats {
     /// Returns the float32 whose shortest digits are those of `v`, a value of the 16-bit dtype `dtype` with the bytes `bytes`.
-    fn to_shortest_f32(&mut self, v: f32, dtype: DType, bytes: &[u8]) -> f32 {
+    fn shortest_f32(&mut self, v: f32, dtype: DType, bytes: &[u8]) -> f32 {
         if !v.is_finite() {
             return v;
         }
@@ -248,7 +248,7 @@ impl ShortestDigitsOfHalfFloats {
 fn push_shortest_number(dtype: DType, bytes: &[u8], halves: &mut ShortestDigitsOfHalfFloats, text: &mut Vec<u8>) {
     match read_element(dtype, bytes) {
         ElementValue::F32(v) if dtype != DType::F32 => {
-            let v = halves.to_shortest_f32(v, dtype, bytes);
+            let v = halves.shortest_f32(v, dtype, bytes);
             push_float_digits(zmij::Buffer::new().format(v), v.is_finite(), text);
         }
         ElementValue::Int(v) => text.extend_from_slice(itoa::Buffer::new().format(v).as_bytes()),
