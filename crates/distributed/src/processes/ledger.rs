@@ -31,7 +31,7 @@ pub(crate) const ROUND_BYTES: usize = 21;
 
 impl ExchangeRound {
     /// Encodes the round as the bytes of an announcement.
-    pub fn to_bytes(&self) -> [u8; ROUND_BYTES] {
+    pub fn to_bytes(self) -> [u8; ROUND_BYTES] {
         let mut bytes = [0; ROUND_BYTES];
         bytes[..8].copy_from_slice(&self.number.to_le_bytes());
         bytes[8..16].copy_from_slice(&self.digest.to_le_bytes());
