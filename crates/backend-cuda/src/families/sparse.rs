@@ -60,6 +60,12 @@ impl SparseKernelConfig {
     }
 }
 
+/// Returns the maximum length of rows that one team multiplies by a dense matrix. With several teams per row, rows of about equal length
+/// take longer, but one team takes too long for the longest rows of skewed matrices.
+fn max_team_length(elements: usize, rows: usize) -> usize {
+    (2 * (elements / rows.max(1)).clamp(16, 128)).next_power_of_two()
+}
+
 /// Returns names and sources of the kernels, for compile checks without a device. The list covers every dtype, and several shapes.
 pub fn compile_check_sources() -> Vec<(String, String)> {
     let shapes = [(1, 1), (8, 1), (32, 4), (2, 1), (32, 2), (16, 1), (4, 1)].into_iter().cycle();
@@ -136,9 +142,10 @@ pub fn run_call(call: &Call) -> Result<Outcome> {
         for address in &addresses {
             args.push(address);
         }
+        let max_team_length = max_team_length(count, rows);
         args.push(&rows).push(&columns).push(&count);
         if let Some(width) = &width {
-            args.push(width);
+            args.push(width).push(&max_team_length);
         }
         args.push(&fault).push(&op);
         // SAFETY: the arguments match the kernel. `indptr` has `rows + 1` elements, `indices` and `values` have `count`, `b` has `columns`

@@ -1,7 +1,7 @@
 // Products of a matrix in compressed row format (CSR) with dense vectors and matrices. Requires sparse.cuh.
 //
 // TEAM is the number of threads that share a row, a power of 2 up to 32. In products with matrices, each thread computes PER columns. The
-// order of each sum depends only on TEAM and the length of the row.
+// order of each sum depends only on TEAM, the length of the row and, in products with matrices, `max_team_length`.
 
 using namespace cuprum;
 
@@ -10,9 +10,6 @@ constexpr int TEAMS = THREADS / TEAM;
 // In products with a vector, a team computes each row of at most MAX_TEAM_LENGTH elements. A warp computes longer rows of at most
 // MAX_WARP_LENGTH elements, and a block computes all others.
 constexpr i64 MAX_TEAM_LENGTH = 32 * TEAM, MAX_WARP_LENGTH = 2048;
-// In products with a matrix, a team computes each row of at most this many elements, and a block each longer row. The limit does not depend
-// on TEAM, because every thread of a team reads all elements of the row.
-constexpr i64 MAX_MATRIX_TEAM_LENGTH = 128;
 
 // Returns the sum of the products of elements first, first + Width, first + 2 * Width, ... of a row.
 template <int Width> __device__ inline Acc sum_products_of_every_nth(const CsrMatrix& m, const T* x, RowRange range, int first, InvalidCsrNumber& bad) {
@@ -44,23 +41,23 @@ csr_times_vector(T* __restrict__ out, const I* __restrict__ indptr, const I* __r
     for (i64 first = static_cast<i64>(blockIdx.x) * TEAMS; first < rows; first += stride) {
         const i64 row = first + team;
         const RowRange range = m.row_range(row, bad);
-        const bool is_long = range.end - range.begin > MAX_TEAM_LENGTH;
-        // A whole block adds each long row below. Its team adds an empty range here, because all lanes of a warp must take part in the
-        // shuffles.
+        const i64 length = range.end - range.begin;
+        const bool is_long = length > MAX_TEAM_LENGTH, is_very_long = length > MAX_WARP_LENGTH;
+        // The team of a longer row adds an empty range here, because all lanes of a warp must take part in the shuffles.
         const Acc sum = sum_lanes<TEAM>(sum_products_of_every_nth<TEAM>(m, x, is_long ? RowRange{0, 0} : range, rank, bad));
         if (rank == 0 && row < rows && !is_long) out[row] = cast<T>(sum);
-        if (!__syncthreads_or(is_long)) continue;
-        if (rank == 0) long_rows[team] = is_long ? range : RowRange{0, 0};
-        __syncthreads();
-        for (int t = threadIdx.x / 32; t < TEAMS; t += THREADS / 32) {
-            const RowRange own = long_rows[t];
-            if (own.begin == own.end || own.end - own.begin > MAX_WARP_LENGTH) continue;
-            const Acc total = sum_lanes<32>(sum_products_of_every_nth<32>(m, x, own, threadIdx.x % 32, bad));
-            if (threadIdx.x % 32 == 0) out[first + t] = cast<T>(total);
+        // The range of a long row is read again. Keeping it would take more than 32 registers, and fewer blocks would run at a time.
+        for (u32 left = __ballot_sync(~0u, rank == 0 && is_long && !is_very_long); left != 0; left &= left - 1) {
+            const i64 long_row = first + (threadIdx.x / 32 * 32 + __ffs(static_cast<int>(left)) - 1) / TEAM;
+            const Acc total = sum_lanes<32>(sum_products_of_every_nth<32>(m, x, m.row_range(long_row, bad), threadIdx.x % 32, bad));
+            if (threadIdx.x % 32 == 0) out[long_row] = cast<T>(total);
         }
+        if (!__syncthreads_or(is_very_long)) continue;
+        if (rank == 0) long_rows[team] = is_very_long ? m.row_range(row, bad) : RowRange{0, 0};
+        __syncthreads();
         for (int t = 0; t < TEAMS; t++) {
             const RowRange shared = long_rows[t];
-            if (shared.end - shared.begin <= MAX_WARP_LENGTH) continue;
+            if (shared.begin == shared.end) continue;
             Acc total = sum_lanes<32>(sum_products_of_every_nth<THREADS>(m, x, shared, threadIdx.x, bad));
             if (threadIdx.x % 32 == 0) partial[threadIdx.x / 32] = total;
             __syncthreads();
@@ -91,10 +88,11 @@ __device__ inline void add_products(const CsrMatrix& m, const T* b, i64 width, i
 }
 
 // Writes the product of the matrix with the dense matrix `b` of `width` columns in C order to `out`. The threads of a team compute adjacent
-// columns. Blocks along y compute TEAM * PER columns each.
+// columns. Blocks along y compute TEAM * PER columns each. A team computes each row of at most `max_team_length` elements, and a block each
+// longer row.
 extern "C" __global__ void __launch_bounds__(THREADS)
 csr_times_matrix(T* __restrict__ out, const I* __restrict__ indptr, const I* __restrict__ indices, const T* __restrict__ values,
-                 const T* __restrict__ b, i64 rows, i64 columns, i64 count, i64 width, Fault* fault, u64 op) {
+                 const T* __restrict__ b, i64 rows, i64 columns, i64 count, i64 width, i64 max_team_length, Fault* fault, u64 op) {
     __shared__ RowRange long_rows[TEAMS];
     __shared__ alignas(16) unsigned char storage[THREADS * sizeof(Acc)];
     Acc* const partial = reinterpret_cast<Acc*>(storage);
@@ -107,7 +105,7 @@ csr_times_matrix(T* __restrict__ out, const I* __restrict__ indptr, const I* __r
         for (i64 first = static_cast<i64>(blockIdx.x) * TEAMS; first < rows; first += stride) {
             const i64 row = first + team;
             const RowRange range = m.row_range(row, bad);
-            const bool is_long = range.end - range.begin > MAX_MATRIX_TEAM_LENGTH;
+            const bool is_long = range.end - range.begin > max_team_length;
             Acc sums[PER];
             #pragma unroll
             for (int k = 0; k < PER; k++) sums[k] = zero();
