@@ -165,7 +165,7 @@ fn the_base_accelerator_serves_declined_calls() {
         let x = NdArray::from_vec(numbers(3000), [30, 100])?;
         let including = ReductionKernel::new(NORM)?.with_option("-I/nowhere");
         // A macro that redefines a function of cub's kernels breaks their compilation. The kernels of the accelerator `cuda` still compile.
-        let macros = ReductionKernel::new(NORM)?.with_preamble("#define reduce_share nothing here");
+        let macros = ReductionKernel::new(NORM)?.with_preamble("#define reduce_thread_shares nothing here");
         let cases: [(&str, &ReductionKernel, NdArray, &[isize]); 5] = [
             ("the reduced axis is not the last one", &kernel, x.clone(), &[0]),
             ("not contiguous along the reduced axis", &kernel, x.index(s![.., ..;2])?, &[1]),
