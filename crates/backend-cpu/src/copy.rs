@@ -4,8 +4,8 @@
 use cuprum_core::call;
 use cuprum_core::layout::{Dims, Layout, Strides};
 use cuprum_core::plan::elementwise::LoopPlan;
-use cuprum_core::{Call, Element, Outcome, Result, StoredArray, Work, decline};
-use cuprum_cpu_base::cache_hints::MIN_NON_TEMPORAL_BYTES;
+use cuprum_core::{Call, DType, Element, Outcome, Result, StoredArray, Work, decline};
+use cuprum_cpu_base::cache_hints::{MIN_NON_TEMPORAL_BYTES, NonTemporalStores};
 use cuprum_cpu_base::strided::{StridedCopy2d, copy_strided_2d};
 use cuprum_cpu_base::threads;
 use cuprum_cpu_base::views::{Elements, ElementsMut, Output};
@@ -15,8 +15,20 @@ use cuprum_cpu_base::with_bits;
 pub(crate) fn run(call: &Call) -> Result<Outcome> {
     let Work::Copy(call::Copy { regions }) = &call.work else { decline!("not a copy") };
     let mut output = Output::allocate(call, 0)?;
-    for (input, region) in call.inputs.iter().zip(*regions) {
-        copy_to_region(input, region, output.elements_mut()?)?;
+    // If each region follows the previous one in memory, each gets its own part of the output, and bools are known to be written once.
+    let ranges: Vec<_> = regions.iter().map(Layout::buffer_range).collect();
+    if ranges.windows(2).all(|pair| pair[0].1 <= pair[1].0) {
+        let (mut rest, mut position) = (output.elements_mut()?, 0);
+        for ((input, region), (start, end)) in call.inputs.iter().zip(*regions).zip(ranges) {
+            let (start, end) = (start as usize, end as usize);
+            let (part, after) = rest.split_at(start - position).1.split_at(end - start);
+            (rest, position) = (after, end);
+            copy_to_region(input, &region.with_offset(region.offset() - start), part)?;
+        }
+    } else {
+        for (input, region) in call.inputs.iter().zip(*regions) {
+            copy_to_region(input, region, output.elements_mut()?)?;
+        }
     }
     call.outcome_from_buffers([output.into_buffer()])
 }
@@ -55,7 +67,16 @@ pub(crate) fn copy_to_region(input: &StoredArray, region: &Layout, out: Elements
         tasks.into_iter(),
         plan.size,
         || (),
-        |_, (piece, part)| with_bits!(source.dtype(), T => copy_piece(source.typed_slice::<T>(), first + piece.source, part.typed_slice::<T>(), &piece.nest, streamed)),
+        |_, (piece, mut part)| {
+            let start = first + piece.source;
+            // `typed_slice` would first clear the upper bits of new bools.
+            if part.dtype() == DType::Bool && piece.is_contiguous() {
+                let run = source.slice(start as usize, part.len());
+                if streamed { part.copy_non_temporal_from(run, &NonTemporalStores::default()) } else { part.copy_from(run) }
+            } else {
+                with_bits!(source.dtype(), T => copy_piece(source.typed_slice::<T>(), start, part.typed_slice::<T>(), &piece.nest, streamed))
+            }
+        },
     );
     Ok(())
 }
@@ -69,6 +90,13 @@ struct CopyPiece {
     target: usize,
     /// Number of target elements from the piece's first to its last, including gaps.
     extent: usize,
+}
+
+impl CopyPiece {
+    /// Returns whether the piece is one run of contiguous elements in both source and target.
+    fn is_contiguous(&self) -> bool {
+        self.nest.dims.is_empty() || (self.nest.source[..] == [1] && self.nest.target[..] == [1])
+    }
 }
 
 /// Splits the copy `nest` along its outermost axes into about `wanted` pieces, in the order of their target memory.
