@@ -4,7 +4,7 @@
 //! Regular matrices have the same number of elements in each row, at random columns. Power-law matrices have rows whose lengths follow a
 //! power law with the same mean. Banded matrices have adjacent columns around the diagonal.
 
-use cuprum::core::ops::sparse::{CsrParts, multiply_by_dense, product};
+use cuprum::core::ops::sparse::{CsrParts, multiply_by_dense, multiply_by_sparse};
 use cuprum::random::Generator;
 use cuprum::{DType, NdArray, Result, arange, array, concat, minimum};
 
@@ -56,7 +56,7 @@ fn times_dense(x: &[NdArray]) -> Result<NdArray> {
 }
 
 fn squared(x: &[NdArray]) -> Result<NdArray> {
-    Ok(product(parts(x), parts(x))?.2)
+    Ok(multiply_by_sparse(parts(x), parts(x))?.2)
 }
 
 const M: usize = 1 << 20;

@@ -74,7 +74,7 @@ impl DeviceDriver for ToyDriver {
         DeviceInfo { name: "toy".into(), ..DeviceInfo::default() }
     }
     fn begin_capture(&self) -> Result<Stream> {
-        Ok(Stream { device: self.0, id: Stream::FIRST_CAPTURE_ID })
+        Ok(Stream { device: self.0, id: Stream::FIRST_CAPTURE_STREAM_ID })
     }
     fn end_capture(&self, _: Stream) -> Result<Box<dyn DeviceGraph>> {
         Ok(Box::new(ToyGraph(AtomicUsize::new(0))))

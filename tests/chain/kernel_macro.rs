@@ -626,7 +626,8 @@ fn cuda_compiles_every_body() {
                 None => (codegen::element_source(&program(op, dtype), InputAccess::default()), "cuprum::element(p, 0)".to_owned()),
                 // A reduction combines two elements.
                 Some(_) => {
-                    let element = codegen::element_source_with_body(&Program::identity(dtype), InputAccess::default(), Some(body));
+                    let element =
+                        codegen::element_source_with_user_functions(&Program::identity(dtype), InputAccess::default(), Some(body));
                     (element, format!("cuprum::{}(cuprum::element(p, 0), cuprum::element(p, 1))", body.source.last().unwrap().0))
                 }
             };

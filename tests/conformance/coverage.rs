@@ -6,7 +6,7 @@
 use std::collections::{HashMap, HashSet};
 
 use cuprum::core::op::ArgumentType;
-use cuprum::core::{Family, OP_GROUPS};
+use cuprum::core::{Family, MULTI_RESULT_OPS};
 use cuprum::expressions::ast::{Expr, ExprKind, StmtKind};
 use cuprum::expressions::parse;
 use cuprum::function::Function;
@@ -156,9 +156,9 @@ impl Covered {
             (Some(name), Some(dtype)) => {
                 // A mode can select an operation of its own: `qr(a, 'raw')` is `qr_raw`.
                 let mode = |arg: &&Expr| if let ExprKind::Str(mode) = &arg.kind { Op::by_name(&format!("{name}_{mode}")) } else { None };
-                let group = OP_GROUPS.iter().filter(|group| group.name == name).flat_map(|group| group.results);
+                let operations = MULTI_RESULT_OPS.iter().filter(|function| function.name == name).flat_map(|function| function.results);
                 let ops: Vec<Op> =
-                    Op::by_name(name).into_iter().chain(group.map(|(op, _)| *op)).chain(args.iter().filter_map(mode)).collect();
+                    Op::by_name(name).into_iter().chain(operations.map(|(op, _)| *op)).chain(args.iter().filter_map(mode)).collect();
                 for op in &ops {
                     self.0.entry(op.name()).or_default().insert(dtype);
                 }

@@ -20,12 +20,12 @@ use cuprum_cpu_elementwise::half;
 
 use self::floats::multiply_floats;
 use self::integers::multiply_integers;
-use self::product_batch::{MatrixProduct, ProductBatch, check_matrix_bounds};
+use self::product_batch::{MatrixProductLayout, ProductBatch, check_matrix_bounds};
 use crate::copy::copy_to_region;
 
 /// Maximum ratio of the size of an operand's buffer range to its number of elements, for a conversion of the whole range to float32.
 /// Operands with a larger range are first copied to C order.
-const MAX_CONVERTED_RANGE_RATIO: usize = 4;
+const MAX_BUFFER_RANGE_PER_ELEMENT: usize = 4;
 /// Number of elements that one task converts when a 16-bit float array is converted to float32.
 const CONVERSION_TASK_ELEMENTS: usize = 1 << 14;
 
@@ -58,7 +58,7 @@ fn convert_half_to_float32(call: &Call, array: &StoredArray) -> Result<StoredArr
     };
     let packed;
     let mut source = array;
-    if range(array).1 > array.size().saturating_mul(MAX_CONVERTED_RANGE_RATIO) {
+    if range(array).1 > array.size().saturating_mul(MAX_BUFFER_RANGE_PER_ELEMENT) {
         packed = copy_to_layout(call, array, &Layout::contiguous(array.shape())?)?;
         source = &packed;
     }
@@ -118,7 +118,7 @@ fn multiply_matrix_batch(g: &Gemm, a: &StoredArray, b: &StoredArray, c_offset: u
     let (x, y) = (Elements::from_whole_buffer(a)?, Elements::from_whole_buffer(b)?);
     let first = [a.layout().offset() as isize, b.layout().offset() as isize, c_offset as isize];
     let batch = ProductBatch { first, extents: &g.batch, strides: [&g.batch_strides[0], &g.batch_strides[1], &g.batch_strides[2]] };
-    let one = MatrixProduct { m: g.m, n: g.n, k: g.k, a: g.a, b: g.b, c: g.c };
+    let one = MatrixProductLayout { m: g.m, n: g.n, k: g.k, a: g.a, b: g.b, c: g.c };
     check_matrix_bounds(&one, &batch, [x.len(), y.len(), c.len()])?;
     match c.dtype() {
         DType::F32 => multiply_floats::<f32>(&one, &batch, x, y, c, 0.0, 1.0),

@@ -34,7 +34,7 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
 }
 
 /// Extents and strides of the loops of a strided copy, outermost axis of the target first.
-struct CopyLoops {
+struct CopyNest {
     dims: Dims,
     source: Strides,
     target: Strides,
@@ -43,7 +43,7 @@ struct CopyLoops {
 /// Copies all elements of `input` to the elements of `out` that `region` describes.
 pub(crate) fn copy_to_region(input: &StoredArray, region: &Layout, out: ElementsMut) -> Result<()> {
     let plan = LoopPlan::new(&[input.layout(), region]);
-    let nest = CopyLoops { source: plan.strides[0].clone(), target: plan.strides[1].clone(), dims: plan.dims };
+    let nest = CopyNest { source: plan.strides[0].clone(), target: plan.strides[1].clone(), dims: plan.dims };
     if plan.size == 0 {
         return Ok(());
     }
@@ -83,7 +83,7 @@ pub(crate) fn copy_to_region(input: &StoredArray, region: &Layout, out: Elements
 
 /// A part of a copy that writes one range of the target's memory.
 struct CopyPiece {
-    nest: CopyLoops,
+    nest: CopyNest,
     /// Source offset of the first element of the piece, relative to the first element of the whole copy.
     source: isize,
     /// Target offset of the first element of the piece, relative to the first element of the whole copy.
@@ -100,7 +100,7 @@ impl CopyPiece {
 }
 
 /// Splits the copy `nest` along its outermost axes into about `wanted` pieces, in the order of their target memory.
-fn split_into_pieces(nest: &CopyLoops, wanted: usize) -> Vec<CopyPiece> {
+fn split_into_pieces(nest: &CopyNest, wanted: usize) -> Vec<CopyPiece> {
     let mut depth = 0; // number of outer axes that are split completely
     let mut outer = 1;
     while depth + 1 < nest.dims.len() && outer * nest.dims[depth] < wanted {
@@ -108,7 +108,7 @@ fn split_into_pieces(nest: &CopyLoops, wanted: usize) -> Vec<CopyPiece> {
         depth += 1;
     }
     let Some(&extent) = nest.dims.get(depth) else {
-        let whole = CopyLoops { dims: Dims::new(), source: Strides::new(), target: Strides::new() };
+        let whole = CopyNest { dims: Dims::new(), source: Strides::new(), target: Strides::new() };
         return vec![CopyPiece { nest: whole, source: 0, target: 0, extent: 1 }];
     };
     let step = extent.div_ceil(wanted.div_ceil(outer).max(1)).max(1);
@@ -130,7 +130,7 @@ fn split_into_pieces(nest: &CopyLoops, wanted: usize) -> Vec<CopyPiece> {
                 source: source + start as isize * nest.source[depth],
                 target: (target + start as isize * nest.target[depth]) as usize,
                 extent: last as usize + 1,
-                nest: CopyLoops { dims, source: nest.source[depth..].into(), target: target_strides },
+                nest: CopyNest { dims, source: nest.source[depth..].into(), target: target_strides },
             });
         }
     }
@@ -140,7 +140,7 @@ fn split_into_pieces(nest: &CopyLoops, wanted: usize) -> Vec<CopyPiece> {
 /// Copies the elements of one [`CopyPiece`] with the loops `nest`, from index `from` of `source` to the start of `target`. The axes with
 /// the least target stride and with the least source stride form a [`StridedCopy2d`]. Loops run over the other axes. `streamed` permits
 /// non-temporal stores.
-fn copy_piece<T: Element>(source: &[T], from: isize, target: &mut [T], nest: &CopyLoops, streamed: bool) {
+fn copy_piece<T: Element>(source: &[T], from: isize, target: &mut [T], nest: &CopyNest, streamed: bool) {
     let ndim = nest.dims.len();
     let Some(columns) = ndim.checked_sub(1) else {
         target[0] = source[from as usize];

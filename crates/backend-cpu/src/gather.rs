@@ -4,7 +4,7 @@
 use cuprum_core::call;
 use cuprum_cpu_base::cache_hints::prefetch_cache_line;
 use cuprum_cpu_base::threads;
-use cuprum_cpu_base::views::{Elements, ElementsMut, HostVec, Output, add_op_to_error};
+use cuprum_cpu_base::views::{Elements, ElementsMut, HostVec, Output, add_op_to_out_of_memory_error};
 use cuprum_cpu_base::with_bits;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -17,7 +17,7 @@ const TASK_ELEMENTS: usize = 1 << 15;
 /// Software prefetch distance, in indices.
 const PREFETCH_DISTANCE: usize = 32;
 /// Maximum size, in bytes, of a source that is read without prefetching. A source of this size stays in the cache.
-const MAX_CACHED_BYTES: usize = 1 << 18;
+const MAX_BYTES_WITHOUT_PREFETCH: usize = 1 << 18;
 /// Approximate cost of reading one element at a random index, in elementary operations.
 const COST_PER_INDEX: usize = 4;
 
@@ -100,7 +100,7 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
     let inner = match inner_layout.is_c_contiguous() {
         true => ElementsPerIndex::Run(inner_layout.size()),
         false => {
-            inner_offsets = HostVec::<isize>::allocate(inner_layout.size()).map_err(|e| add_op_to_error(call, e))?;
+            inner_offsets = HostVec::<isize>::allocate(inner_layout.size()).map_err(|e| add_op_to_out_of_memory_error(call, e))?;
             inner_offsets.as_mut_slice().iter_mut().zip(element_offsets(&inner_layout)).for_each(|(to, offset)| *to = offset);
             ElementsPerIndex::Offsets(inner_offsets.as_mut_slice())
         }
@@ -149,7 +149,7 @@ fn gather_elements<T: Element, I: Index>(values: &[T], axis: GatherAxis, indices
                 good.store(false, Ordering::Relaxed);
                 return;
             }
-            if size_of_val(values) <= MAX_CACHED_BYTES {
+            if size_of_val(values) <= MAX_BYTES_WITHOUT_PREFETCH {
                 run.typed_slice::<T>().iter_mut().zip(indices).for_each(|(out, &i)| *out = values[axis.at(i.into()) as usize]);
                 return;
             }

@@ -264,7 +264,7 @@ impl<'a, T: Float> EvenBinRule<'a, T> {
     /// Returns the distance of `value` from the first edge, in bins. Also returns that distance rounded to an integer, plus
     /// [`Float::ROUNDING_OFFSET`].
     #[inline(always)]
-    fn distance_in_bins(&self, value: T) -> (T, T) {
+    fn distance_from_first_edge_in_bins(&self, value: T) -> (T, T) {
         let place = (value - self.first) * self.scale;
         (place, place + T::ROUNDING_OFFSET)
     }
@@ -281,7 +281,7 @@ impl<T: Float> SimdLoop for EvenBinRuleLoop<'_, T> {
         let outside = even.bins.to_f64() as i64;
         let mut all = 0;
         for (bin, &value) in bins.iter_mut().zip(values) {
-            let (place, nearest) = even.distance_in_bins(value);
+            let (place, nearest) = even.distance_from_first_edge_in_bins(value);
             let edge = nearest - T::ROUNDING_OFFSET;
             let found = nearest.remove_rounding_offset() - (place < edge) as i64;
             let found = if (place - edge).abs() <= even.near { NEAR_EDGE_MARKER } else { found };
@@ -297,7 +297,8 @@ impl<T: Float> BinRule for EvenBinRule<'_, T> {
     fn find_bins(&self, values: &[T], bins: &mut [i64]) {
         if dispatch(EvenBinRuleLoop(self, values, bins)) {
             for (bin, &value) in bins.iter_mut().zip(values).filter(|(bin, _)| **bin == NEAR_EDGE_MARKER) {
-                *bin = self.find_bin_near_edge(value, self.distance_in_bins(value).1.remove_rounding_offset() as usize) as i64;
+                *bin =
+                    self.find_bin_near_edge(value, self.distance_from_first_edge_in_bins(value).1.remove_rounding_offset() as usize) as i64;
             }
         }
     }

@@ -11,7 +11,7 @@ use crate::program_evaluation::{BAND_ROWS, CompiledProgram, Evaluator, LoopNest,
 
 /// Minimum row length, in elements, for tiles (blocks of elements that fit L1) that do not cross rows. Applies if an input has a stride
 /// above 1 along rows. Shorter rows share tiles.
-const MIN_ROW_LEN_FOR_OWN_TILES: usize = 64;
+const MIN_ROW_LEN_FOR_TILES_WITHIN_ROWS: usize = 64;
 
 /// One task's slice of each output.
 type OutputSlices<'o> = SmallVec<[ElementsMut<'o>; 2]>;
@@ -100,7 +100,7 @@ fn compute_task(compiled: &CompiledProgram, evaluator: &mut Evaluator, start: us
     };
     // A tile that spans several rows must gather its strided inputs. If rows are long enough, tiles therefore do not cross rows.
     let scattered = compiled.loop_nest().has_strided_rows();
-    if inner < (if scattered { MIN_ROW_LEN_FOR_OWN_TILES } else { tile / 2 }) || !start.is_multiple_of(inner) {
+    if inner < (if scattered { MIN_ROW_LEN_FOR_TILES_WITHIN_ROWS } else { tile / 2 }) || !start.is_multiple_of(inner) {
         (0..len).step_by(tile).for_each(|at| compute(at, tile.min(len - at)));
         return;
     }

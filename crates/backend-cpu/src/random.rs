@@ -11,7 +11,7 @@ use cuprum_cpu_base::views::{Elements, ElementsMut, Output};
 use cuprum_cpu_math as vmath;
 use cuprum_cpu_math::{Logarithm, Real};
 
-use self::samplers::{AttemptWords, DistributionSampler};
+use self::samplers::{DistributionSampler, RejectionAttempts};
 
 /// Number of Philox counter blocks (four 32-bit words each) per task.
 const PHILOX_BLOCKS_PER_TASK: usize = 1 << 13;
@@ -83,7 +83,7 @@ fn fill_random(random: &Random, block: u64, run: ElementsMut) {
                 }
                 Distribution::Normal { mean, std } => {
                     let (mean, std) = (mean as f32, std as f32);
-                    fill_from_philox_blocks(random, block, run.typed_slice(), NormalConversion { mean, std, finish: $of32 })
+                    fill_from_philox_blocks(random, block, run.typed_slice(), NormalFromRandomWords { mean, std, finish: $of32 })
                 }
                 Distribution::Integers { .. } | Distribution::Sampled { .. } => {}
             }
@@ -110,7 +110,7 @@ fn fill_random(random: &Random, block: u64, run: ElementsMut) {
             });
         }
         (Distribution::Normal { mean, std }, DType::F64) => {
-            fill_from_philox_blocks(random, block, run.typed_slice::<f64>(), NormalConversion { mean, std, finish: |x: f64| x });
+            fill_from_philox_blocks(random, block, run.typed_slice::<f64>(), NormalFromRandomWords { mean, std, finish: |x: f64| x });
         }
         (_, DType::F16) => floats!(f16::from_f32),
         (_, DType::BF16) => floats!(bf16::from_f32),
@@ -131,7 +131,7 @@ fn select_sampler_function(sampler: Sampler) -> FillSamples {
         Sampler::Geometric => fill_from_sampler::<samplers::Geometric>,
         Sampler::LogSeries => fill_from_sampler::<samplers::LogSeries>,
         Sampler::Zipf => fill_from_sampler::<samplers::Zipf>,
-        Sampler::HalfTangentOfVonMises => fill_from_sampler::<samplers::HalfTangentOfVonMises>,
+        Sampler::TangentOfHalfVonMisesAngle => fill_from_sampler::<samplers::TangentOfHalfVonMisesAngle>,
     }
 }
 
@@ -170,18 +170,18 @@ impl<S: DistributionSampler, T, F: Fn(f64) -> T> FillLoop for SamplerLoop<'_, S,
     fn run<I: Isa>(self, out: &mut [T]) {
         let mut parameters = self.parameters;
         let mut sampler = S::from_parameters(parameters);
-        for (part, numbers) in out.chunks_mut(LANES).enumerate() {
-            let first = self.first.wrapping_add((part * LANES) as u64);
+        for (part, numbers) in out.chunks_mut(PHILOX_BLOCKS_AT_ONCE).enumerate() {
+            let first = self.first.wrapping_add((part * PHILOX_BLOCKS_AT_ONCE) as u64);
             let words = philox_consecutive_blocks(self.random.key, first, self.random.stream);
             for (lane, number) in numbers.iter_mut().enumerate() {
                 if !self.inputs.is_empty() {
                     let mut given = [0.0; 3];
-                    given.iter_mut().zip(self.inputs).for_each(|(value, all)| *value = all[part * LANES + lane]);
+                    given.iter_mut().zip(self.inputs).for_each(|(value, all)| *value = all[part * PHILOX_BLOCKS_AT_ONCE + lane]);
                     if given != parameters {
                         (parameters, sampler) = (given, S::from_parameters(given));
                     }
                 }
-                let mut attempts = AttemptWords {
+                let mut attempts = RejectionAttempts {
                     key: self.random.key,
                     block: first.wrapping_add(lane as u64),
                     stream: self.random.stream,
@@ -195,10 +195,10 @@ impl<S: DistributionSampler, T, F: Fn(f64) -> T> FillLoop for SamplerLoop<'_, S,
 }
 
 /// Number of Philox counter blocks that are computed at once: as many as a SIMD register has 32-bit lanes.
-const LANES: usize = 16;
+const PHILOX_BLOCKS_AT_ONCE: usize = 16;
 
-/// One number per Philox counter block, for [`LANES`] blocks.
-type Lanes<T> = [T; LANES];
+/// One number per Philox counter block, for [`PHILOX_BLOCKS_AT_ONCE`] blocks.
+type Lanes<T> = [T; PHILOX_BLOCKS_AT_ONCE];
 
 /// Converts each Philox counter block of four random words to `N` elements.
 trait ConvertRandomWords<const N: usize> {
@@ -220,18 +220,18 @@ impl<T: Copy, F: Fn([u32; 4]) -> [T; N], const N: usize> ConvertRandomWords<N> f
 }
 
 /// A conversion of random words to normally distributed elements.
-struct NormalConversion<T, F> {
+struct NormalFromRandomWords<T, F> {
     mean: T,
     std: T,
     finish: F,
 }
 
-impl<T: Copy, F: Fn(f64) -> T> ConvertRandomWords<2> for NormalConversion<f64, F> {
+impl<T: Copy, F: Fn(f64) -> T> ConvertRandomWords<2> for NormalFromRandomWords<f64, F> {
     type Item = T;
     #[inline(always)]
     fn convert_random_words<I: Isa>(&self, [a, b, c, d]: &[Lanes<u32>; 4], out: &mut [[T; 2]]) {
-        let (mut u, mut v) = ([0.0; LANES], [0.0; LANES]);
-        for lane in 0..LANES {
+        let (mut u, mut v) = ([0.0; PHILOX_BLOCKS_AT_ONCE], [0.0; PHILOX_BLOCKS_AT_ONCE]);
+        for lane in 0..PHILOX_BLOCKS_AT_ONCE {
             (u[lane], v[lane]) =
                 (uniform_f64_from_bits(join_u32_words(a[lane], b[lane])), uniform_f64_from_bits(join_u32_words(c[lane], d[lane])));
         }
@@ -242,13 +242,13 @@ impl<T: Copy, F: Fn(f64) -> T> ConvertRandomWords<2> for NormalConversion<f64, F
     }
 }
 
-impl<T: Copy, F: Fn(f32) -> T> ConvertRandomWords<4> for NormalConversion<f32, F> {
+impl<T: Copy, F: Fn(f32) -> T> ConvertRandomWords<4> for NormalFromRandomWords<f32, F> {
     type Item = T;
     #[inline(always)]
     fn convert_random_words<I: Isa>(&self, words: &[Lanes<u32>; 4], out: &mut [[T; 4]]) {
-        let mut u = [[0.0; LANES]; 4];
+        let mut u = [[0.0; PHILOX_BLOCKS_AT_ONCE]; 4];
         for n in 0..4 {
-            for lane in 0..LANES {
+            for lane in 0..PHILOX_BLOCKS_AT_ONCE {
                 u[n][lane] = uniform_f32_from_bits(words[n][lane]);
             }
         }
@@ -264,7 +264,7 @@ impl<T: Copy, F: Fn(f32) -> T> ConvertRandomWords<4> for NormalConversion<f32, F
     }
 }
 
-impl<R: Real, T, F: Fn(R) -> T> NormalConversion<R, F> {
+impl<R: Real, T, F: Fn(R) -> T> NormalFromRandomWords<R, F> {
     /// Converts a standard normal number to an element with the requested mean and standard deviation.
     #[inline(always)]
     fn scale_standard_normal(&self, x: R) -> T {
@@ -276,7 +276,7 @@ impl<R: Real, T, F: Fn(R) -> T> NormalConversion<R, F> {
 #[inline(always)]
 fn box_muller<I: Isa, T: Logarithm>(u: &Lanes<T>, v: &Lanes<T>) -> [Lanes<T>; 2] {
     let mut numbers = [*u, *v];
-    for lane in 0..LANES {
+    for lane in 0..PHILOX_BLOCKS_AT_ONCE {
         let radius = (T::of(-2.0) * vmath::log::<I, T>(T::of(1.0) - u[lane])).sqrt();
         let angle = T::of(std::f64::consts::TAU) * v[lane];
         numbers[0][lane] = radius * vmath::cos::<I, T>(angle);
@@ -309,9 +309,9 @@ impl<M: ConvertRandomWords<N>, const N: usize> FillLoop for PhiloxBlocksLoop<M, 
         let Some(&any) = out.first() else { return };
         // A last incomplete block is converted in a buffer by the same call, because a second call would compile to another copy of the
         // code.
-        let mut buffer = [[any; N]; LANES];
-        for (i, part) in out.chunks_mut(N * LANES).enumerate() {
-            let words = philox_consecutive_blocks(self.key, self.first.wrapping_add((i * LANES) as u64), self.stream);
+        let mut buffer = [[any; N]; PHILOX_BLOCKS_AT_ONCE];
+        for (i, part) in out.chunks_mut(N * PHILOX_BLOCKS_AT_ONCE).enumerate() {
+            let words = philox_consecutive_blocks(self.key, self.first.wrapping_add((i * PHILOX_BLOCKS_AT_ONCE) as u64), self.stream);
             let (whole, rest) = part.as_chunks_mut::<N>();
             let is_partial = !rest.is_empty();
             self.convert_random_words.convert_random_words::<I>(&words, if is_partial { &mut buffer } else { whole });
@@ -335,10 +335,10 @@ impl<T, F: Fn(u64) -> T> FillLoop for WideRangeIntegersLoop<F> {
     type Item = T;
     #[inline(always)]
     fn run<I: Isa>(self, out: &mut [T]) {
-        for (i, part) in out.chunks_mut(2 * LANES).enumerate() {
-            let first = self.first.wrapping_add((i * LANES) as u64);
+        for (i, part) in out.chunks_mut(2 * PHILOX_BLOCKS_AT_ONCE).enumerate() {
+            let first = self.first.wrapping_add((i * PHILOX_BLOCKS_AT_ONCE) as u64);
             let high = philox_consecutive_blocks(self.key, first, self.stream);
-            let low = philox_consecutive_blocks(self.key, first.wrapping_add(Distribution::LOW_DIGITS_BLOCK_OFFSET), self.stream);
+            let low = philox_consecutive_blocks(self.key, first.wrapping_add(Distribution::LOW_HALF_BLOCK_OFFSET), self.stream);
             for (lane, numbers) in part.chunks_mut(2).enumerate() {
                 for (n, number) in numbers.iter_mut().enumerate() {
                     let join = |words: &[Lanes<u32>; 4]| join_u32_words(words[2 * n][lane], words[2 * n + 1][lane]);
@@ -359,25 +359,26 @@ fn philox(key: u64, counter: [u32; 4]) -> [u32; 4] {
     c.map(|word| word as u32)
 }
 
-/// Returns the random words of [`LANES`] consecutive counter blocks, by Philox 4x32-10. The four words of a counter are the low and high
-/// halves of the block number, the attempt number 0, and `stream`. Block numbers start at `first`.
+/// Returns the random words of [`PHILOX_BLOCKS_AT_ONCE`] consecutive counter blocks, by Philox 4x32-10. The four words
+/// of a counter are the low and high halves of the block number, the attempt number 0, and `stream`. Block numbers start at `first`.
 #[inline(always)]
 fn philox_consecutive_blocks(key: u64, first: u64, stream: u32) -> [Lanes<u32>; 4] {
     // Each word is the low half of a u64: one SIMD instruction multiplies the low halves of all u64 lanes. The high halves are ignored.
-    let (mut a, mut b, mut c, mut d) = ([0; LANES], [0; LANES], [0; LANES], [u64::from(stream); LANES]);
-    for lane in 0..LANES {
+    let (mut a, mut b, mut c, mut d) =
+        ([0; PHILOX_BLOCKS_AT_ONCE], [0; PHILOX_BLOCKS_AT_ONCE], [0; PHILOX_BLOCKS_AT_ONCE], [u64::from(stream); PHILOX_BLOCKS_AT_ONCE]);
+    for lane in 0..PHILOX_BLOCKS_AT_ONCE {
         a[lane] = first.wrapping_add(lane as u64);
         b[lane] = a[lane] >> 32;
     }
     let mut key = [key as u32, (key >> 32) as u32];
     for _ in 0..10 {
-        for lane in 0..LANES {
+        for lane in 0..PHILOX_BLOCKS_AT_ONCE {
             [a[lane], b[lane], c[lane], d[lane]] = philox_round(key, [a[lane], b[lane], c[lane], d[lane]]);
         }
         key = next_round_key(key);
     }
-    let mut words = [[0; LANES]; 4];
-    for lane in 0..LANES {
+    let mut words = [[0; PHILOX_BLOCKS_AT_ONCE]; 4];
+    for lane in 0..PHILOX_BLOCKS_AT_ONCE {
         (words[0][lane], words[1][lane]) = (a[lane] as u32, b[lane] as u32);
         (words[2][lane], words[3][lane]) = (c[lane] as u32, d[lane] as u32);
     }
@@ -439,7 +440,7 @@ mod tests {
     fn lanes_are_consecutive_blocks() {
         let (key, first) = (0x299f_31d0_a409_3822, u64::MAX - 5);
         let words = philox_consecutive_blocks(key, first, 7);
-        for lane in 0..LANES {
+        for lane in 0..PHILOX_BLOCKS_AT_ONCE {
             let block = first.wrapping_add(lane as u64);
             let one = philox_full([key as u32, (key >> 32) as u32], [block as u32, (block >> 32) as u32, 0, 7]);
             assert_eq!(words.map(|w| w[lane]), one);
@@ -473,7 +474,7 @@ mod tests {
         for len in [1, 2, 3, 31, 32, 33, 64, 67, 1001] {
             let random = Random { key: KEY, first_block: FIRST, stream: 0, distribution: Distribution::Normal { mean: 0.5, std: 2.0 } };
             let mut wide = vec![0.0; len];
-            fill_from_philox_blocks(&random, FIRST, &mut wide, NormalConversion { mean: 0.5, std: 2.0, finish: |x: f64| x });
+            fill_from_philox_blocks(&random, FIRST, &mut wide, NormalFromRandomWords { mean: 0.5, std: 2.0, finish: |x: f64| x });
             check(
                 len,
                 wide,
@@ -481,7 +482,7 @@ mod tests {
                 f64::EPSILON,
             );
             let mut narrow = vec![0.0; len];
-            fill_from_philox_blocks(&random, FIRST, &mut narrow, NormalConversion { mean: 0.5, std: 2.0, finish: |x: f32| x });
+            fill_from_philox_blocks(&random, FIRST, &mut narrow, NormalFromRandomWords { mean: 0.5, std: 2.0, finish: |x: f32| x });
             check(len, narrow, |w| w.map(|word| uniform_f32_from_bits(word) as f64), f32::EPSILON as f64);
         }
     }

@@ -14,7 +14,7 @@ use cuprum_core::ops::elementwise::{ADD, FMAX, FMIN, LOGICAL_AND, LOGICAL_OR, MA
 use cuprum_core::plan::reduce::{ReducePattern, ReducePlan};
 use cuprum_core::{Call, Complex, DType, Element, Outcome, Program, Result, StepKind, Work, decline};
 use cuprum_cpu_base::user_operations;
-use cuprum_cpu_base::views::{ElementsMut, Output, add_op_to_error};
+use cuprum_cpu_base::views::{ElementsMut, Output, add_op_to_out_of_memory_error};
 use cuprum_cpu_elementwise::half::{is_half, round_float32_to_half};
 use smallvec::SmallVec;
 
@@ -72,7 +72,7 @@ fn reduce_by_loop_order<I: Element, A: Copy + Send + Sync, O: Element>(
 /// rows and columns take one pass ([`run_reducer`]).
 fn reduce_squared_deviations<R: DeviationReducer>(compiled: &CompiledProgram, order: &LoopOrder, out: ElementsMut) -> Result<()> {
     match *order {
-        LoopOrder::Rows(len) if len * size_of::<R::Element>() <= squared_deviations::MAX_TWO_PASS_BYTES => {
+        LoopOrder::Rows(len) if len * size_of::<R::Element>() <= squared_deviations::MAX_TWO_PASS_ROW_BYTES => {
             squared_deviations::reduce_rows_in_two_passes::<R::Element>(compiled, len, out.typed_slice());
             Ok(())
         }
@@ -171,7 +171,7 @@ fn reduce_axes(call: &Call, work: &call::Reduce) -> Result<Outcome> {
     };
     let order = if by_columns { LoopOrder::Columns(plan.reduced_size) } else { LoopOrder::Rows(plan.reduced_size) };
     let mut output = Output::allocate(call, 0)?;
-    run(&compiled, &order, output.elements_mut()?).map_err(|e| add_op_to_error(call, e))?;
+    run(&compiled, &order, output.elements_mut()?).map_err(|e| add_op_to_out_of_memory_error(call, e))?;
     call.outcome_from_buffers([output.into_buffer()])
 }
 

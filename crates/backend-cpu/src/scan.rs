@@ -103,21 +103,21 @@ trait ScanElement: Element {
     fn from_sum_accumulator(total: Self::Total) -> Self;
     fn to_extreme_accumulator(self) -> Self::Exact;
     fn from_extreme_accumulator(exact: Self::Exact) -> Self;
-    /// Type of the results of [`ScanElement::non_finite_test_bits`]: an unsigned integer as wide as the float, so that the tests vectorise.
-    type TestBits: TestBits;
-    /// Returns test bits whose highest bit is set if the value, or one of its parts, is infinite or NaN.
-    fn non_finite_test_bits(self) -> Self::TestBits;
-    /// Returns test bits whose highest bit is set if the value is a float or complex zero. For integers the highest bit is never set.
-    fn zero_test_bits(self) -> Self::TestBits;
+    /// Type of the results of [`ScanElement::non_finite_flag`]: an unsigned integer as wide as the float, so that the tests vectorise.
+    type HighestBitFlag: HighestBitFlag;
+    /// Returns a flag whose highest bit is set if the value, or one of its parts, is infinite or NaN.
+    fn non_finite_flag(self) -> Self::HighestBitFlag;
+    /// Returns a flag whose highest bit is set if the value is a float or complex zero. For integers the highest bit is never set.
+    fn zero_flag(self) -> Self::HighestBitFlag;
 }
 
 /// Result of testing a float by bitwise operations: the highest bit is set if the test succeeds. The other bits are arbitrary.
-trait TestBits: Copy + Default + std::ops::BitOr<Output = Self> {
+trait HighestBitFlag: Copy + Default + std::ops::BitOr<Output = Self> {
     fn is_highest_bit_set(self) -> bool;
 }
 macro_rules! test_bits {
     ($($t:ty)*) => {$(
-        impl TestBits for $t {
+        impl HighestBitFlag for $t {
             #[inline(always)]
             fn is_highest_bit_set(self) -> bool { self > <$t>::MAX >> 1 }
         }
@@ -135,11 +135,11 @@ macro_rules! magnitude {
 macro_rules! running {
     ($($t:ty as $total:ty, $exact:ty: $v:ident => $in:expr, $out:expr; $exact_in:expr, $exact_out:expr; $marks:ty: $beyond:expr, $vanished:expr;)*) => {$(
         impl ScanElement for $t {
-            type TestBits = $marks;
+            type HighestBitFlag = $marks;
             #[inline(always)]
-            fn non_finite_test_bits(self) -> $marks { let $v = self; let _ = $v; $beyond }
+            fn non_finite_flag(self) -> $marks { let $v = self; let _ = $v; $beyond }
             #[inline(always)]
-            fn zero_test_bits(self) -> $marks { let $v = self; let _ = $v; $vanished }
+            fn zero_flag(self) -> $marks { let $v = self; let _ = $v; $vanished }
             type Total = $total;
             type Exact = $exact;
             #[inline(always)]
@@ -165,9 +165,9 @@ running! {
     bf16 as f32, f32: v => v.to_f32(), bf16::from_f32(v); v.to_f32(), bf16::from_f32(v);
         u16: magnitude!(v) + (1 << 7), magnitude!(v).wrapping_sub(1);
     Complex<f64> as Complex<f64>, Complex<f64>: v => v, v; v, v;
-        u64: v.re.non_finite_test_bits() | v.im.non_finite_test_bits(), (magnitude!(v.re) | magnitude!(v.im)).wrapping_sub(1);
+        u64: v.re.non_finite_flag() | v.im.non_finite_flag(), (magnitude!(v.re) | magnitude!(v.im)).wrapping_sub(1);
     Complex<f32> as Complex<f64>, Complex<f32>: v => Complex::new(v.re as f64, v.im as f64), Complex::new(v.re as f32, v.im as f32); v, v;
-        u32: v.re.non_finite_test_bits() | v.im.non_finite_test_bits(), (magnitude!(v.re) | magnitude!(v.im)).wrapping_sub(1);
+        u32: v.re.non_finite_flag() | v.im.non_finite_flag(), (magnitude!(v.re) | magnitude!(v.im)).wrapping_sub(1);
 }
 
 /// A scan operation (sum, product, maximum or minimum) on elements `T`, with its accumulator.
@@ -179,18 +179,18 @@ trait ScanOperation<T: Element>: 'static {
     fn to_accumulator(value: T) -> Self::Total;
     fn to_element(total: Self::Total) -> T;
     fn combine_accumulators(a: Self::Total, b: Self::Total) -> Self::Total;
-    type TestBits: TestBits;
-    /// Returns test bits whose highest bit is set if `result` is sticky: an infinity, a NaN or a zero product.
-    fn needs_sequential_test_bits(result: T) -> Self::TestBits;
+    type HighestBitFlag: HighestBitFlag;
+    /// Returns a flag whose highest bit is set if `result` is sticky: an infinity, a NaN or a zero product.
+    fn needs_sequential_flag(result: T) -> Self::HighestBitFlag;
     /// Returns whether `result` is sticky: an infinity, a NaN or a zero product. Later elements must then be computed sequentially.
     #[inline(always)]
     fn needs_sequential_scan(result: T) -> bool {
-        Self::needs_sequential_test_bits(result).is_highest_bit_set()
+        Self::needs_sequential_flag(result).is_highest_bit_set()
     }
     /// Returns whether any of `results` is sticky: an infinity, a NaN or a zero product. Later elements must then be computed sequentially.
     #[inline(always)]
     fn any_needs_sequential_scan(results: &[T]) -> bool {
-        results.iter().fold(Self::TestBits::default(), |marks, v| marks | Self::needs_sequential_test_bits(*v)).is_highest_bit_set()
+        results.iter().fold(Self::HighestBitFlag::default(), |marks, v| marks | Self::needs_sequential_flag(*v)).is_highest_bit_set()
     }
     /// Returns whether the partial result `total`, which covers fewer elements than the running result in NumPy, is subnormal or zero and
     /// has thus lost digits.
@@ -219,9 +219,9 @@ macro_rules! combine {
             fn to_element(total: T::$total) -> T { T::$out(total) }
             #[inline(always)]
             fn combine_accumulators($a: T::$total, $b: T::$total) -> T::$total { $join }
-            type TestBits = T::TestBits;
+            type HighestBitFlag = T::HighestBitFlag;
             #[inline(always)]
-            fn needs_sequential_test_bits($v: T) -> T::TestBits { $marks }
+            fn needs_sequential_flag($v: T) -> T::HighestBitFlag { $marks }
             $(
                 #[inline(always)]
                 fn has_lost_digits($total_value: T::$total) -> bool { $lost }
@@ -231,14 +231,16 @@ macro_rules! combine {
 }
 combine! {
     /// Running sum; logical or for bool.
-    Sum in Total by to_sum_accumulator, from_sum_accumulator: |a, b| a.plus(b), |v| v.non_finite_test_bits();
+    Sum in Total by to_sum_accumulator, from_sum_accumulator: |a, b| a.plus(b), |v| v.non_finite_flag();
     /// Running product; logical and for bool.
-    Product in Total by to_sum_accumulator, from_sum_accumulator: |a, b| a.times(b), |v| v.non_finite_test_bits() | v.zero_test_bits(),
+    Product in Total by to_sum_accumulator, from_sum_accumulator: |a, b| a.times(b), |v| v.non_finite_flag() | v.zero_flag(),
         |total| total.is_subnormal() || total.is_zero_or_non_finite_float() && total == T::Total::ZERO;
     /// Running maximum. From the first NaN on, results are that NaN.
-    Max in Exact by to_extreme_accumulator, from_extreme_accumulator: |a, b| if a.is_at_least(b) | a.has_nan() { a } else { b }, |_v| T::TestBits::default();
+    Max in Exact by to_extreme_accumulator, from_extreme_accumulator: |a, b| if a.is_at_least(b) | a.has_nan() { a } else { b },
+        |_v| T::HighestBitFlag::default();
     /// Running minimum. From the first NaN on, results are that NaN.
-    Min in Exact by to_extreme_accumulator, from_extreme_accumulator: |a, b| if b.is_at_least(a) | a.has_nan() { a } else { b }, |_v| T::TestBits::default();
+    Min in Exact by to_extreme_accumulator, from_extreme_accumulator: |a, b| if b.is_at_least(a) | a.has_nan() { a } else { b },
+        |_v| T::HighestBitFlag::default();
 }
 
 /// Scans along the first axis of consecutive matrices of `len` rows and `inner` columns each.
@@ -481,11 +483,11 @@ impl<T: ScanElement, C: ScanOperation<T>> SimdLoop for AccumulateRowLoop<'_, T, 
     #[inline(always)]
     fn run(self) {
         let AccumulateRowLoop(totals, values, out, _) = self;
-        let mut marks = C::TestBits::default();
+        let mut marks = C::HighestBitFlag::default();
         for ((total, v), out) in totals.iter_mut().zip(values).zip(out.iter_mut()) {
             *total = C::combine_accumulators(*total, C::to_accumulator(*v));
             *out = C::to_element(*total);
-            marks = marks | C::needs_sequential_test_bits(*out);
+            marks = marks | C::needs_sequential_flag(*out);
         }
         if marks.is_highest_bit_set() {
             for (total, out) in totals.iter_mut().zip(out).filter(|(_, out)| C::needs_sequential_scan(**out)) {

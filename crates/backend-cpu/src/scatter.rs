@@ -22,14 +22,14 @@ const INDEX_BLOCK_LEN: usize = 256;
 /// Prefetch distance for rows of one element, in indices.
 const PREFETCH_DISTANCE: usize = 16;
 /// Maximum size, in bytes, of a target that is updated without prefetching. A target of this size stays in the cache.
-const MAX_CACHED_BYTES: usize = 1 << 18;
+const MAX_BYTES_WITHOUT_PREFETCH: usize = 1 << 18;
 /// Approximate cost of one access to an element at a random index, in elementary operations.
 const COST_PER_ELEMENT: usize = 4;
-/// Maximum number of threads for rows shorter than [`MIN_LONG_ROW`]. Every thread reads all indices, so more threads do not help if rows
-/// are short.
+/// Maximum number of threads for rows shorter than [`MIN_LONG_ROW_LEN`]. Every thread reads all indices, so more threads do not help if
+/// rows are short.
 const MAX_THREADS_FOR_SHORT_ROWS: usize = 8;
 /// Minimum number of elements of a long row, for which reading an index costs little compared with writing the row.
-const MIN_LONG_ROW: usize = 32;
+const MIN_LONG_ROW_LEN: usize = 32;
 
 /// Computes the outputs of `call`, an operation of the kernel family `Scatter`.
 pub(crate) fn run(call: &Call) -> Result<Outcome> {
@@ -195,7 +195,7 @@ impl ScatterLayout {
             tasks.push((rows, first_transformed_axis, begin, end));
         };
         if distance >= row_span && wanted > 1 {
-            let parts = if row_size < MIN_LONG_ROW { wanted.min(MAX_THREADS_FOR_SHORT_ROWS) } else { wanted };
+            let parts = if row_size < MIN_LONG_ROW_LEN { wanted.min(MAX_THREADS_FOR_SHORT_ROWS) } else { wanted };
             let step = self.extent.div_ceil(parts);
             for low in (0..self.extent).step_by(step) {
                 let high = self.extent.min(low + step);
@@ -261,7 +261,7 @@ impl ScatterLayout {
                     for (k, number) in numbers.iter().enumerate().filter(|(_, number)| rows.contains(number)) {
                         let (to, from) = (to + *number as isize * self.stride, from + k as isize * self.value_stride);
                         inner.for_each_innermost_line(to, from, &mut |n, (to, step), (from, value_step)| {
-                            combine_strided_elements(n, (&mut target[to as usize..], step), (values, from, value_step), f)
+                            update_strided_elements(n, (&mut target[to as usize..], step), (values, from, value_step), f)
                         });
                     }
                 }
@@ -311,7 +311,7 @@ impl ScatterLayout {
 #[inline(always)]
 fn update_elements<T: Element>(target: &mut [T], pairs: impl Iterator<Item = (usize, T)> + Clone, f: &impl Fn(T, T) -> T) {
     // Prefetching does not pay off if the target is in the cache.
-    if size_of_val(target) <= MAX_CACHED_BYTES {
+    if size_of_val(target) <= MAX_BYTES_WITHOUT_PREFETCH {
         for (index, value) in pairs {
             if let Some(element) = target.get_mut(index) {
                 *element = f(*element, value);
@@ -349,7 +349,7 @@ fn update_elements_in_range<T: Element>(target: &mut [T], numbers: &[usize], fir
 /// Replaces `n` elements of `target` that are `step` apart by `f(element, value)`. The values start at index `from` of `values` and are
 /// `value_step` apart.
 #[inline(always)]
-fn combine_strided_elements<T: Element>(
+fn update_strided_elements<T: Element>(
     n: usize,
     (target, step): (&mut [T], isize),
     (values, from, value_step): (&[T], isize, isize),

@@ -5,7 +5,7 @@
 use cuprum_core::call;
 use cuprum_core::{Call, Element, Outcome, Result, Work, decline};
 use cuprum_cpu_base::threads;
-use cuprum_cpu_base::views::{Elements, ElementsMut, HostVec, Output, add_op_to_error};
+use cuprum_cpu_base::views::{Elements, ElementsMut, HostVec, Output, add_op_to_out_of_memory_error};
 use cuprum_cpu_base::with_bits;
 use smallvec::SmallVec;
 
@@ -14,7 +14,7 @@ use crate::program_evaluation::{CompiledProgram, Evaluator, LoopNest, ResultDest
 /// Number of elements of the condition per task. It is a multiple of every tile length.
 const TASK_ELEMENTS: usize = 1 << 15;
 /// Number of elements of the condition per 64-bit word of the bitmap.
-const WORD_BITS: usize = u64::BITS as usize;
+const BITS_PER_BITMAP_WORD: usize = u64::BITS as usize;
 
 /// Computes the outputs of `call`, an operation of the kernel family `Select`.
 pub(crate) fn run(call: &Call) -> Result<Outcome> {
@@ -26,9 +26,9 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
         Ok(compiled) => compiled,
         Err(reason) => return Ok(Outcome::Declined(reason)),
     };
-    let mut words = HostVec::<u64>::allocate(size.div_ceil(WORD_BITS)).map_err(|e| add_op_to_error(call, e))?;
+    let mut words = HostVec::<u64>::allocate(size.div_ceil(BITS_PER_BITMAP_WORD)).map_err(|e| add_op_to_out_of_memory_error(call, e))?;
     let words = words.as_mut_slice();
-    let counts = mark_selected_in_bitmap(&compiled, size, words).map_err(|e| add_op_to_error(call, e))?;
+    let counts = mark_selected_in_bitmap(&compiled, size, words).map_err(|e| add_op_to_out_of_memory_error(call, e))?;
     let total = counts.iter().sum();
 
     let mut outputs =
@@ -52,14 +52,14 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
 fn mark_selected_in_bitmap(compiled: &CompiledProgram, size: usize, words: &mut [u64]) -> Result<Vec<usize>> {
     let tile = compiled.tile_len();
     threads::map(
-        words.chunks_mut(TASK_ELEMENTS / WORD_BITS).enumerate(),
+        words.chunks_mut(TASK_ELEMENTS / BITS_PER_BITMAP_WORD).enumerate(),
         size.saturating_mul(compiled.cost_per_element()),
         || Evaluator::new(compiled),
         |evaluator, (chunk, words)| {
-            for (i, words) in words.chunks_mut(tile / WORD_BITS).enumerate() {
+            for (i, words) in words.chunks_mut(tile / BITS_PER_BITMAP_WORD).enumerate() {
                 let start = chunk * TASK_ELEMENTS + i * tile;
                 let holds = evaluator.evaluate(start, tile.min(size - start)).typed_slice::<bool>();
-                for (word, holds) in words.iter_mut().zip(holds.chunks(WORD_BITS)) {
+                for (word, holds) in words.iter_mut().zip(holds.chunks(BITS_PER_BITMAP_WORD)) {
                     *word = pack_bools(holds);
                 }
             }
@@ -82,14 +82,14 @@ fn pack_bools(holds: &[bool]) -> u64 {
 /// [`TASK_ELEMENTS`] elements.
 fn write_selected_elements<T: Element>(words: &[u64], counts: &[usize], mut out: ElementsMut, value: impl Fn(usize) -> T + Sync) {
     let mut tasks = Vec::with_capacity(counts.len());
-    for (chunk, (words, &count)) in words.chunks(TASK_ELEMENTS / WORD_BITS).zip(counts).enumerate() {
+    for (chunk, (words, &count)) in words.chunks(TASK_ELEMENTS / BITS_PER_BITMAP_WORD).zip(counts).enumerate() {
         let (part, rest) = out.split_at(count);
         out = rest;
         tasks.push((chunk, words, part));
     }
     threads::for_each(
         tasks.into_iter(),
-        words.len() * WORD_BITS,
+        words.len() * BITS_PER_BITMAP_WORD,
         || (),
         |_, (chunk, words, part)| {
             let mut out = part.typed_slice::<T>().iter_mut();
@@ -97,7 +97,7 @@ fn write_selected_elements<T: Element>(words: &[u64], counts: &[usize], mut out:
                 let mut left = word;
                 while left != 0 {
                     let Some(out) = out.next() else { return };
-                    *out = value(chunk * TASK_ELEMENTS + i * WORD_BITS + left.trailing_zeros() as usize);
+                    *out = value(chunk * TASK_ELEMENTS + i * BITS_PER_BITMAP_WORD + left.trailing_zeros() as usize);
                     left &= left - 1;
                 }
             }

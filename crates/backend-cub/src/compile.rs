@@ -43,19 +43,19 @@ static KERNEL_CACHE: LazyLock<SingleFlight<CompileResult>> = LazyLock::new(Singl
 /// Temporary reason to decline a call whose kernels are being compiled.
 const COMPILING_REASON: &str = "its kernel is being compiled in the background";
 
-/// State of a background compilation. [`BACKGROUND_STATES`] has no entry for a kernel key whose compilation succeeded.
+/// State of a background compilation. [`BACKGROUND_COMPILATIONS`] has no entry for a kernel key whose compilation succeeded.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum BackgroundState {
+enum BackgroundCompilationState {
     Running,
     /// The compilation ended with an error or a panic. The next caller compiles again on its own thread, and returns the error if there is
     /// one.
     Failed,
 }
 
-static BACKGROUND_STATES: LazyLock<Mutex<HashMap<Box<[u8]>, BackgroundState>>> = LazyLock::new(Mutex::default);
+static BACKGROUND_COMPILATIONS: LazyLock<Mutex<HashMap<Box<[u8]>, BackgroundCompilationState>>> = LazyLock::new(Mutex::default);
 
-fn lock_background_states() -> MutexGuard<'static, HashMap<Box<[u8]>, BackgroundState>> {
-    BACKGROUND_STATES.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock_background_compilations() -> MutexGuard<'static, HashMap<Box<[u8]>, BackgroundCompilationState>> {
+    BACKGROUND_COMPILATIONS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Action for a call whose kernels are not in the cache.
@@ -76,10 +76,10 @@ fn choose_cache_miss_action(key: &[u8], may_decline: bool) -> CacheMissAction {
     if !may_decline {
         return CacheMissAction::CompileNow;
     }
-    match lock_background_states().get(key) {
+    match lock_background_compilations().get(key) {
         None => CacheMissAction::StartBackground,
-        Some(BackgroundState::Running) => CacheMissAction::Decline,
-        Some(BackgroundState::Failed) => CacheMissAction::CompileNow,
+        Some(BackgroundCompilationState::Running) => CacheMissAction::Decline,
+        Some(BackgroundCompilationState::Failed) => CacheMissAction::CompileNow,
     }
 }
 
@@ -104,25 +104,25 @@ fn spawn_compile_thread(compile: impl FnOnce() + Send + 'static) -> bool {
 }
 
 fn join_threads(threads: Vec<JoinHandle<()>>) {
-    // Errors are ignored here, because `BackgroundJobRecord` records the errors and panics of compilations.
+    // Errors are ignored here, because `RunningCompilationRecord` records the errors and panics of compilations.
     threads.into_iter().for_each(|thread| drop(thread.join()));
 }
 
-/// An entry of [`BACKGROUND_STATES`] for a running compilation. Dropping the record stores success or failure, also after a panic.
-struct BackgroundJobRecord {
+/// An entry of [`BACKGROUND_COMPILATIONS`] for a running compilation. Dropping the record stores success or failure, also after a panic.
+struct RunningCompilationRecord {
     key: Box<[u8]>,
     succeeded: bool,
 }
 
-impl BackgroundJobRecord {
-    /// Adds an entry for the running compilation of `key`. Returns `None` if [`BACKGROUND_STATES`] already has an entry for `key`.
-    fn begin_job(key: &[u8]) -> Option<BackgroundJobRecord> {
-        let mut states = lock_background_states();
+impl RunningCompilationRecord {
+    /// Adds an entry for the running compilation of `key`. Returns `None` if [`BACKGROUND_COMPILATIONS`] already has an entry for `key`.
+    fn begin_compilation(key: &[u8]) -> Option<RunningCompilationRecord> {
+        let mut states = lock_background_compilations();
         if states.contains_key(key) {
             return None;
         }
-        states.insert(key.into(), BackgroundState::Running);
-        Some(BackgroundJobRecord { key: key.into(), succeeded: false })
+        states.insert(key.into(), BackgroundCompilationState::Running);
+        Some(RunningCompilationRecord { key: key.into(), succeeded: false })
     }
 
     fn record_success(mut self) {
@@ -130,13 +130,13 @@ impl BackgroundJobRecord {
     }
 }
 
-impl Drop for BackgroundJobRecord {
+impl Drop for RunningCompilationRecord {
     fn drop(&mut self) {
-        let mut states = lock_background_states();
+        let mut states = lock_background_compilations();
         if self.succeeded {
             states.remove(&self.key);
         } else {
-            states.insert(std::mem::take(&mut self.key), BackgroundState::Failed);
+            states.insert(std::mem::take(&mut self.key), BackgroundCompilationState::Failed);
         }
     }
 }
@@ -149,7 +149,7 @@ impl Drop for BackgroundJobRecord {
 ///
 /// # Errors
 /// Returns an error if the compiler or the headers are missing, or if the CUDA driver fails.
-pub fn kernels_for_key(
+pub fn get_or_compile_kernels(
     context: &'static Context,
     key: KernelKey,
     takes_long: bool,
@@ -169,7 +169,7 @@ pub fn kernels_for_key(
     Ok(found)
 }
 
-/// Returns the kernels for a key that the thread-local cache does not contain. See [`kernels_for_key`].
+/// Returns the kernels for a key that the thread-local cache does not contain. See [`get_or_compile_kernels`].
 fn find_or_compile(
     context: &'static Context,
     key: &SerializedKey,
@@ -210,11 +210,11 @@ fn start_background_compilation(context: &'static Context, key: &SerializedKey, 
     context.compiler()?.version()?;
     static EXIT_HANDLER_REGISTERED: Once = Once::new();
     EXIT_HANDLER_REGISTERED.call_once(|| {
-        OWNER_PROCESS_ID.store(std::process::id(), Ordering::Relaxed);
+        BACKGROUND_THREADS_PROCESS_ID.store(std::process::id(), Ordering::Relaxed);
         at_exit::register_at_process_exit(join_background_threads);
     });
     at_exit::register_at_thread_exit(join_background_threads);
-    let Some(job) = BackgroundJobRecord::begin_job(key.bytes()) else {
+    let Some(job) = RunningCompilationRecord::begin_compilation(key.bytes()) else {
         return Ok(choose_cache_miss_action(key.bytes(), true) == CacheMissAction::Decline); // another caller compiles `key`
     };
     let (key, source) = (key.clone(), source.clone());
@@ -241,7 +241,7 @@ pub fn register_join_at_main_exit() {
 /// This function must run before the exit handlers of NVRTC and the driver, some of which are registered during a compilation. Thread-local
 /// destructors of the main thread, and of threads that start a compilation, run early enough. `atexit` handlers usually do.
 extern "C" fn join_background_threads() {
-    if std::process::id() != OWNER_PROCESS_ID.load(Ordering::Relaxed) {
+    if std::process::id() != BACKGROUND_THREADS_PROCESS_ID.load(Ordering::Relaxed) {
         return; // a forked process does not have the threads of its parent
     }
     loop {
@@ -254,7 +254,7 @@ extern "C" fn join_background_threads() {
 }
 
 /// Id of the process that owns the background threads, or 0 before the first background compilation.
-static OWNER_PROCESS_ID: AtomicU32 = AtomicU32::new(0);
+static BACKGROUND_THREADS_PROCESS_ID: AtomicU32 = AtomicU32::new(0);
 
 fn compile_and_cache(context: &'static Context, key: &SerializedKey, source: &GeneratedSource) -> Result<CompileResult> {
     KERNEL_CACHE.get_or_make(key.hash(), key.bytes(), || {
@@ -306,8 +306,8 @@ mod tests {
             (choose_cache_miss_action(key, false), choose_cache_miss_action(key, true)),
             (CacheMissAction::CompileNow, CacheMissAction::StartBackground)
         );
-        let job = BackgroundJobRecord::begin_job(key).unwrap();
-        assert!(BackgroundJobRecord::begin_job(key).is_none(), "one at a time");
+        let job = RunningCompilationRecord::begin_compilation(key).unwrap();
+        assert!(RunningCompilationRecord::begin_compilation(key).is_none(), "one at a time");
         assert_eq!(
             (choose_cache_miss_action(key, false), choose_cache_miss_action(key, true)),
             (CacheMissAction::CompileNow, CacheMissAction::Decline)
@@ -319,7 +319,7 @@ mod tests {
     #[test]
     fn the_next_caller_compiles_after_a_panic() {
         let key = b"a job that panics";
-        let job = BackgroundJobRecord::begin_job(key).unwrap();
+        let job = RunningCompilationRecord::begin_compilation(key).unwrap();
         let thread = std::thread::spawn(move || {
             let _job = job;
             std::panic::resume_unwind(Box::new("a bug")); // skips the panic hook's message
@@ -352,7 +352,7 @@ mod tests {
         };
         assert!(spawn_compile_thread(work));
         join_background_threads(); // returns at once in a process that does not own the threads
-        OWNER_PROCESS_ID.store(std::process::id(), Ordering::Relaxed);
+        BACKGROUND_THREADS_PROCESS_ID.store(std::process::id(), Ordering::Relaxed);
         start.send(()).unwrap();
         join_background_threads();
         assert!(ENDED.load(Ordering::SeqCst));

@@ -191,14 +191,14 @@ fn coverage_row_for_call(
     work: Work,
 ) -> CoverageRow {
     with_call(op, inputs, outputs, work, |call| {
-        let declined = reason(|| check_call(call)).err();
+        let declined = reason(|| check_cub_supports_call(call)).err();
         CoverageRow { family: call.family(), op, case, dtype, declined }
     })
 }
 
 /// Returns the reason for which the `request_for_call` function of the call's family declines `call`, if it does. Assumes that the inputs
 /// of the call are aligned to 256 bytes.
-fn check_call(call: &Call) -> std::result::Result<(), DeclineReason> {
+fn check_cub_supports_call(call: &Call) -> std::result::Result<(), DeclineReason> {
     let addresses = vec![256; call.inputs.len()];
     match call.family() {
         Family::Reduce if matches!(call.work, Work::Segments(call::SegmentReduction { .. })) => {

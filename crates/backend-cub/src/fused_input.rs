@@ -15,7 +15,7 @@ pub fn check_ops_have_cuda_code(program: &Program) -> Result<(), DeclineReason> 
 ///
 /// This number of elements is 16 bytes divided by the largest element size of the inputs with stride 1, if all these inputs are aligned for
 /// such loads. Otherwise a thread loads one element at a time.
-pub fn vector_access_and_width(inputs: &[StoredArray], addresses: &[u64]) -> (InputAccess, usize) {
+pub fn input_access_and_vector_width(inputs: &[StoredArray], addresses: &[u64]) -> (InputAccess, usize) {
     let repeated = InputAccess::access_of_flat_inputs(inputs).repeated;
     let streamed = || inputs.iter().zip(addresses).enumerate().filter(|(k, _)| repeated >> k & 1 == 0).map(|(_, pair)| pair);
     let width = 16 / streamed().map(|(a, _)| a.dtype().itemsize()).max().unwrap_or(16);

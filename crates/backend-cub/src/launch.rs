@@ -62,7 +62,8 @@ pub fn compile_and_launch_call<R: KernelRequest>(
         Err(reason) => return Ok(Outcome::Declined(reason)),
     };
     let context = device::context(call.device)?;
-    let compiled = compile::kernels_for_key(context, request.kernel_key(), request.takes_long_to_compile(), || request.cuda_source());
+    let compiled =
+        compile::get_or_compile_kernels(context, request.kernel_key(), request.takes_long_to_compile(), || request.cuda_source());
     match compiled.map_err(|e| to_core_error_of_call(call, e))? {
         Ok(kernels) => launch(&LaunchContext { call, context, inputs: &inputs, kernels }, &request),
         Err(reason) => Ok(Outcome::Declined(reason)),

@@ -89,14 +89,14 @@ fn probe() -> Availability {
 
 /// Returns the names and CUDA code of representative kernel sources, for compile checks without a device. NVRTC needs [`NVRTC_OPTIONS`] and
 /// CCCL's include directory.
-pub fn compile_check_sources() -> Vec<(String, String)> {
+pub fn sources_for_compile_check() -> Vec<(String, String)> {
     [
-        reduce::request::compile_check_sources(),
-        segment::request::compile_check_sources(),
-        scan::request::compile_check_sources(),
-        select::request::compile_check_sources(),
-        histogram::request::compile_check_sources(),
-        sort::request::compile_check_sources(),
+        reduce::request::sources_for_compile_check(),
+        segment::request::sources_for_compile_check(),
+        scan::request::sources_for_compile_check(),
+        select::request::sources_for_compile_check(),
+        histogram::request::sources_for_compile_check(),
+        sort::request::sources_for_compile_check(),
     ]
     .concat()
 }
@@ -123,7 +123,7 @@ mod tests {
 
     #[test]
     fn source_names_are_unique() {
-        let mut names: Vec<String> = compile_check_sources().into_iter().map(|(name, _)| name).collect();
+        let mut names: Vec<String> = sources_for_compile_check().into_iter().map(|(name, _)| name).collect();
         let all = names.len();
         names.sort();
         names.dedup();

@@ -73,7 +73,7 @@ fn kernels(source: &str) -> Vec<(String, Vec<(String, String)>)> {
 fn parameter_structs_match_the_cuda_sources() {
     let declarations = declarations();
     let mut found = BTreeMap::new();
-    for (name, source) in crate::compile_check_sources() {
+    for (name, source) in crate::sources_for_compile_check() {
         for (kernel, parameters) in kernels(&source) {
             let declared = declarations.get(kernel.as_str()).unwrap_or_else(|| panic!("{name}: no parameter struct for {kernel}"));
             let names = |list: &[ParameterCheck]| list.iter().map(|(name, _)| (*name).to_owned()).collect::<Vec<_>>();

@@ -6,7 +6,7 @@
 #[path = "../../backend-cuda/tests/parts/mod.rs"]
 mod parts;
 
-use cuprum_backend_cub::{NVRTC_OPTIONS, compile_check_sources, headers};
+use cuprum_backend_cub::{NVRTC_OPTIONS, headers, sources_for_compile_check};
 use cuprum_backend_cuda::nvrtc::{CompileRequest, Compiler, cccl_headers};
 use cuprum_backend_cuda::{CudaError, Result};
 
@@ -33,7 +33,7 @@ fn every_listed_source_compiles() {
     let only = std::env::var("CUPRUM_NVRTC_ONLY").unwrap_or_default();
     let arch: Option<u32> = std::env::var("CUPRUM_NVRTC_ARCH").ok().map(|text| text.parse().expect("an architecture such as 90"));
     let mut wanted = Vec::new();
-    for (n, (name, source)) in compile_check_sources().into_iter().filter(|(name, _)| name.contains(&only)).enumerate() {
+    for (n, (name, source)) in sources_for_compile_check().into_iter().filter(|(name, _)| name.contains(&only)).enumerate() {
         let others = [80, 100].into_iter().enumerate().filter(|(turn, _)| n % 6 == *turn).map(|(_, arch)| arch);
         let archs: Vec<u32> = arch.map_or_else(|| others.chain([90]).filter(|a| known.contains(a)).collect(), |only| vec![only]);
         wanted.extend(archs.into_iter().map(|arch| (arch, name.clone(), source.clone())));

@@ -29,9 +29,11 @@ pub mod row_code;
 pub mod test_programs;
 
 pub use accumulator_code::AccumulatorCode;
-pub use element_code::{InputAccess, element_source, element_source_with_body, element_source_with_result, shared_memory_staging_source};
+pub use element_code::{
+    InputAccess, element_source, element_source_with_result, element_source_with_user_functions, shared_memory_staging_source,
+};
 pub use expression_table::{expression, has_cpp_expression, may_fault};
-pub(crate) use kernel_key::KeyFlags;
+pub(crate) use kernel_key::KeyWithoutProgram;
 pub use kernel_key::{KernelKey, SerializedKey};
 pub use kernel_params::{Bytes, MAX_NARROW_INDEX, fits_narrow_index, pack_axes, pack_offsets, pack_params, reduction_fits_narrow_index};
 pub use reduction_code::FoldTemplate;

@@ -13,7 +13,7 @@ use cuprum_core::{DType, Device, Error, Layout, Result, StoredArray};
 use crate::compile::libraries::{self, LibrarySpec};
 use crate::device::{CudaBuffer, context, memory_to_read};
 use crate::driver::DeviceBuffer;
-use nccl::{CommunicatorHandle, DeviceMemoryRange};
+use nccl::{CommunicatorHandle, PeerTransferRange};
 
 /// NCCL for devices of kind `cuda`.
 pub(crate) const NCCL: CollectiveLibrary = CollectiveLibrary {
@@ -70,7 +70,7 @@ fn communicator_ended_error() -> Error {
 }
 
 impl Communicator for NcclCommunicator {
-    fn exchange(&self, sends: &[SentPiece], receives: &[ReceivedPiece], keep_waiting: KeepWaiting) -> Result<Vec<Arc<dyn Buffer>>> {
+    fn send_and_receive(&self, sends: &[SentPiece], receives: &[ReceivedPiece], keep_waiting: KeepWaiting) -> Result<Vec<Arc<dyn Buffer>>> {
         let mut slot = self.handle.lock().unwrap_or_else(PoisonError::into_inner);
         let handle = slot.as_ref().ok_or_else(communicator_ended_error)?;
         let bytes = |send: &SentPiece| {
@@ -81,7 +81,7 @@ impl Communicator for NcclCommunicator {
         let arrays = sends.iter().map(bytes).collect::<Result<Vec<StoredArray>>>()?;
         let mut sent = Vec::new();
         for (send, array) in sends.iter().zip(&arrays) {
-            sent.push(DeviceMemoryRange {
+            sent.push(PeerTransferRange {
                 rank: send.to,
                 memory: memory_to_read(array)?.memory(),
                 offset: send.byte_offset,
@@ -92,7 +92,7 @@ impl Communicator for NcclCommunicator {
         let buffers = receives.iter().map(allocate).collect::<Result<Vec<Arc<CudaBuffer>>>>()?;
         let mut received = Vec::new();
         for (receive, buffer) in receives.iter().zip(&buffers) {
-            received.push(DeviceMemoryRange { rank: receive.from, memory: buffer.memory(), offset: 0, nbytes: receive.nbytes });
+            received.push(PeerTransferRange { rank: receive.from, memory: buffer.memory(), offset: 0, nbytes: receive.nbytes });
         }
         if let Err(error) = handle.queue_sends_and_receives(&sent, &received, keep_waiting) {
             if let Some(handle) = slot.take() {
@@ -105,7 +105,7 @@ impl Communicator for NcclCommunicator {
     }
 
     fn check_async_error(&self) -> Result<()> {
-        self.handle.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map_or(Ok(()), CommunicatorHandle::check)
+        self.handle.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map_or(Ok(()), CommunicatorHandle::check_async_error)
     }
 
     fn abort(&self) {

@@ -323,8 +323,8 @@ pub fn fault_operation_id(op: Op, axis: usize) -> u64 {
 pub const SEGMENT_OFFSET_OUT_OF_BOUNDS: u64 = 2;
 
 /// The lowest fault code that encodes a [`LinAlgFailure`].
-const FIRST_LINALG_FAULT: u64 = 16;
-/// Failures of linear algebra, in the order of their fault codes, which begin at [`FIRST_LINALG_FAULT`].
+const FIRST_LINALG_FAULT_CODE: u64 = 16;
+/// Failures of linear algebra, in the order of their fault codes, which begin at [`FIRST_LINALG_FAULT_CODE`].
 const LINALG_FAILURES: [LinAlgFailure; 5] = [
     LinAlgFailure::Singular,
     LinAlgFailure::NotPositiveDefinite,
@@ -336,7 +336,7 @@ const LINALG_FAILURES: [LinAlgFailure; 5] = [
 /// Returns the fault code for `failure`, such as a singular matrix. A kernel that reports this code stores the index of the matrix as the
 /// value of the fault, and the batch size as the length.
 pub(crate) fn linalg_fault_code(failure: LinAlgFailure) -> u64 {
-    FIRST_LINALG_FAULT + LINALG_FAILURES.iter().position(|f| *f == failure).unwrap_or(0) as u64
+    FIRST_LINALG_FAULT_CODE + LINALG_FAILURES.iter().position(|f| *f == failure).unwrap_or(0) as u64
 }
 
 /// Returns the core crate's error for `error`. The error for a fault of a kernel names the operation that caused the fault. All other
@@ -359,7 +359,7 @@ fn error_from_fault(code: u64, operation_id: u64, value: i64, size: usize) -> Er
     let index = (operation_id & 0xffff_ffff) as usize;
     let op = Op::all().find(|op| op.index() == index).map_or("index", Op::name);
     let axis = (operation_id >> 32) as usize;
-    let linalg_failure = code.checked_sub(FIRST_LINALG_FAULT).and_then(|n| LINALG_FAILURES.get(n as usize));
+    let linalg_failure = code.checked_sub(FIRST_LINALG_FAULT_CODE).and_then(|n| LINALG_FAILURES.get(n as usize));
     match code {
         fault::INDEX_OUT_OF_BOUNDS => Error::Index { op, index: value, axis, size },
         SEGMENT_OFFSET_OUT_OF_BOUNDS => {
@@ -479,8 +479,8 @@ impl DeviceDriver for CudaDevice {
             details.push(("NVRTC", compiler.path().display().to_string()));
         }
         let location = |found: std::result::Result<PathBuf, String>| found.map_or_else(|why| why, |path| path.display().to_string());
-        details.push(("cuFFT", location(cufft::probe(driver.0))));
-        details.push(("cuSOLVER", location(cusolver::probe(driver.0))));
+        details.push(("cuFFT", location(cufft::locate_cufft(driver.0))));
+        details.push(("cuSOLVER", location(cusolver::locate_cusolver(driver.0))));
         DeviceInfo {
             name: info.name.clone(),
             units: info.sm_count as usize,

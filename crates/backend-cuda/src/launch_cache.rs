@@ -6,7 +6,7 @@ use std::thread::LocalKey;
 
 use cuprum_core::Program;
 
-use crate::codegen::{KernelKey, KeyFlags};
+use crate::codegen::{KernelKey, KeyWithoutProgram};
 
 /// Number of slots of a table. If two keys map to one slot, the later key replaces the earlier one.
 const SLOT_COUNT: usize = 128;
@@ -32,7 +32,7 @@ pub struct LaunchCache<T>(RefCell<Vec<Option<Box<CachedValue<T>>>>>);
 /// A cached value, with the parts of its [`KernelKey`].
 #[derive(Debug)]
 struct CachedValue<T> {
-    flags: KeyFlags,
+    flags: KeyWithoutProgram,
     program: Option<Program>,
     value: T,
 }

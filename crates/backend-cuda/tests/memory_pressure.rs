@@ -159,7 +159,7 @@ fn kept_memory_goes_to_other_users_that_need_it() {
         let kept = keep(context, share(context));
         let mut other = Other::new(context);
         // Free memory becomes slightly less than the kept memory.
-        let free = context.free_memory().unwrap();
+        let free = context.free_device_bytes().unwrap();
         assert!(other.take(free - kept / 2), "{free} bytes are free, {kept} kept");
         assert!(!other.take(kept), "what the pool keeps is not there for others");
         std::thread::sleep(Duration::from_millis(150)); // the pool checks free memory at most every 100 ms

@@ -21,28 +21,28 @@ use cuprum_backend_cuda::{
 const NEWEST: u32 = 13;
 
 /// Every kernel source of this crate, or a sample that covers all generated code.
-fn compile_check_sources() -> Vec<(String, String)> {
+fn sources_for_compile_check() -> Vec<(String, String)> {
     let static_ones = [
-        fill::compile_check_sources(),
-        copy::compile_check_sources(),
-        random::compile_check_sources(),
-        gather::compile_check_sources(),
-        scatter::compile_check_sources(),
-        segment::compile_check_sources(),
-        contract::compile_check_sources(),
-        fft::compile_check_sources(),
-        search::compile_check_sources(),
-        sparse::compile_check_sources(),
-        linalg::compile_check_sources(),
-        sort::compile_check_sources(),
+        fill::sources_for_compile_check(),
+        copy::sources_for_compile_check(),
+        random::sources_for_compile_check(),
+        gather::sources_for_compile_check(),
+        scatter::sources_for_compile_check(),
+        segment::sources_for_compile_check(),
+        contract::sources_for_compile_check(),
+        fft::sources_for_compile_check(),
+        search::sources_for_compile_check(),
+        sparse::sources_for_compile_check(),
+        linalg::sources_for_compile_check(),
+        sort::sources_for_compile_check(),
     ];
     let generated = [
-        map::compile_check_sources(),
-        reduce::compile_check_sources(),
-        rows::compile_check_sources(),
-        scan::compile_check_sources(),
-        select::compile_check_sources(),
-        histogram::compile_check_sources(),
+        map::sources_for_compile_check(),
+        reduce::sources_for_compile_check(),
+        rows::sources_for_compile_check(),
+        scan::sources_for_compile_check(),
+        select::sources_for_compile_check(),
+        histogram::sources_for_compile_check(),
     ];
     static_ones.into_iter().chain(generated).flatten().collect()
 }
@@ -50,7 +50,7 @@ fn compile_check_sources() -> Vec<(String, String)> {
 #[test]
 fn every_source_compiles_without_a_warning() {
     let Some(compiler) = testing::compiler() else { return };
-    let sources = compile_check_sources();
+    let sources = sources_for_compile_check();
     assert!(sources.len() >= 200, "{}", sources.len());
     let only = std::env::var("CUPRUM_NVRTC_ONLY").unwrap_or_default();
     let options: Vec<&str> = vec!["--std=c++17"];
@@ -86,7 +86,7 @@ fn every_source_compiles_without_a_warning() {
 fn simple_maps_stay_in_registers() {
     let Some(compiler) = testing::compiler() else { return };
     let options: Vec<&str> = vec!["--std=c++17", "--ptxas-options=-v"];
-    let simple: Vec<_> = map::compile_check_sources().into_iter().filter(|(name, _)| name.contains("_multiply_add<")).collect();
+    let simple: Vec<_> = map::sources_for_compile_check().into_iter().filter(|(name, _)| name.contains("_multiply_add<")).collect();
     assert!(simple.len() >= 9, "{}", simple.len());
     for (name, source) in &simple {
         let made = compiler.compile(&CompileRequest { name, source, options: &options, ..CompileRequest::default() }, 90).unwrap();
@@ -102,7 +102,8 @@ fn rows_stay_in_registers() {
     let Some(compiler) = testing::compiler() else { return };
     let options: Vec<&str> = vec!["--std=c++17", "--ptxas-options=-v"];
     let float32 = ["softmax, float32", "layer_norm, float32", "min_max, float32", "logsumexp, float32", "variance, float32"];
-    let usual: Vec<_> = rows::compile_check_sources().into_iter().filter(|(name, _)| float32.iter().any(|f| name.contains(f))).collect();
+    let usual: Vec<_> =
+        rows::sources_for_compile_check().into_iter().filter(|(name, _)| float32.iter().any(|f| name.contains(f))).collect();
     assert!(usual.len() >= float32.len(), "{}", usual.len());
     for (name, source) in &usual {
         let made = compiler.compile(&CompileRequest { name, source, options: &options, ..CompileRequest::default() }, 90).unwrap();

@@ -35,7 +35,7 @@ pub fn run(options: &BenchOptions, session: &mut Session) -> Result<(), Failure>
     // The current device may be a mesh on which the expression computes, also if its result is on another device.
     let devices = if device == current { vec![device] } else { vec![device, current] };
     let (_, times) =
-        benchmark_on(&devices, options.effort, || Ok(session.run_script(&script).map_err(to_library_error)?.unwrap_or(Value::None)))?;
+        benchmark_on(&devices, options.effort, || Ok(session.run_script(&script).map_err(to_cuprum_error)?.unwrap_or(Value::None)))?;
     if options.json {
         output::print_line(json_report(options.expression, device, &times))?;
     } else {
@@ -52,7 +52,7 @@ fn json_report(expression: &str, device: Device, times: &Benchmark) -> serde_jso
 }
 
 /// Returns the array library's error that caused `e`, or `e` itself as `Error::Value`.
-fn to_library_error(e: EvalError) -> cuprum::Error {
+fn to_cuprum_error(e: EvalError) -> cuprum::Error {
     let cause = std::error::Error::source(&e).and_then(|cause| cause.downcast_ref::<cuprum::Error>());
     cause.cloned().unwrap_or_else(|| cuprum::Error::value("bench", e.to_string()))
 }

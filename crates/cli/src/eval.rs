@@ -272,7 +272,7 @@ impl OutputTarget {
         let mut notes = Vec::new();
         let arrays = match outcome {
             ScriptResult::Value(value) => {
-                vec![("arr_0", value.array("save").map_err(|e| Failure::from(e).with_origin(self.display_name()))?)]
+                vec![("arr_0", value.array("save").map_err(|e| Failure::from(e).with_origin(self.target_display_name()))?)]
             }
             ScriptResult::Names(values) => convert_to_arrays(values, &mut notes)?,
         };
@@ -282,7 +282,7 @@ impl OutputTarget {
         // Notes are printed after the output is written, as reports are.
         notes.iter().for_each(output::print_error_line);
         if arrays.is_empty() {
-            return Err(Failure::bad_input(format!("{}: nothing to write: the script assigns no array", self.display_name())));
+            return Err(Failure::bad_input(format!("{}: nothing to write: the script assigns no array", self.target_display_name())));
         }
         Ok(())
     }
@@ -307,7 +307,7 @@ impl OutputTarget {
         }
     }
 
-    fn display_name(&self) -> String {
+    fn target_display_name(&self) -> String {
         match self {
             OutputTarget::File(path, _) => path.display().to_string(),
             OutputTarget::Standard(_) => "standard output".to_string(),

@@ -29,7 +29,7 @@ pub struct Arguments {
     #[arg(long, value_name = "TEXT", requires = "report")]
     note: Option<String>,
     /// Limit of the machine: GB_s or GFLOP_s = a number, or a workload whose rate is the limit
-    #[arg(long, value_name = "UNIT=LIMIT", requires = "report", value_parser = SpeedLimit::parse_limit)]
+    #[arg(long, value_name = "UNIT=LIMIT", requires = "report", value_parser = SpeedLimit::parse_speed_limit)]
     limit: Vec<SpeedLimit>,
 }
 
@@ -55,7 +55,7 @@ pub fn run(arguments: &Arguments, folder: &Path) -> Result<(), Failure> {
         let names: Vec<String> = arguments.from.iter().map(|p| p.display().to_string()).collect();
         return Err(Failure::bad_input(format!("--from: no measurement of cuprum in {}", names.join(", "))));
     }
-    let limits = arguments.limit.iter().map(|l| measurements.resolve_limit(l)).collect::<Result<Vec<_>, _>>();
+    let limits = arguments.limit.iter().map(|l| measurements.resolve_speed_limit(l)).collect::<Result<Vec<_>, _>>();
     let limits = limits.map_err(|e| Failure::bad_input(format!("--limit: {e}")))?;
     let machine = match &arguments.machine {
         None => Value::Null,

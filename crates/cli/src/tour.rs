@@ -3,7 +3,7 @@
 //! results end the report.
 
 mod summary;
-mod text;
+mod text_wrapping;
 
 use std::io::{self, IsTerminal};
 
@@ -15,7 +15,7 @@ use cuprum::{Device, NdArray, Result, with_accelerators, with_device};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 use summary::{MissingAccelerator, RunContext};
-use text::{LINE_WIDTH, count_with_noun, wrap_text};
+use text_wrapping::{LINE_WIDTH, count_with_noun, wrap_text};
 
 use crate::failure::Failure;
 use crate::output;
@@ -32,7 +32,7 @@ pub struct TourOptions {
 
 /// The measurement of one workload on one device under one accelerator order.
 #[derive(Serialize)]
-struct TourResult {
+struct TourMeasurement {
     work: &'static str,
     device: String,
     accelerators: String,
@@ -50,7 +50,7 @@ struct TourResult {
 
 /// Returns the accelerator orders to compare on `device`: the empty order (the device's own accelerator only), each ready accelerator
 /// alone, and each ordered pair.
-fn accelerator_orders(device: Device) -> Vec<String> {
+fn accelerator_orders_to_compare(device: Device) -> Vec<String> {
     let kind = device.kind().name();
     let ready: Vec<&str> = registry::all_accelerators()
         .into_iter()
@@ -76,7 +76,7 @@ pub fn run(options: &TourOptions) -> Result<bool, Failure> {
     let little_memory = memory > 0 && memory < 12 << 30;
     let size = if options.quick || little_memory { WorkloadSize::Quick } else { WorkloadSize::Full };
     let configurations: Vec<(Device, String)> =
-        Device::all().into_iter().flat_map(|d| accelerator_orders(d).into_iter().map(move |order| (d, order))).collect();
+        Device::all().into_iter().flat_map(|d| accelerator_orders_to_compare(d).into_iter().map(move |order| (d, order))).collect();
     let bar = new_progress_bar((WORKLOADS.len() * configurations.len()) as u64, options.json);
     let mut rows = Vec::new();
     for (number, work) in (1..).zip(WORKLOADS) {
@@ -139,7 +139,7 @@ fn measure_row(
     inputs: &[NdArray],
     reference: &NdArray,
     size: WorkloadSize,
-) -> Result<TourResult> {
+) -> Result<TourMeasurement> {
     let effort = match (device == Device::CPU, size) {
         (_, WorkloadSize::Quick) => BenchmarkLimits { warmup: 1, repeat: 3, max_seconds: 0.2 },
         (true, _) => BenchmarkLimits { warmup: 1, repeat: 10, max_seconds: 0.7 },
@@ -148,7 +148,7 @@ fn measure_row(
     let compute = || with_device(device, || (work.run)(inputs)?.eval().cloned());
     let (result, timing) = with_accelerators(order, || benchmark_on(&[device], effort, compute))??;
     let error = work.max_error(&result, reference)?;
-    Ok(TourResult {
+    Ok(TourMeasurement {
         work: work.name,
         device: device.to_string(),
         accelerators: order.to_string(),
@@ -171,8 +171,8 @@ fn error_unit_name(work: &Workload) -> &'static str {
     }
 }
 
-fn failed_row(work: &Workload, device: Device, order: &str, e: &cuprum::Error) -> TourResult {
-    TourResult {
+fn failed_row(work: &Workload, device: Device, order: &str, e: &cuprum::Error) -> TourMeasurement {
+    TourMeasurement {
         work: work.name,
         device: device.to_string(),
         accelerators: order.to_string(),
@@ -188,7 +188,7 @@ fn failed_row(work: &Workload, device: Device, order: &str, e: &cuprum::Error) -
     }
 }
 
-fn format_error(row: &TourResult) -> String {
+fn format_error(row: &TourMeasurement) -> String {
     match (row.error, row.unit) {
         (None, _) => "failed".into(),
         (Some(e), "ulp") => format!("{e:.1} ulp"),
@@ -205,11 +205,11 @@ fn format_time(us: f64) -> String {
     }
 }
 
-fn format_accelerator_order(row: &TourResult) -> String {
+fn format_accelerator_order(row: &TourMeasurement) -> String {
     if row.accelerators.is_empty() { "(base)".into() } else { row.accelerators.clone() }
 }
 
-fn print_row(row: &TourResult, json: bool) -> io::Result<()> {
+fn print_row(row: &TourMeasurement, json: bool) -> io::Result<()> {
     if json {
         return output::print_line(serde_json::to_string(row).unwrap_or_default());
     }
@@ -235,7 +235,7 @@ fn truncate_line(line: &str) -> String {
 
 /// Prints tables of device times and of the accelerators that ran the calls: a row per workload, a column per device and order. Columns
 /// that do not fit are printed in another table.
-fn print_tables(rows: &[TourResult]) -> io::Result<()> {
+fn print_tables(rows: &[TourMeasurement]) -> io::Result<()> {
     let mut configurations: Vec<(String, String)> = Vec::new();
     for r in rows {
         let configuration = (r.device.clone(), format_accelerator_order(r));
@@ -254,7 +254,7 @@ fn print_tables(rows: &[TourResult]) -> io::Result<()> {
 }
 
 /// Returns the table for the columns `configurations`, pairs of a device and an accelerator order.
-fn device_time_table(rows: &[TourResult], configurations: &[(String, String)]) -> String {
+fn device_time_table(rows: &[TourMeasurement], configurations: &[(String, String)]) -> String {
     let mut table = Table::new();
     table.load_preset(presets::UTF8_HORIZONTAL_ONLY);
     table.set_header(
@@ -263,7 +263,7 @@ fn device_time_table(rows: &[TourResult], configurations: &[(String, String)]) -
             .chain(["largest error".into()]),
     );
     for work in WORKLOADS {
-        let workload_rows: Vec<&TourResult> = rows.iter().filter(|r| r.work == work.name).collect();
+        let workload_rows: Vec<&TourMeasurement> = rows.iter().filter(|r| r.work == work.name).collect();
         let cell = |(device, order): &(String, String)| {
             let row = workload_rows.iter().find(|r| r.device == *device && format_accelerator_order(r) == *order);
             row.map_or(String::new(), |r| match (&r.message, r.agrees) {
@@ -308,7 +308,14 @@ mod tests {
                     let e = cuprum::Error::value("tour", "message");
                     let row = failed_row(work, Device::CPU, order, &e);
                     let served_by = "cutensor".to_string();
-                    rows.push(TourResult { device: device.into(), message: None, agrees: true, device_us: 123_456.7, served_by, ..row });
+                    rows.push(TourMeasurement {
+                        device: device.into(),
+                        message: None,
+                        agrees: true,
+                        device_us: 123_456.7,
+                        served_by,
+                        ..row
+                    });
                 }
             }
         }

@@ -2,7 +2,7 @@
 
 use cuprum::expressions::{EvalError, Session, parse};
 use cuprum::profiler::Evaluate;
-use cuprum::tuning::{self, DeviceResults, MAX_CANDIDATES, MAX_LOSING_RUNS};
+use cuprum::tuning::{self, DeviceResults, MAX_CANDIDATES, MAX_RUNS_OF_SLOWER_ACCELERATORS};
 use cuprum::{Device, set_accelerators, settings};
 use serde_json::{Value, json};
 
@@ -39,7 +39,7 @@ pub struct Arguments {
 
 /// Number of times that an expression runs, which is enough to find the fastest accelerator for each of its calls. Measuring a call takes
 /// at most one untimed run per accelerator, then timed runs.
-const RUNS_PER_EXPRESSION: usize = 2 * (MAX_CANDIDATES + MAX_LOSING_RUNS);
+const RUNS_PER_EXPRESSION: usize = 2 * (MAX_CANDIDATES + MAX_RUNS_OF_SLOWER_ACCELERATORS);
 
 /// Expressions of `--suite` over square matrices `a` and `b`: plain and fused reductions, scans, copies, mixed layouts, products, sorts
 /// and selections.

@@ -17,7 +17,7 @@ pub(crate) use crate::types::device::MAX_DEVICE_KINDS;
 pub use crate::types::device::{Device, DeviceKind};
 pub use current_device::with_device;
 pub use device_drivers::driver;
-pub(crate) use device_drivers::{DeviceSource, MAX_DEVICES_PER_KIND, SynchronizeHook};
+pub(crate) use device_drivers::{MAX_DEVICES_PER_KIND, RegistryHooks, SynchronizeHook};
 pub use device_memory::{Buffer, MemoryStats};
 pub use driver::*;
 pub use stream::Stream;

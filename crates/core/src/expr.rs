@@ -18,7 +18,7 @@ mod program_builder;
 mod row_loop;
 
 pub(crate) use elementwise_builder::{build_with_dtypes, check_operands, check_weak_ints, common_shape, elementwise_consuming_args};
-pub use elementwise_builder::{elementwise, elementwise_group};
+pub use elementwise_builder::{elementwise, elementwise_multi_result};
 pub use evaluate::run_as_composite;
 pub use fusion::{fusion_enabled, with_fusion};
 pub use host_data::IntoElements;

@@ -329,8 +329,8 @@ pub fn set_fusion(on: bool) {
 pub(crate) struct SettingCheck {
     /// Name of the environment variable.
     pub variable: &'static str,
-    /// Whether the check needs devices or accelerators, which [`check_once_without_devices`] must not open. An invalid value is then reported
-    /// when devices or accelerators are first used.
+    /// Whether the check needs devices or accelerators, which [`check_once_without_devices`] must not open. An invalid value is then
+    /// reported when devices or accelerators are first used.
     pub needs_devices: bool,
     /// Reads the variable, and returns an error if its value is invalid.
     pub run: fn() -> Result<()>,

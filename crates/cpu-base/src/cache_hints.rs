@@ -79,7 +79,7 @@ impl PrefetchState {
     const PAGES_PER_BLOCK: usize = 4;
     const PREFETCH_BLOCK_BYTES: usize = PrefetchState::PAGES_PER_BLOCK * PrefetchState::PAGE_BYTES;
     /// Cache lines prefetched in one step, each from a different page of the block.
-    const LINES_PER_STEP: usize = 2;
+    const LINES_PER_PREFETCH_STEP: usize = 2;
 
     /// Returns the prefetching state for a loop that starts at `address`. Returns `None` unless the processor [`benefits_from_prefetch`].
     #[inline]
@@ -92,7 +92,7 @@ impl PrefetchState {
     /// page-alternating order. On other processors the first loop prefetches the memory of the second loop, because the pause between the
     /// loops stops the hardware prefetcher.
     #[inline]
-    pub fn new_before_second_loop(address: *const u8, bytes: usize) -> PrefetchState {
+    pub fn new_for_first_of_two_loops(address: *const u8, bytes: usize) -> PrefetchState {
         PrefetchState { at: address, distance: if benefits_from_prefetch() { 0 } else { bytes } }
     }
 
@@ -109,18 +109,18 @@ impl PrefetchState {
             let start = self.at.wrapping_add(self.distance);
             return (0..count * size_of::<T>()).step_by(CACHE_LINE_BYTES).for_each(|at| prefetch_cache_line(start.wrapping_add(at)));
         }
-        for at in (0..count * size_of::<T>()).step_by(PrefetchState::LINES_PER_STEP * CACHE_LINE_BYTES) {
+        for at in (0..count * size_of::<T>()).step_by(PrefetchState::LINES_PER_PREFETCH_STEP * CACHE_LINE_BYTES) {
             let place = (self.at.addr() + at) % PrefetchState::PREFETCH_BLOCK_BYTES;
             let (turn, page) = (
                 place / (PrefetchState::PAGES_PER_BLOCK * CACHE_LINE_BYTES),
-                place / (PrefetchState::LINES_PER_STEP * CACHE_LINE_BYTES)
-                    % (PrefetchState::PAGES_PER_BLOCK / PrefetchState::LINES_PER_STEP),
+                place / (PrefetchState::LINES_PER_PREFETCH_STEP * CACHE_LINE_BYTES)
+                    % (PrefetchState::PAGES_PER_BLOCK / PrefetchState::LINES_PER_PREFETCH_STEP),
             );
             let to = PrefetchState::PREFETCH_BLOCK_BYTES
-                + page * PrefetchState::LINES_PER_STEP * PrefetchState::PAGE_BYTES
+                + page * PrefetchState::LINES_PER_PREFETCH_STEP * PrefetchState::PAGE_BYTES
                 + turn * CACHE_LINE_BYTES;
             let line = self.at.wrapping_add(at + to - place);
-            (0..PrefetchState::LINES_PER_STEP).for_each(|i| prefetch_cache_line(line.wrapping_add(i * PrefetchState::PAGE_BYTES)));
+            (0..PrefetchState::LINES_PER_PREFETCH_STEP).for_each(|i| prefetch_cache_line(line.wrapping_add(i * PrefetchState::PAGE_BYTES)));
         }
     }
 }
@@ -158,22 +158,22 @@ impl NonTemporalStores {
     #[inline(always)]
     pub unsafe fn copy_cache_lines(&self, from: *const u8, to: *mut u8, count: usize) {
         self.used.set(true);
-        // SAFETY: `streaming_stores::copy_cache_lines` has the same safety contract as this method, and the caller guarantees it.
-        unsafe { streaming_stores::copy_cache_lines(from, to, count) };
+        // SAFETY: `non_temporal_instructions::copy_cache_lines` has the same safety contract as this method, and the caller guarantees it.
+        unsafe { non_temporal_instructions::copy_cache_lines(from, to, count) };
     }
 }
 
 impl Drop for NonTemporalStores {
     fn drop(&mut self) {
         if self.used.get() {
-            streaming_stores::store_fence();
+            non_temporal_instructions::store_fence();
         }
     }
 }
 
 /// Streaming instructions for [`NonTemporalStores`].
 #[cfg(all(target_arch = "x86_64", not(miri)))]
-mod streaming_stores {
+mod non_temporal_instructions {
     use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_sfence, _mm_stream_si128};
 
     /// # Safety
@@ -194,7 +194,7 @@ mod streaming_stores {
 
 /// Plain copies in place of streaming stores, for processors other than x86-64, and for miri, which does not support streaming stores.
 #[cfg(not(all(target_arch = "x86_64", not(miri))))]
-mod streaming_stores {
+mod non_temporal_instructions {
     /// # Safety
     /// The caller must fulfil the contract of [`super::NonTemporalStores::copy_cache_lines`].
     pub(super) unsafe fn copy_cache_lines(from: *const u8, to: *mut u8, count: usize) {

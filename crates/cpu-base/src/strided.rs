@@ -10,7 +10,7 @@ pub fn copy_strided<T: Copy>(source: &[T], start: isize, stride: isize, out: &mu
     if out.is_empty() {
         return;
     }
-    let last = last_index(start, stride, out.len());
+    let last = last_strided_index(start, stride, out.len());
     let inside = |index: isize| usize::try_from(index).is_ok_and(|index| index < source.len());
     assert!(inside(start) && last.is_some_and(inside), "{} elements from {start} on by {stride} in {}", out.len(), source.len());
     match stride {
@@ -28,7 +28,7 @@ pub fn copy_strided<T: Copy>(source: &[T], start: isize, stride: isize, out: &mu
 }
 
 /// Returns the index of the last of `count` elements that are `stride` apart, from index `start` on. Returns `None` on overflow.
-fn last_index(start: isize, stride: isize, count: usize) -> Option<isize> {
+fn last_strided_index(start: isize, stride: isize, count: usize) -> Option<isize> {
     isize::try_from(count).ok()?.checked_sub(1)?.checked_mul(stride)?.checked_add(start)
 }
 
@@ -89,7 +89,7 @@ impl StridedCopy2d {
     fn touched_index_range(&self, start: isize, steps: [isize; 2]) -> Option<(isize, isize)> {
         let (mut low, mut high) = (start, start);
         for (step, count) in steps.into_iter().zip([self.height, self.width]) {
-            let span = last_index(0, step, count)?;
+            let span = last_strided_index(0, step, count)?;
             (low, high) = (low.checked_add(span.min(0))?, high.checked_add(span.max(0))?);
         }
         Some((low, high))

@@ -126,10 +126,10 @@ impl<'a> Elements<'a> {
     }
 
     /// Returns the prefetching state for a loop over these elements. A second loop then reads the memory that follows the elements
-    /// ([`PrefetchState::new_before_second_loop`]).
+    /// ([`PrefetchState::new_for_first_of_two_loops`]).
     #[inline]
-    pub fn prefetch_state_before_second_loop(self) -> PrefetchState {
-        PrefetchState::new_before_second_loop(self.ptr, self.len * self.dtype.itemsize())
+    pub fn prefetch_state_for_first_of_two_loops(self) -> PrefetchState {
+        PrefetchState::new_for_first_of_two_loops(self.ptr, self.len * self.dtype.itemsize())
     }
 
     /// Returns the elements as a slice of `T`. Panics unless `T` is the type of the dtype or of its [`bit_pattern_dtype`], and if elements
@@ -356,7 +356,7 @@ fn misaligned_error(host: &HostBuffer, dtype: DType) -> Error {
 }
 
 /// Adds the name of `call`'s operation to `error` if `error` is an out-of-memory error. Returns other errors unchanged.
-pub fn add_op_to_error(call: &Call, error: Error) -> Error {
+pub fn add_op_to_out_of_memory_error(call: &Call, error: Error) -> Error {
     match error {
         Error::OutOfMemory { device, requested, used, limit, .. } => {
             Error::OutOfMemory { op: call.op.name(), device, requested, used, limit }
@@ -407,7 +407,7 @@ impl Output {
 
     /// Allocates `size` elements for intermediate values of `call`. An error names the operation of `call`.
     pub fn allocate_scratch(call: &Call, dtype: DType, size: usize) -> Result<Output> {
-        Output::allocate_temporary(dtype, size).map_err(|e| add_op_to_error(call, e))
+        Output::allocate_temporary(dtype, size).map_err(|e| add_op_to_out_of_memory_error(call, e))
     }
 
     /// Allocates `size` elements for intermediate values that belong to no call.
@@ -419,7 +419,7 @@ impl Output {
     /// Allocates output `n` of `call`, filled with zeros. Memory that the operating system has just zeroed is not written again.
     pub fn allocate_zeroed(call: &Call, n: usize) -> Result<Output> {
         let (dtype, size) = (call.outputs[n].dtype, call.outputs[n].layout.size());
-        let buffer = HostBuffer::zeroed(size.saturating_mul(dtype.itemsize())).map_err(|e| add_op_to_error(call, e))?;
+        let buffer = HostBuffer::zeroed(size.saturating_mul(dtype.itemsize())).map_err(|e| add_op_to_out_of_memory_error(call, e))?;
         Ok(Output { has_valid_bools: true, ..Output::of(Arc::new(buffer), dtype, size) })
     }
 
@@ -515,12 +515,12 @@ impl ScratchBlocks {
     /// Returns the first `len` elements of block number `block` for writing.
     #[inline]
     pub fn elements_mut(&mut self, block: usize, dtype: DType, len: usize) -> ElementsMut<'_> {
-        self.split_block(block, dtype, len).0
+        self.write_block_and_read_others(block, dtype, len).0
     }
 
     /// Returns the first `len` elements of block number `block` for writing, and the other blocks for reading.
     #[inline]
-    pub fn split_block(&mut self, block: usize, dtype: DType, len: usize) -> (ElementsMut<'_>, ReadBlocks<'_>) {
+    pub fn write_block_and_read_others(&mut self, block: usize, dtype: DType, len: usize) -> (ElementsMut<'_>, ReadBlocks<'_>) {
         let others =
             ReadBlocks { start: self.scratch.0.as_mut_ptr(), pitch: self.pitch, count: self.count, excluded: block, life: PhantomData };
         let ptr = others.block_address(block, dtype, len);
@@ -636,7 +636,7 @@ mod tests {
         let mut blocks = ScratchBlocks::default();
         blocks.resize(2, 64);
         blocks.elements_mut(0, DType::U8, 4).typed_slice::<u8>().fill(3);
-        let (mut to, others) = blocks.split_block(1, DType::Bool, 4);
+        let (mut to, others) = blocks.write_block_and_read_others(1, DType::Bool, 4);
         to.copy_from(others.elements(0, DType::Bool, 4));
     }
 

@@ -366,7 +366,7 @@ impl ComplexMath {
 
     pub(crate) fn arc_cosine(z: C) -> C {
         let (x, y) = (z.re, z.im);
-        if has_large_part(z) {
+        if has_part_above_unscaled_limit(z) {
             return C::new(y.abs().atan2(x), log_abs_doubled(z).copysign(-y));
         }
         if x == 0.0 && y.is_nan() {
@@ -378,7 +378,7 @@ impl ComplexMath {
 
     pub(crate) fn inverse_hyperbolic_sine(z: C) -> C {
         let (x, y) = (z.re, z.im);
-        if has_large_part(z) {
+        if has_part_above_unscaled_limit(z) {
             return C::new(log_abs_doubled(z).copysign(x), y.atan2(x.abs()));
         }
         if y == 0.0 {
@@ -390,7 +390,7 @@ impl ComplexMath {
 
     pub(crate) fn inverse_hyperbolic_cosine(z: C) -> C {
         let (x, y) = (z.re, z.im);
-        if has_large_part(z) {
+        if has_part_above_unscaled_limit(z) {
             return C::new(log_abs_doubled(z), y.atan2(x));
         }
         if x == 0.0 && y.is_nan() {
@@ -438,7 +438,7 @@ fn circular_from_hyperbolic(f: fn(C) -> C, z: C) -> C {
     C::new(w.im, w.re)
 }
 
-fn has_large_part(z: C) -> bool {
+fn has_part_above_unscaled_limit(z: C) -> bool {
     z.re.abs() > MAX_UNSCALED_PART || z.im.abs() > MAX_UNSCALED_PART
 }
 

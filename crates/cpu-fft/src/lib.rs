@@ -12,7 +12,7 @@ use bytemuck::Pod;
 use cuprum_core::call::{Fft, FftKind};
 use cuprum_core::layout::{Dims, Layout};
 use cuprum_core::{Array, Call, DType, Element, Error, Result, StoredArray};
-use cuprum_cpu_base::views::{Elements, ElementsMut, HostVec, add_op_to_error};
+use cuprum_cpu_base::views::{Elements, ElementsMut, HostVec, add_op_to_out_of_memory_error};
 use num_complex::Complex;
 
 use self::axis_pass::{StridedSource, transform_in_place, transform_lines};
@@ -33,7 +33,7 @@ pub fn transform(call: &Call, request: &Fft, values: Option<&StoredArray>, out: 
         DType::F64 => transform_typed::<f64>(request, shape, values, out),
         other => Err(Error::dtype(call.op.name(), "has no transform of this dtype", &[other])),
     };
-    done.map_err(|e| add_op_to_error(call, e))
+    done.map_err(|e| add_op_to_out_of_memory_error(call, e))
 }
 
 /// Returns the axis that the first pass transforms, or `None` if there is none. For [`FftKind::RealToComplex`] it is the halved axis, along

@@ -12,7 +12,7 @@ use rustfft::{Fft, FftNum, FftPlanner};
 /// Maximum number of cached plans for each number type (`f32`, `f64`).
 const MAX_CACHED_PLANS: usize = 32;
 /// Maximum total length, in points, of the cached plans for a number type. The most recent plan is cached even if it is longer.
-const MAX_CACHED_POINTS: usize = 1 << 22;
+const MAX_POINTS_OF_CACHED_PLANS: usize = 1 << 22;
 /// Typical memory of a plan in complex numbers per point.
 const PLAN_COMPLEX_NUMBERS_PER_POINT: usize = 3;
 
@@ -62,13 +62,13 @@ impl<T: Real> PlanCache<T> {
         self.0.last().map(|(_, _, plan)| plan.clone())
     }
 
-    /// Adds a plan. Removes the least recently used plans beyond [`MAX_CACHED_PLANS`] and [`MAX_CACHED_POINTS`].
+    /// Adds a plan. Removes the least recently used plans beyond [`MAX_CACHED_PLANS`] and [`MAX_POINTS_OF_CACHED_PLANS`].
     fn insert_plan(&mut self, kind: TransformKind, n: usize, plan: FftPlan<T>) {
         self.0.push((kind, n, plan));
         let mut points = 0usize;
         let kept = self.0.iter().rev().take(MAX_CACHED_PLANS).take_while(|(_, n, _)| {
             points = points.saturating_add(*n);
-            points <= MAX_CACHED_POINTS || points == *n
+            points <= MAX_POINTS_OF_CACHED_PLANS || points == *n
         });
         let removed = self.0.len() - kept.count();
         self.0.drain(..removed);
@@ -118,7 +118,7 @@ mod tests {
             plans.find_cached(TransformKind::Forward, 69).is_none() && plans.find_cached(TransformKind::Forward, 68).is_some(),
             "used after 69"
         );
-        plans.insert_plan(TransformKind::Forward, 2 * MAX_CACHED_POINTS, small.clone());
+        plans.insert_plan(TransformKind::Forward, 2 * MAX_POINTS_OF_CACHED_PLANS, small.clone());
         assert_eq!(plans.0.len(), 1, "the last plan is kept whatever its length");
         plans.insert_plan(TransformKind::Forward, 8, small);
         assert_eq!(plans.0.len(), 1);

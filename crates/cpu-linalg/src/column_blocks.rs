@@ -55,7 +55,12 @@ impl ThreadsPerMatrix {
     /// elementary operations.
     pub(crate) fn for_each_block<T: Field>(self, matrix: MatMut<'_, T>, cost: usize, body: impl Fn(usize, MatMut<'_, T>) + Sync) {
         let blocks = ColumnBlocks::new(matrix).enumerate();
-        threads::for_each(blocks, self.cost_for_threads(cost), || (), |(), (block, columns)| body(block * BLOCK_COLUMNS, columns));
+        threads::for_each(
+            blocks,
+            self.cost_or_zero_if_one_thread(cost),
+            || (),
+            |(), (block, columns)| body(block * BLOCK_COLUMNS, columns),
+        );
     }
 
     /// Calls `body` like [`ThreadsPerMatrix::for_each_block`], with scratch memory that each thread allocates by `scratch`.
@@ -77,10 +82,10 @@ impl ThreadsPerMatrix {
             body(scratch, block * BLOCK_COLUMNS, columns);
             Ok(())
         };
-        threads::map(ColumnBlocks::new(matrix).enumerate(), self.cost_for_threads(cost), || None, compute)?.into_iter().collect()
+        threads::map(ColumnBlocks::new(matrix).enumerate(), self.cost_or_zero_if_one_thread(cost), || None, compute)?.into_iter().collect()
     }
 
-    fn cost_for_threads(self, cost: usize) -> usize {
+    fn cost_or_zero_if_one_thread(self, cost: usize) -> usize {
         if self == ThreadsPerMatrix::All { cost } else { 0 }
     }
 }

@@ -219,7 +219,7 @@ pub(crate) fn decompose_general<T: Widen>(call: &Call, vectors: bool) -> Result<
             scale.scale_down(matrix);
             let mut x = batch.allocate_zeros::<Complex<f64>>(n)?;
             SchurScratch::allocate(&batch, n)?.decompose(matrix, basis, n).map_err(failed)?;
-            SchurFactors { form: matrix, basis, n }.write_eigenvectors(&mut x, values, v);
+            SchurFactors { form: matrix, basis, n }.write_eigenvalues_and_vectors(&mut x, values, v);
         }
         normalize_columns(v, n);
         scale.scale_up(values);

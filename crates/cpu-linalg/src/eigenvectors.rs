@@ -9,7 +9,7 @@ use crate::schur_form::SchurForm;
 
 /// Maximum magnitude of vector elements. If an element would exceed it, the vector is multiplied by the reciprocal of this constant, so
 /// that products with elements of a scaled matrix stay finite.
-const MAX_VECTOR_ELEMENT: f64 = 1e100;
+const MAX_EIGENVECTOR_ELEMENT: f64 = 1e100;
 /// Minimum magnitude of a divisor in the back-substitution. An eigenvalue that equals a diagonal element would otherwise cause a division
 /// by zero.
 const MIN_DIVISOR: f64 = 1e-290;
@@ -32,7 +32,7 @@ impl<W: SchurForm + Into<C>> SchurFactors<'_, W> {
     }
 
     /// Writes the eigenvalues to `w`, and the eigenvectors, of any norm, to the columns of `v`. `x` is scratch memory of `n` elements.
-    pub(crate) fn write_eigenvectors(&self, x: &mut [C], w: &mut [C], v: &mut [C]) {
+    pub(crate) fn write_eigenvalues_and_vectors(&self, x: &mut [C], w: &mut [C], v: &mut [C]) {
         let n = self.n;
         let mut k = 0;
         while k < n {
@@ -100,12 +100,12 @@ impl<W: SchurForm + Into<C>> SchurFactors<'_, W> {
                     [C::ZERO, x[i].quotient(divisor(self.at(i, i) - eigenvalue))]
                 };
                 let size = solution[0].sum_of_part_magnitudes() + solution[1].sum_of_part_magnitudes();
-                if size <= MAX_VECTOR_ELEMENT || x.iter().all(|v| *v == C::ZERO) {
+                if size <= MAX_EIGENVECTOR_ELEMENT || x.iter().all(|v| *v == C::ZERO) {
                     x[start] = solution[0];
                     x[i] = solution[1];
                     break;
                 }
-                x.iter_mut().for_each(|v| *v = v.times_real(MAX_VECTOR_ELEMENT.recip()));
+                x.iter_mut().for_each(|v| *v = v.times_real(MAX_EIGENVECTOR_ELEMENT.recip()));
             }
             for column in start..end {
                 self.subtract_scaled_column(column, start, x);

@@ -48,7 +48,7 @@ pub(crate) fn triangular_logarithm(t: &[C], log: &mut [C], n: usize, scratch: &m
     root.copy_from_slice(t);
     let (mut roots, mut small_enough) = (0, 0);
     let degree = loop {
-        if diagonal_distance_from_1(root, n) <= PADE_MAX_NORMS[6] {
+        if max_diagonal_distance_from_1(root, n) <= PADE_MAX_NORMS[6] {
             next.copy_from_slice(root);
             next.iter_mut().step_by(n + 1).for_each(|v| *v -= 1.0);
             let norm = pade_norm_bound(next, square, power, n);
@@ -71,24 +71,24 @@ pub(crate) fn triangular_logarithm(t: &[C], log: &mut [C], n: usize, scratch: &m
     };
     // The diagonal of `root - 1` is computed without cancellation.
     let x = root;
-    (0..n).for_each(|i| x[i * n + i] = root_minus_one(t[i * n + i], roots));
+    (0..n).for_each(|i| x[i * n + i] = repeated_square_root_minus_one(t[i * n + i], roots));
     log.fill(C::ZERO);
     for (node, weight) in gauss_legendre(degree) {
-        add_partial_fraction(x, log, node, weight, column);
+        add_pade_partial_fraction(x, log, node, weight, column);
     }
     let scale = 2f64.powi(roots as i32);
     log.iter_mut().for_each(|v| *v *= scale);
     for i in 0..n {
         log[i * n + i] = t[i * n + i].ln();
         if i + 1 < n {
-            log[(i + 1) * n + i] = logarithm_above_diagonal(t[i * n + i], t[(i + 1) * n + i + 1], t[(i + 1) * n + i]);
+            log[(i + 1) * n + i] = logarithm_2x2_above_diagonal(t[i * n + i], t[(i + 1) * n + i + 1], t[(i + 1) * n + i]);
         }
     }
     true
 }
 
 /// Returns the largest distance of a diagonal element from 1: `max |t[i, i] - 1|`.
-fn diagonal_distance_from_1(t: &[C], n: usize) -> f64 {
+fn max_diagonal_distance_from_1(t: &[C], n: usize) -> f64 {
     (0..n).map(|i| (t[i * n + i] - 1.0).norm()).fold(0.0, f64::max)
 }
 
@@ -140,7 +140,7 @@ fn pade_norm_bound(x: &[C], square: &mut [C], power: &mut [C], n: usize) -> f64 
 
 /// Returns `a^(1 / 2^roots) - 1` without cancellation (A. H. Al-Mohy, "A more accurate Briggs method for the logarithm", Numer. Algorithms
 /// 59, 2012).
-fn root_minus_one(a: C, roots: usize) -> C {
+fn repeated_square_root_minus_one(a: C, roots: usize) -> C {
     if roots == 0 {
         return a - 1.0;
     }
@@ -160,7 +160,7 @@ fn root_minus_one(a: C, roots: usize) -> C {
 
 /// Adds `weight * (1 + node * x)⁻¹ x` to `log` for an upper triangular `x`, one term of the partial fraction form of the Padé approximant.
 /// `column` is scratch memory of one column.
-fn add_partial_fraction(x: &[C], log: &mut [C], node: f64, weight: f64, column: &mut [C]) {
+fn add_pade_partial_fraction(x: &[C], log: &mut [C], node: f64, weight: f64, column: &mut [C]) {
     let n = column.len();
     for j in 0..n {
         column.copy_from_slice(&x[j * n..(j + 1) * n]);
@@ -195,7 +195,7 @@ fn gauss_legendre(degree: usize) -> impl Iterator<Item = (f64, f64)> {
 
 /// Returns element (0, 1) of the logarithm of the matrix `[[a, t], [0, b]]` (N. J. Higham, "Functions of Matrices", SIAM, 2008, equation
 /// 11.28).
-fn logarithm_above_diagonal(a: C, b: C, t: C) -> C {
+fn logarithm_2x2_above_diagonal(a: C, b: C, t: C) -> C {
     let difference = b - a;
     if difference == C::ZERO {
         return t.quotient(a);

@@ -43,9 +43,9 @@ pub fn exp2<I: Isa, T: Real>(x: T) -> T {
 /// Returns `e^x - 1`, computed as `2^n ((1 - 2^-n) + (e^r - 1))`.
 #[inline(always)]
 pub fn expm1<I: Isa, T: Real>(x: T) -> T {
-    let (n, r, low) = reduce_by_ln_2::<I, T>(x.clamp_to(-T::ONE_NEGLIGIBLE_EXPONENT, T::EXP_ARGUMENT_LIMITS[0]));
+    let (n, r, low) = reduce_by_ln_2::<I, T>(x.clamp_to(-T::EXPONENT_ABSORBING_ONE, T::EXP_ARGUMENT_LIMITS[0]));
     let tail = (r * r).madd::<I>(polynomial::<I, T>(r, T::EXP_COEFFICIENTS), low);
-    let one = T::of(1.0) - (-n.clamp_to(-2.0 * T::ONE_NEGLIGIBLE_EXPONENT, T::ONE_NEGLIGIBLE_EXPONENT)).exp2_of_integer();
+    let one = T::of(1.0) - (-n.clamp_to(-2.0 * T::EXPONENT_ABSORBING_ONE, T::EXPONENT_ABSORBING_ONE)).exp2_of_integer();
     let (sum, rest) = fast_two_sum(one, r);
     (sum + (rest + tail)).scale_by_exp2::<I>(n).copysign(x)
 }
@@ -59,7 +59,7 @@ fn scaled_sinh_cosh<I: Isa, T: Real>(x: T) -> ((T, T), (T, T), T) {
     let z = r * r;
     let sinh = (r * z).madd::<I>(polynomial::<I, T>(z, T::SINH_COEFFICIENTS), low); // sinh r - r
     let cosh = z * polynomial::<I, T>(z, T::COSH_COEFFICIENTS); // cosh r - 1
-    let d = (n.clamp_to(0.0, T::ONE_NEGLIGIBLE_EXPONENT) * T::of(-2.0)).exp2_of_integer();
+    let d = (n.clamp_to(0.0, T::EXPONENT_ABSORBING_ONE) * T::of(-2.0)).exp2_of_integer();
     let (minus, plus) = (T::of(1.0) - d, T::of(1.0) + d);
     let s = plus.madd::<I>(r, minus);
     let s_low = minus.madd::<I>(cosh, plus.madd::<I>(sinh, plus.madd::<I>(r, minus - s)));
@@ -88,7 +88,7 @@ pub fn cosh<I: Isa, T: Real>(x: T) -> T {
 /// With `2 |x| = n ln 2 + r` and `d = 2^-n`, the magnitude of the result is `s / (s + 2 d)` for `s = (1 - d) + (e^r - 1)`.
 #[inline(always)]
 pub fn tanh<I: Isa, T: Real>(x: T) -> T {
-    let a = x.abs().clamp_to(0.0, T::ONE_NEGLIGIBLE_EXPONENT / 2.0);
+    let a = x.abs().clamp_to(0.0, T::EXPONENT_ABSORBING_ONE / 2.0);
     let (n, r, low) = reduce_by_ln_2::<I, T>(a + a);
     let tail = (r * r).madd::<I>(polynomial::<I, T>(r, T::EXP_COEFFICIENTS), low);
     let d = (-n).exp2_of_integer();

@@ -13,7 +13,7 @@ fn subtract_from_quarter_turns<T: Real>(multiple: T, a: T, low: T) -> T {
 
 /// Returns `atan(t) - t` for `t` in 0..=1.
 #[inline(always)]
-fn atan_correction<I: Isa, T: Real>(t: T) -> T {
+fn atan_minus_x<I: Isa, T: Real>(t: T) -> T {
     let z = t * t;
     t * z * polynomial::<I, T>(z, T::ATAN_COEFFICIENTS)
 }
@@ -24,7 +24,7 @@ pub fn atan<I: Isa, T: Real>(x: T) -> T {
     let a = x.abs();
     let steep = a > T::of(1.0);
     let t = select(steep, T::of(1.0) / a, a);
-    let rest = atan_correction::<I, T>(t);
+    let rest = atan_minus_x::<I, T>(t);
     let angle = select(steep, subtract_from_quarter_turns(T::of(1.0), t, rest), t + rest);
     angle.copysign(x)
 }
@@ -39,7 +39,7 @@ pub fn atan2<I: Isa, T: Real>(y: T, x: T) -> T {
     // diagonal.
     let equal = select(below > T::of(0.0), T::of(1.0), T::of(0.0));
     let t = select(above == below, equal, above / below);
-    let rest = atan_correction::<I, T>(t);
+    let rest = atan_minus_x::<I, T>(t);
     let left = x.is_negative();
     let multiple = T::of(select(steep, 1.0, 0.0)) + T::of(select(left & !steep, 2.0, 0.0));
     let (t, rest) = select_one_pair(steep == left, (-t, -rest), (t, rest));

@@ -51,11 +51,11 @@ impl Logarithm for f32 {
     #[inline(always)]
     fn log_parts<I: Isa>(self, low: Option<f32>) -> LogParts<f32> {
         let (m, n) = self.split_exponent();
-        let (f, f_low) = mantissa_residue(m, low, (-n).clamp_to(-126.0, 126.0).exp2_of_integer());
+        let (f, f_low) = mantissa_minus_one(m, low, (-n).clamp_to(-126.0, 126.0).exp2_of_integer());
         let square = f * f;
         let (head, rest) = fast_two_sum(f, square * -0.5);
         let low = (square * f).madd::<I>(polynomial::<I, f32>(f, &c::LOG_F32), rest);
-        LogParts { n, head, low: add_residue::<I, f32>(low, f, f_low) }
+        LogParts { n, head, low: add_log_of_residue::<I, f32>(low, f, f_low) }
     }
 
     #[inline(always)]
@@ -80,13 +80,13 @@ impl Logarithm for f64 {
     #[inline(always)]
     fn log_parts<I: Isa>(self, low: Option<f64>) -> LogParts<f64> {
         let (m, n) = self.split_exponent();
-        let (f, f_low) = mantissa_residue(m, low, (-n).clamp_to(-1022.0, 1022.0).exp2_of_integer());
+        let (f, f_low) = mantissa_minus_one(m, low, (-n).clamp_to(-1022.0, 1022.0).exp2_of_integer());
         let s = f / (f + 2.0);
         let (z, half_square) = (s * s, f * f * 0.5);
         // Computes `2 s = f - f^2 / 2 + s f^2 / 2` as a sum of two numbers.
         let (head, rest) = fast_two_sum(f, -half_square);
         let tail = z.madd::<I>(polynomial::<I, f64>(z, &c::LOG_F64), half_square);
-        LogParts { n, head, low: add_residue::<I, f64>(s.madd::<I>(tail, rest), f, f_low) }
+        LogParts { n, head, low: add_log_of_residue::<I, f64>(s.madd::<I>(tail, rest), f, f_low) }
     }
 
     #[inline(always)]
@@ -124,13 +124,13 @@ fn split_exponent_at_mantissa(x: f64, first: u64) -> (f64, f64) {
     let m = f64::from_bits(x.to_bits().wrapping_sub(exponent << 52).wrapping_add(ONE_BITS));
     // Converts the exponent to float64: its bits become the lowest mantissa bits of a large float64, from which a constant is subtracted.
     // Few SIMD levels have an instruction that converts 64-bit integers.
-    const MANTISSA_SHIFT: f64 = (1u64 << 52) as f64;
-    (m, f64::from_bits(exponent | MANTISSA_SHIFT.to_bits()) - (MANTISSA_SHIFT + 1023.0))
+    const EXPONENT_CONVERSION_OFFSET: f64 = (1u64 << 52) as f64;
+    (m, f64::from_bits(exponent | EXPONENT_CONVERSION_OFFSET.to_bits()) - (EXPONENT_CONVERSION_OFFSET + 1023.0))
 }
 
 /// Returns `m + low * scale - 1` and the rounding error of that value, or `m - 1` without an error if `low` is `None`.
 #[inline(always)]
-fn mantissa_residue<T: Real>(m: T, low: Option<T>, scale: T) -> (T, Option<T>) {
+fn mantissa_minus_one<T: Real>(m: T, low: Option<T>, scale: T) -> (T, Option<T>) {
     match low {
         None => (m - T::of(1.0), None),
         Some(low) => {
@@ -142,7 +142,7 @@ fn mantissa_residue<T: Real>(m: T, low: Option<T>, scale: T) -> (T, Option<T>) {
 
 /// Returns `log + f_low / (1 + f)`, with `1 / (1 + f)` to first order in `f`.
 #[inline(always)]
-fn add_residue<I: Isa, T: Real>(log: T, f: T, f_low: Option<T>) -> T {
+fn add_log_of_residue<I: Isa, T: Real>(log: T, f: T, f_low: Option<T>) -> T {
     match f_low {
         None => log,
         Some(f_low) => log + (-f).madd::<I>(f_low, f_low),
@@ -222,15 +222,15 @@ pub fn log1p<I: Isa, T: Logarithm>(x: T) -> T {
 
 /// Returns whether 1 is negligible in `a^2 + 1`. `asinh a` is then `log(2 a)`, and the square might overflow.
 #[inline(always)]
-fn is_one_negligible<T: Logarithm>(a: T) -> bool {
-    a > T::of(T::ONE_NEGLIGIBLE_EXPONENT).exp2_of_integer()
+fn is_one_negligible_beside_square<T: Logarithm>(a: T) -> bool {
+    a > T::of(T::EXPONENT_ABSORBING_ONE).exp2_of_integer()
 }
 
 /// Returns `log(x + sqrt(x^2 + 1))`, computed from `a = |x|` as `log(1 + a + a^2 / (1 + sqrt(a^2 + 1)))`.
 #[inline(always)]
 pub fn asinh<I: Isa, T: Logarithm>(x: T) -> T {
     let (a, one) = (x.abs(), T::of(1.0));
-    let large = is_one_negligible(a);
+    let large = is_one_negligible_beside_square(a);
     let small = select(large, one, a);
     let square = small * small;
     let rest = square / (one + (square + one).sqrt());
@@ -246,7 +246,7 @@ pub fn asinh<I: Isa, T: Logarithm>(x: T) -> T {
 #[inline(always)]
 pub fn acosh<I: Isa, T: Logarithm>(x: T) -> T {
     let one = T::of(1.0);
-    let large = is_one_negligible(x);
+    let large = is_one_negligible_beside_square(x);
     let t = select(large, one, x) - one;
     let square = t.madd::<I>(t, t + t);
     let root = square.sqrt();

@@ -15,7 +15,7 @@ pub trait Power: Logarithm {
 
 /// Returns the logarithm of `a` with its special values: -inf for 0, inf for inf, NaN for NaN, and `log` for positive finite `a`.
 #[inline(always)]
-fn log_special_cases(a: f64, log: f64) -> f64 {
+fn log_with_special_values(a: f64, log: f64) -> f64 {
     let log = select(a > 0.0, log, f64::NEG_INFINITY);
     select(a <= f64::MAX, log, a)
 }
@@ -29,7 +29,7 @@ impl Power for f32 {
         let f = m.madd::<I>(inverse, -1.0);
         let tail = f.madd::<I>(polynomial::<I, f64>(f, &c::LOG_IN_F64_FOR_F32), -0.5);
         let log = n.madd::<I>(std::f64::consts::LN_2, log + (f * f).madd::<I>(tail, f));
-        let exponent = select((y == 0.0) | (a == 1.0), 0.0, y as f64 * log_special_cases(a, log)).clamp_to(-110.0, 95.0);
+        let exponent = select((y == 0.0) | (a == 1.0), 0.0, y as f64 * log_with_special_values(a, log)).clamp_to(-110.0, 95.0);
         let n = (exponent * std::f64::consts::LOG2_E).nearest_integer();
         let r = (-n).madd::<I>(std::f64::consts::LN_2, exponent);
         (polynomial::<I, f64>(r, &c::EXP_IN_F64_FOR_F32).madd::<I>(r, 1.0) * n.exp2_of_integer()) as f32
@@ -58,7 +58,7 @@ impl Power for f64 {
         let small = n.madd::<I>(f64::LN_2[1], low_1) + low_2;
         let low = small + (low_3 + (square_low + (-f).madd::<I>(f_low, f_low))) + cube;
 
-        let head = log_special_cases(a, head);
+        let head = log_with_special_values(a, head);
         let exponent = y * head;
         let low = y.madd::<I>(low, y.fma::<I>(head, -exponent));
         // The low part may be NaN if the exponential overflows or underflows, or if the product `y * head` overflowed. In these cases the
@@ -73,10 +73,10 @@ impl Power for f64 {
 /// Returns `x^y`, with the special values of C99's Annex F.9.4.4.
 #[inline(always)]
 pub fn pow<I: Isa, T: Power>(x: T, y: T) -> T {
-    let (zero, whole) = (T::of(0.0), T::of(T::MIN_ALL_INTEGERS));
+    let (zero, whole) = (T::of(0.0), T::of(T::MIN_MAGNITUDE_WITHOUT_FRACTION));
     // Finds whether `y` is odd: the sum of `|y|` and `shift` has the lowest integer bit of `|y|` in its lowest mantissa bit. Numbers above
-    // twice `MIN_ALL_INTEGERS` are even.
-    let size = y.abs().clamp_to(0.0, 2.0 * T::MIN_ALL_INTEGERS);
+    // twice `MIN_MAGNITUDE_WITHOUT_FRACTION` are even.
+    let size = y.abs().clamp_to(0.0, 2.0 * T::MIN_MAGNITUDE_WITHOUT_FRACTION);
     let shift = select(size < whole, whole, zero);
     let shifted = size + shift;
     let is_whole = shifted - shift == size;

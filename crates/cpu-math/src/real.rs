@@ -18,9 +18,9 @@ pub trait Real:
     /// Arguments above which `e^x` is infinite and below which it is zero, then the two corresponding limits for `2^x`.
     const EXP_ARGUMENT_LIMITS: [f64; 4];
     /// The smallest power of two from which on all numbers of the format are integers.
-    const MIN_ALL_INTEGERS: f64;
+    const MIN_MAGNITUDE_WITHOUT_FRACTION: f64;
     /// An exponent `e` such that `2^e + 1` rounds to `2^e`.
-    const ONE_NEGLIGIBLE_EXPONENT: f64;
+    const EXPONENT_ABSORBING_ONE: f64;
     /// Parameters of `hypot`, as exponents of two: the scale, and the upper and lower limit beyond which numbers are scaled.
     const HYPOT_SCALE_EXPONENTS: [f64; 3];
     /// The smallest argument of trigonometric functions that needs the reduction of the module `large_arguments`.
@@ -59,7 +59,7 @@ pub trait Real:
     /// Returns `self * a + b` with an exact product, so that cancellation loses no bits.
     fn fma<I: Isa>(self, a: Self, b: Self) -> Self;
     /// Returns `self` rounded to an integer (ties to even), as a number and as a `QuarterTurns`. `|self|` must be at most half of
-    /// [`Real::MIN_ALL_INTEGERS`].
+    /// [`Real::MIN_MAGNITUDE_WITHOUT_FRACTION`].
     fn round_to_quarter_turns(self) -> (Self, QuarterTurns<Self>);
     /// Returns `2^self` for an integer `self` in the range of normal exponents.
     fn exp2_of_integer(self) -> Self;
@@ -74,7 +74,7 @@ pub trait Real:
     /// Returns the quadrant after `turn`.
     fn next_quadrant(turn: QuarterTurns<Self>) -> QuarterTurns<Self>;
 
-    /// Returns the nearest integer, ties to even. `|self|` must be at most half of [`Real::MIN_ALL_INTEGERS`].
+    /// Returns the nearest integer, ties to even. `|self|` must be at most half of [`Real::MIN_MAGNITUDE_WITHOUT_FRACTION`].
     #[inline(always)]
     fn nearest_integer(self) -> Self {
         self.round_to_quarter_turns().0
@@ -175,8 +175,8 @@ macro_rules! real {
     (@type LN_2) => { [f64; 2] };
     (@type HALF_PI) => { [f64; 3] };
     (@type EXP_ARGUMENT_LIMITS) => { [f64; 4] };
-    (@type MIN_ALL_INTEGERS) => { f64 };
-    (@type ONE_NEGLIGIBLE_EXPONENT) => { f64 };
+    (@type MIN_MAGNITUDE_WITHOUT_FRACTION) => { f64 };
+    (@type EXPONENT_ABSORBING_ONE) => { f64 };
     (@type HYPOT_SCALE_EXPONENTS) => { [f64; 3] };
     (@type MIN_LARGE_ARGUMENT) => { f64 };
     (@type $name:ident) => { &'static [f64] };
@@ -186,8 +186,8 @@ real!(f32, u32, 23, 127.0, fma_with_exact_product_f32, {
     LN_2 = c::LN_2_F32;
     HALF_PI = c::HALF_PI_F32;
     EXP_ARGUMENT_LIMITS = [89.0, -104.0, 129.0, -151.0];
-    MIN_ALL_INTEGERS = 8_388_608.0;
-    ONE_NEGLIGIBLE_EXPONENT = 30.0;
+    MIN_MAGNITUDE_WITHOUT_FRACTION = 8_388_608.0;
+    EXPONENT_ABSORBING_ONE = 30.0;
     HYPOT_SCALE_EXPONENTS = [90.0, 63.0, -50.0];
     MIN_LARGE_ARGUMENT = 1e5;
     EXP_COEFFICIENTS = &c::EXP_F32;
@@ -204,8 +204,8 @@ real!(f64, u64, 52, 1023.0, fma_with_exact_product_f64, {
     LN_2 = c::LN_2_F64;
     HALF_PI = c::HALF_PI_F64;
     EXP_ARGUMENT_LIMITS = [710.0, -746.0, 1025.0, -1080.0];
-    MIN_ALL_INTEGERS = 4_503_599_627_370_496.0;
-    ONE_NEGLIGIBLE_EXPONENT = 60.0;
+    MIN_MAGNITUDE_WITHOUT_FRACTION = 4_503_599_627_370_496.0;
+    EXPONENT_ABSORBING_ONE = 60.0;
     HYPOT_SCALE_EXPONENTS = [600.0, 511.0, -450.0];
     MIN_LARGE_ARGUMENT = 1e9;
     EXP_COEFFICIENTS = &c::EXP_F64;

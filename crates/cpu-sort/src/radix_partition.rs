@@ -97,8 +97,13 @@ impl DigitCounts {
 
     /// Copies the records whose digit is below `wanted` to `out`, in the order of `source`. The length of `out` must be the number of these
     /// records.
-    pub fn copy_records_below<T, R, F>(&self, source: &RecordSource<T, F>, digit: RadixDigit<R>, wanted: usize, mut out: &mut [R])
-    where
+    pub fn copy_records_with_lower_digit<T, R, F>(
+        &self,
+        source: &RecordSource<T, F>,
+        digit: RadixDigit<R>,
+        wanted: usize,
+        mut out: &mut [R],
+    ) where
         T: Copy + Sync,
         R: Record,
         F: Fn(T, usize) -> R + Copy + Sync,

@@ -26,7 +26,7 @@ const LOG2_BUCKET_COUNT: u32 = 10;
 /// uniformly distributed.
 const EXTRA_DIGIT_BITS: u32 = 6;
 /// Maximum size in bytes of a bucket that one thread sorts. Larger buckets exceed the second-level cache.
-const MAX_SERIAL_BYTES: usize = 2 << 20;
+const MAX_SERIAL_BUCKET_BYTES: usize = 2 << 20;
 /// Minimum number of records for which radix passes are faster than a comparison sort.
 const MIN_RADIX_LEN: usize = 192;
 /// Maximum number of bits of a digit in a radix pass of one thread. The counters and offsets of a digit fit the first-level cache.
@@ -75,11 +75,11 @@ where
     let digit = RadixDigit { base, shift: index_bits + bits - width, bits: width };
     let counts = DigitCounts::count_digits(source, digit)?;
     let totals = counts.digit_totals();
-    let wanted = prefix_count_for_sum(&totals, sink.output_len());
+    let wanted = prefix_len_with_sum(&totals, sink.output_len());
     let kept: usize = totals[..wanted].iter().sum();
     if kept <= len / 2 {
         let mut scratch = HostVec::allocate(kept)?;
-        counts.copy_records_below(source, digit, wanted, scratch.as_mut_slice());
+        counts.copy_records_with_lower_digit(source, digit, wanted, scratch.as_mut_slice());
         return sort_records(scratch.as_mut_slice(), index_bits, sink);
     }
     let groups = RadixBuckets::from_digit_totals(&totals, if is_short { 0 } else { full });
@@ -98,7 +98,7 @@ where
 }
 
 /// Returns how many elements of `totals`, from the first one on, are needed for a sum of at least `len`.
-fn prefix_count_for_sum(totals: &[usize], len: usize) -> usize {
+fn prefix_len_with_sum(totals: &[usize], len: usize) -> usize {
     let mut held = 0;
     let short = |total: &&usize| {
         let before = held;
@@ -122,13 +122,13 @@ pub(super) fn sort_records<R: Record, S: SortSink<R>>(records: &mut [R], index_b
         write_sorted_records(records, sink);
         return Ok(());
     }
-    sort_record_source(&RecordSource { values: records, record: identity_record }, index_bits, ends, sink)
+    sort_record_source(&RecordSource { values: records, record: record_unchanged }, index_bits, ends, sink)
 }
 
 /// Returns `record` unchanged. A closure in [`sort_records`] would have a different type for each sink, and the radix passes would be
 /// compiled for each of these types.
 #[inline(always)]
-fn identity_record<R>(record: R, _index: usize) -> R {
+fn record_unchanged<R>(record: R, _index: usize) -> R {
     record
 }
 
@@ -162,14 +162,14 @@ fn select_nth_in_buckets<R: Record>(records: &mut [R], totals: &[usize], nth: us
 fn sort_buckets<R: Record, S: SortSink<R>>(mut records: &mut [R], totals: &[usize], index_bits: u32, mut sink: S) -> Result<()> {
     let mut tasks = Vec::with_capacity(totals.len());
     let (mut longest, mut all) = (0, 0);
-    for &total in totals.iter().take(prefix_count_for_sum(totals, sink.output_len())) {
+    for &total in totals.iter().take(prefix_len_with_sum(totals, sink.output_len())) {
         let (part, others) = std::mem::take(&mut records).split_at_mut(total);
         let (here, rest) = {
             let mid = total.min(sink.output_len());
             sink.split_at(mid)
         };
         (records, sink) = (others, rest);
-        if size_of_val(part) > MAX_SERIAL_BYTES {
+        if size_of_val(part) > MAX_SERIAL_BUCKET_BYTES {
             sort_records(part, index_bits, here)?;
         } else if total > 0 {
             (longest, all) = (longest.max(total), all + total);

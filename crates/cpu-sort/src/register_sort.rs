@@ -23,7 +23,7 @@ pub(super) const MAX_LANES: usize = 16;
 /// Minimum number of keys for a pivot from nine registers; fewer keys use three.
 const MIN_LEN_FOR_NINE_REGISTER_PIVOT: usize = 1024;
 /// Number of registers that one iteration of the main loop of [`partition`] handles.
-const UNROLL: usize = 4;
+const REGISTERS_PER_PARTITION_STEP: usize = 4;
 
 /// A SIMD register type for keys and its operations. A value of the implementing type exists only if the processor supports the
 /// instructions. All methods must be inlined into functions that enable those instructions.
@@ -232,11 +232,11 @@ fn partition<S: SimdRegisters>(simd: S, keys: &mut [S::Key], scratch: &mut [S::K
     let from = if in_keys { lower } else { upper }.cast_const();
     let pivot = simd.splat(pivot);
     let (mut done, mut below) = (0, 0);
-    while len - done >= UNROLL * S::LANES {
+    while len - done >= REGISTERS_PER_PARTITION_STEP * S::LANES {
         // SAFETY: each side has received at most `done` keys. A whole register written to it therefore ends at or before the end of the
         // registers that have been read, which is at most `len`. No unread key is overwritten.
         unsafe {
-            let mut steps = [pivot; UNROLL];
+            let mut steps = [pivot; REGISTERS_PER_PARTITION_STEP];
             for (step, keys) in steps.iter_mut().enumerate() {
                 *keys = simd.load_register(from.add(done + step * S::LANES));
             }
@@ -425,9 +425,9 @@ impl RegisterKey for u32 {}
 impl RegisterKey for u64 {}
 
 /// The [`RegisterLoop`] of [`max_len_without_scratch`]: returns the number of keys that the sorting network holds.
-struct MaxLenWithoutScratch;
+struct MaxLenWithoutScratchLoop;
 
-impl<K> RegisterLoop<K> for MaxLenWithoutScratch {
+impl<K> RegisterLoop<K> for MaxLenWithoutScratchLoop {
     type Output = usize;
     #[inline(always)]
     fn run<S: SimdRegisters<Key = K>>(self, _: S) -> usize {
@@ -437,7 +437,7 @@ impl<K> RegisterLoop<K> for MaxLenWithoutScratch {
 
 /// Returns the maximum length of a row that is sorted without scratch, or `None` if rows of `len` keys are not sorted in SIMD registers.
 pub(super) fn max_len_without_scratch<K: RegisterKey>(len: usize) -> Option<usize> {
-    if len > MAX_LEN_IN_REGISTERS { None } else { K::run_at_level(simd_level(), MaxLenWithoutScratch) }
+    if len > MAX_LEN_IN_REGISTERS { None } else { K::run_at_level(simd_level(), MaxLenWithoutScratchLoop) }
 }
 
 /// A [`RegisterLoop`] that sorts each row of `len` keys. Rows longer than [`max_len_without_scratch`] need a `scratch` of at least `len`

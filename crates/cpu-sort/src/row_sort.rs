@@ -14,13 +14,13 @@ use crate::radix_partition::RecordSource;
 use crate::radix_sort::{self, BlockSorter, MAX_SERIAL_RECORDS, SortSink};
 use crate::record::{KeyIndexPair, Record};
 use crate::register_sort::{self, MAX_LANES};
-use crate::sorting_network::{LANES, SortColumnsLoop};
+use crate::sorting_network::{ROWS_PER_NETWORK, SortColumnsLoop};
 
 /// Approximate cost of sorting one element, in elementary operations.
 const COST_PER_ELEMENT: usize = 16;
 
 /// Target number of records in a batch of short rows. A batch of this size fits the first-level cache.
-const BATCH_RECORDS: usize = 1 << 11;
+const RECORDS_PER_ROW_BATCH: usize = 1 << 11;
 
 /// Maximum length of a row that one thread sorts if there are enough rows for all threads, unless [`max_serial_row_len`] allows longer
 /// rows.
@@ -330,7 +330,7 @@ fn sort_short_rows_in_registers<T: Real, R: Record, D: DecodeRecord<T, R>>(
     decoder: &D,
     results: SortOutputs<T>,
 ) -> Result<()> {
-    let rows = (BATCH_RECORDS / len).min(from.len() / len).max(1);
+    let rows = (RECORDS_PER_ROW_BATCH / len).min(from.len() / len).max(1);
     // If only values are sorted, one loop converts consecutive rows to sort keys, and one converts them back.
     let is_run = results.indices.is_none() && results.keep == len;
     let failed = OnceLock::new();
@@ -422,10 +422,10 @@ fn sort_short_rows_by_network<T: Real, R: Record, D: DecodeRecord<T, R>>(
     decoder: &D,
     results: SortOutputs<T>,
 ) {
-    let rows = (MAX_SERIAL_RECORDS / len).next_multiple_of(LANES);
-    let state = || (vec![[R::default(); LANES]; len], vec![R::default(); len]);
+    let rows = (MAX_SERIAL_RECORDS / len).next_multiple_of(ROWS_PER_NETWORK);
+    let state = || (vec![[R::default(); ROWS_PER_NETWORK]; len], vec![R::default(); len]);
     for_each_row_group((from, len), rows, COST_PER_ELEMENT, results, state, |(columns, records), from, results| {
-        for (from, results) in from.chunks(LANES * len).zip(results.split_into_rows(LANES)) {
+        for (from, results) in from.chunks(ROWS_PER_NETWORK * len).zip(results.split_into_rows(ROWS_PER_NETWORK)) {
             for (lane, row) in from.chunks_exact(len).enumerate() {
                 for ((i, &v), column) in row.iter().enumerate().zip(columns.iter_mut()) {
                     column[lane] = record(v, i);

@@ -40,12 +40,12 @@ macro_rules! sortable {
         }
     )*};
 }
-sortable!(sort_without_sign_bit: bool, u8, u16, u32, u64, f16, bf16, f32, f64);
+sortable!(sort_unsigned_or_float_rows: bool, u8, u16, u32, u64, f16, bf16, f32, f64);
 sortable!(signed i8 as u8, i16 as u16, i32 as u32, i64 as u64);
 sortable!(complex_sort::sort_complex_rows: Complex<f32>, Complex<f64>);
 
 /// Sorts rows of a real type other than a signed integer type, so the [`KeyOrder`] has no sign bit.
-fn sort_without_sign_bit<T: Real>(from: &[T], rows: RowDivision, descending: bool, results: SortOutputs<T>) -> Result<()> {
+fn sort_unsigned_or_float_rows<T: Real>(from: &[T], rows: RowDivision, descending: bool, results: SortOutputs<T>) -> Result<()> {
     row_sort::sort_real_rows(from, rows, KeyOrder::new(0, descending), results)
 }
 

@@ -5,11 +5,11 @@ use cuprum_cpu_base::simd::SimdLoop;
 use crate::record::Record;
 
 /// Number of rows that one network sorts together, one per lane.
-pub(super) const LANES: usize = 16;
+pub(super) const ROWS_PER_NETWORK: usize = 16;
 
 /// Sorts each column by Batcher's odd-even merge sort (K. E. Batcher, "Sorting networks and their applications", AFIPS 1968). Handles
 /// any length, as in Knuth, TAOCP 3, 5.2.2, algorithm M.
-pub(super) struct SortColumnsLoop<'a, R>(pub &'a mut [[R; LANES]]);
+pub(super) struct SortColumnsLoop<'a, R>(pub &'a mut [[R; ROWS_PER_NETWORK]]);
 
 impl<R: Record> SimdLoop for SortColumnsLoop<'_, R> {
     type Output = ();
@@ -38,9 +38,9 @@ impl<R: Record> SimdLoop for SortColumnsLoop<'_, R> {
 
 /// Compare-exchange in each lane: the lesser record goes to `a`, the greater one to `b`.
 #[inline(always)]
-fn compare_exchange<R: Record>(a: &mut [R; LANES], b: &mut [R; LANES]) {
+fn compare_exchange<R: Record>(a: &mut [R; ROWS_PER_NETWORK], b: &mut [R; ROWS_PER_NETWORK]) {
     let (first, second) = (*a, *b);
-    for lane in 0..LANES {
+    for lane in 0..ROWS_PER_NETWORK {
         a[lane] = first[lane].min(second[lane]);
         b[lane] = first[lane].max(second[lane]);
     }

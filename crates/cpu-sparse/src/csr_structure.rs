@@ -80,11 +80,11 @@ impl<'a, I: Index> CsrStructure<'a, I> {
 }
 
 /// Record of the first out-of-bounds column index that any thread found.
-pub(crate) struct OutOfBoundsRecord(OnceLock<i64>);
+pub(crate) struct FirstOutOfBoundsIndex(OnceLock<i64>);
 
-impl OutOfBoundsRecord {
-    pub fn new() -> OutOfBoundsRecord {
-        OutOfBoundsRecord(OnceLock::new())
+impl FirstOutOfBoundsIndex {
+    pub fn new() -> FirstOutOfBoundsIndex {
+        FirstOutOfBoundsIndex(OnceLock::new())
     }
 
     /// Returns whether all of `indices` are in `0..size`. If not, records an index that is out of bounds.
@@ -104,7 +104,8 @@ impl OutOfBoundsRecord {
         }
     }
 
-    /// Returns an error if [`OutOfBoundsRecord::check_indices`] has recorded an index. `size` is the number of columns, for the message.
+    /// Returns an error if [`FirstOutOfBoundsIndex::check_indices`] has recorded an index. `size` is the number of columns, for the
+    /// message.
     pub fn to_result(&self, op: &'static str, size: usize) -> Result<()> {
         match self.0.get() {
             Some(&index) => Err(Error::Index { op, index, axis: 1, size }),

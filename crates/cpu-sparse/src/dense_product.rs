@@ -7,7 +7,7 @@ use cuprum_cpu_base::simd::{self, SimdLoop};
 use cuprum_cpu_base::threads;
 use cuprum_cpu_base::views::{Elements, Output};
 
-use crate::csr_structure::{CsrStructure, OutOfBoundsRecord, split_output_by_task};
+use crate::csr_structure::{CsrStructure, FirstOutOfBoundsIndex, split_output_by_task};
 use crate::element::SparseElement;
 use crate::index::Index;
 
@@ -15,7 +15,7 @@ use crate::index::Index;
 const PARTIAL_SUMS: usize = 4;
 /// Minimum number of elements of a row that is summed in `PARTIAL_SUMS` partial sums. Shorter rows use one sum, because the CPU overlaps
 /// the additions of consecutive rows.
-const MIN_LONG_ROW: usize = 32;
+const MIN_LONG_ROW_LEN: usize = 32;
 /// Number of columns of the dense matrix that one pass over a sparse row multiplies. The sums of these columns stay in registers.
 const WIDE_COLUMN_TILE: usize = 16;
 const NARROW_COLUMN_TILE: usize = 4;
@@ -36,7 +36,7 @@ pub(crate) fn run<T: SparseElement, I: Index>(call: &Call) -> Result<Outcome> {
     let out = output.elements_mut()?.typed_slice::<T>();
     let tasks = structure.split_rows_into_tasks(name)?;
     let parts = split_output_by_task(name, &tasks, width, out)?;
-    let out_of_bounds = OutOfBoundsRecord::new();
+    let out_of_bounds = FirstOutOfBoundsIndex::new();
     let matrix = CsrMatrix { structure, values, columns, out_of_bounds: &out_of_bounds };
     threads::for_each(
         parts.into_iter(),
@@ -55,7 +55,7 @@ struct CsrMatrix<'a, T, I> {
     structure: CsrStructure<'a, I>,
     values: &'a [T],
     columns: usize,
-    out_of_bounds: &'a OutOfBoundsRecord,
+    out_of_bounds: &'a FirstOutOfBoundsIndex,
 }
 
 impl<'a, T: SparseElement, I: Index> CsrMatrix<'a, T, I> {
@@ -92,7 +92,7 @@ impl<T: SparseElement, I: Index> SimdLoop for MatrixVectorTask<'_, '_, T, I> {
         }
         for (row, out) in rows.zip(out) {
             let (indices, values) = matrix.row_elements(row);
-            if indices.len() < MIN_LONG_ROW {
+            if indices.len() < MIN_LONG_ROW_LEN {
                 let term = |(index, value): (&I, &T)| value.times(x[index.to_usize()]);
                 *out = indices.iter().zip(values).fold(T::ZERO, |sum, pair| sum.plus(term(pair)));
                 continue;

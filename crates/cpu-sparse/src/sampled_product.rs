@@ -8,7 +8,7 @@ use cuprum_cpu_base::simd::{self, SimdLoop};
 use cuprum_cpu_base::threads;
 use cuprum_cpu_base::views::{Elements, Output};
 
-use crate::csr_structure::{CsrStructure, OutOfBoundsRecord};
+use crate::csr_structure::{CsrStructure, FirstOutOfBoundsIndex};
 use crate::element::SparseElement;
 use crate::index::Index;
 
@@ -38,7 +38,7 @@ pub(crate) fn run<T: SparseElement, I: Index>(call: &Call) -> Result<Outcome> {
         out = rest;
     }
     out.fill(T::ZERO);
-    let out_of_bounds = OutOfBoundsRecord::new();
+    let out_of_bounds = FirstOutOfBoundsIndex::new();
     threads::for_each(
         parts.into_iter(),
         structure.pass_cost().saturating_mul(k),

@@ -14,7 +14,7 @@ use crate::index::Index;
 
 /// Maximum spread of the column indices of a row that are sorted by a scan over their range. The spread is the size of this range divided
 /// by the number of indices. Rows with a larger spread or at most 16 elements are sorted by comparisons.
-const MAX_SCAN_SPREAD: usize = 8;
+const MAX_SPREAD_FOR_SCAN_SORT: usize = 8;
 
 /// Computes the product of two sparse matrices.
 pub(crate) fn run<T: SparseElement, I: Index>(call: &Call, columns: usize) -> Result<Outcome> {
@@ -143,7 +143,7 @@ impl<T: SparseElement, I: Index> ProductFactors<'_, T, I> {
 fn sort_column_indices<T, I: Index>(columns: &mut [I], accumulator: &RowAccumulator<T>) {
     let bounds = columns.iter().fold((usize::MAX, 0), |(low, high), c| (low.min(c.to_usize()), high.max(c.to_usize())));
     let (low, high) = bounds;
-    if columns.len() > 16 && (high - low) / MAX_SCAN_SPREAD < columns.len() {
+    if columns.len() > 16 && (high - low) / MAX_SPREAD_FOR_SCAN_SORT < columns.len() {
         let written = accumulator.written_by[low..=high].iter().zip(low..).filter(|(by, _)| **by == accumulator.row);
         let ordered = written.filter_map(|(_, column)| I::from_usize(column));
         columns.iter_mut().zip(ordered).for_each(|(slot, column)| *slot = column);

@@ -144,7 +144,7 @@ fn change_placements(array: &NdArray, mesh: Mesh, placements: &Placements) -> Re
     if let Some(view) = ShardedView::of(&stored).filter(|_| !covers_whole_buffer(&stored)) {
         return add_partial_placements(mesh, redistribute_view(&view, &settled)?, placements);
     }
-    let stored = copy_view_to_own_buffer(&stored, mesh)?;
+    let stored = with_own_contiguous_buffer(&stored, mesh)?;
     let Some(buffer) = ShardedBuffer::of(&stored) else {
         return Err(Error::Device { op: "reshard", message: format!("the array is on {}, not on a mesh", array.device()) });
     };
@@ -208,7 +208,7 @@ fn covers_whole_buffer(stored: &StoredArray) -> bool {
 
 /// Returns an array on a mesh as a C-contiguous array whose sharded buffer has the array's shape, and copies a view. Returns an array that
 /// is not on a mesh unchanged.
-fn copy_view_to_own_buffer(stored: &StoredArray, mesh: Mesh) -> Result<StoredArray> {
+fn with_own_contiguous_buffer(stored: &StoredArray, mesh: Mesh) -> Result<StoredArray> {
     if ShardedBuffer::of(stored).is_none() || covers_whole_buffer(stored) {
         return Ok(stored.clone());
     }

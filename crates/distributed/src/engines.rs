@@ -1,6 +1,6 @@
 //! Communication engines, which move pieces of arrays between the ranks of a mesh.
 
-mod library;
+mod communication_library;
 mod loopback;
 mod tcp;
 
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use cuprum_core::layout::Dims;
 use cuprum_core::{DType, Device, Error, NdArray, Result};
 
-pub(crate) use library::LibraryEngine;
+pub(crate) use communication_library::LibraryEngine;
 pub(crate) use loopback::LoopbackEngine;
 pub(crate) use tcp::TcpEngine;
 

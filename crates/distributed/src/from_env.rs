@@ -9,7 +9,7 @@ use cuprum_core::{Device, Error, Result, random};
 use crate::engines::{Engine, LibraryEngine, TcpEngine};
 use crate::mesh::{DEVICE_KIND_NAME, Mesh, check_rank_count};
 use crate::processes::engine_choice::{EngineChoice, make_library_offer};
-use crate::processes::launch::{LaunchedProcess, find_launched_process};
+use crate::processes::launcher_environment::{LaunchedProcess, find_launched_process};
 use crate::processes::rank_connections::connect_to_other_ranks;
 use crate::processes::rendezvous::{JoiningProcess, run_rendezvous};
 use crate::processes::world::World;

@@ -25,6 +25,7 @@
 #![forbid(unsafe_code)]
 
 mod array;
+mod axis_blocks;
 mod buffer;
 mod driver;
 mod engines;
@@ -32,7 +33,6 @@ mod exchange;
 mod from_env;
 mod kernels;
 mod mesh;
-mod partition;
 mod piece_assembly;
 mod placement;
 mod processes;

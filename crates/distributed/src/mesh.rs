@@ -7,8 +7,8 @@ use cuprum_core::layout::Dims;
 use cuprum_core::profiler::trace;
 use cuprum_core::{Device, DeviceKind, Error, Result, with_device};
 
+use crate::axis_blocks::MAX_BLOCKS_PER_AXIS;
 use crate::engines::{Engine, LoopbackEngine, is_same_engine};
-use crate::partition::MAX_BLOCKS;
 
 /// Name of the device kind of meshes.
 pub(crate) const DEVICE_KIND_NAME: &str = "mesh";
@@ -210,8 +210,9 @@ pub(crate) fn check_rank_count(shape: &[usize]) -> Result<usize> {
         return Err(Error::value("mesh", format!("a mesh of shape {shape:?} needs an axis and between 1 and {MAX_RANKS} ranks")));
     }
     // The values of the ranks along a mesh axis are exchanged as an array with one block per rank.
-    if let Some(n) = shape.iter().find(|n| **n > MAX_BLOCKS) {
-        let message = format!("a mesh axis of {n} ranks; the maximum is {MAX_BLOCKS}, and a grid of several axes may have more ranks");
+    if let Some(n) = shape.iter().find(|n| **n > MAX_BLOCKS_PER_AXIS) {
+        let message =
+            format!("a mesh axis of {n} ranks; the maximum is {MAX_BLOCKS_PER_AXIS}, and a grid of several axes may have more ranks");
         return Err(Error::value("mesh", message));
     }
     Ok(count)

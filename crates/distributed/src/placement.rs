@@ -8,8 +8,8 @@ use cuprum_core::ops::reduce::{MAX, MIN, PROD, SUM};
 use cuprum_core::{Error, Op, Result, layout::normalize_axis};
 use smallvec::SmallVec;
 
+use crate::axis_blocks::AxisBlocks;
 use crate::mesh::Mesh;
-use crate::partition::AxisBlocks;
 
 /// The operation of a pending reduction ([`Placement::Partial`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -7,7 +7,7 @@ pub(crate) mod acceptor;
 pub(crate) mod authentication;
 pub(crate) mod engine_choice;
 pub(crate) mod handshake;
-pub(crate) mod launch;
+pub(crate) mod launcher_environment;
 pub(crate) mod ledger;
 pub(crate) mod rank_connections;
 pub(crate) mod rendezvous;

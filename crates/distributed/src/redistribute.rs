@@ -33,7 +33,7 @@ impl RegionSource<'_> {
     fn pieces_to_move(&self, wants: &[Region]) -> Vec<Piece> {
         let mut pieces = Vec::new();
         for (to, want) in wants.iter().enumerate() {
-            for from in ranks_of_one_copy(self.mesh, self.distribution, to) {
+            for from in ranks_holding_one_copy(self.mesh, self.distribution, to) {
                 if let Some(region) = region_intersection(want, &self.held[from]) {
                     pieces.push(Piece { from, to, region, slot: 0 });
                 }
@@ -85,8 +85,7 @@ fn with_region_source<R>(buffer: &ShardedBuffer, f: impl FnOnce(&RegionSource) -
     let (mesh, distribution) = (buffer.mesh, &buffer.distribution);
     let held: Vec<Region> = (0..mesh.size()).map(|rank| distribution.rank_region(mesh, rank)).collect();
     let first_rank = mesh.local_ranks().start;
-    let view =
-        |local: usize, region: &Region| region_in_local_part(buffer, local, &distribution.rank_region(mesh, first_rank + local), region);
+    let view = |local: usize, region: &Region| view_of_region(buffer, local, &distribution.rank_region(mesh, first_rank + local), region);
     f(&RegionSource { mesh, dtype: buffer.dtype, shape: &distribution.shape, distribution, held, view: &view })
 }
 
@@ -109,7 +108,7 @@ pub(crate) fn fetch_region_parts(buffer: &ShardedBuffer, wanted: &dyn Fn(usize) 
 
 /// Returns the ranks whose parts together form one copy of the array. Along mesh axes that do not divide the array, these ranks have the
 /// coordinates of `rank`.
-fn ranks_of_one_copy(mesh: Mesh, distribution: &Distribution, rank: usize) -> Vec<usize> {
+fn ranks_holding_one_copy(mesh: Mesh, distribution: &Distribution, rank: usize) -> Vec<usize> {
     let is_alike = |other: &usize| {
         (0..mesh.shape().len())
             .all(|m| distribution.sharded_axis(m).is_some() || mesh.rank_coordinate(*other, m) == mesh.rank_coordinate(rank, m))
@@ -118,7 +117,7 @@ fn ranks_of_one_copy(mesh: Mesh, distribution: &Distribution, rank: usize) -> Ve
 }
 
 /// Returns the elements of `region` as a view of the part of a local rank, which covers the region `held` of the whole array.
-fn region_in_local_part(buffer: &ShardedBuffer, local: usize, held: &Region, region: &Region) -> Result<NdArray> {
+fn view_of_region(buffer: &ShardedBuffer, local: usize, held: &Region, region: &Region) -> Result<NdArray> {
     let item = |(held, range): (&std::ops::Range<usize>, &std::ops::Range<usize>)| {
         Item::slice(Some((range.start - held.start) as isize), Some((range.end - held.start) as isize), 1)
     };
@@ -222,7 +221,7 @@ pub(crate) fn resolve_pending_reductions_along(buffer: &ShardedBuffer, axis: Opt
 
 /// Maximum number of ranks whose values one elementwise loop combines. The loop reads the values where they were received, and takes an
 /// eighth of the time of a reduction over a first axis of two elements.
-const MAX_FUSED_RANKS: usize = 8;
+const MAX_RANKS_PER_COMBINING_LOOP: usize = 8;
 
 /// Combines the values of several ranks in the order of the ranks, on a local rank. Each value is a region of an array whose first axis
 /// numbers the ranks; `region` contains all these regions. Returns an array without that axis.
@@ -244,8 +243,8 @@ fn combine_in_rank_order(
         let mut values = values.into_iter().map(|(value, _)| value.reshape(&shape[..])?.astype(accumulator)).enumerate();
         let Some((_, first)) = values.next() else { return zero_size_array(mesh.local_devices()[local], dtype, &shape) };
         let combined = values.try_fold(first?, |left, (rank, right)| {
-            let combined = combine_two_values(op, left, right?)?;
-            if rank % MAX_FUSED_RANKS == 0 {
+            let combined = combine_values_of_two_ranks(op, left, right?)?;
+            if rank % MAX_RANKS_PER_COMBINING_LOOP == 0 {
                 combined.eval()?;
             }
             Ok(combined)
@@ -255,7 +254,7 @@ fn combine_in_rank_order(
 }
 
 /// Returns the elementwise combination of the values of two ranks.
-fn combine_two_values(op: PartialOp, left: NdArray, right: NdArray) -> Result<NdArray> {
+fn combine_values_of_two_ranks(op: PartialOp, left: NdArray, right: NdArray) -> Result<NdArray> {
     match op {
         PartialOp::Sum => add(left, right),
         // A complex product with the identity element 1+0j would turn infinities into NaN.

@@ -82,7 +82,8 @@ unsafe fn read_tensor(tensor: &DLTensor) -> Result<(DLDevice, DType, TensorMemor
     let ndim = usize::try_from(tensor.ndim).ok().filter(|&ndim| ndim <= MAX_NDIM);
     let ndim = ndim.ok_or_else(|| Error::value(OP, format!("{} dimensions are outside 0..={MAX_NDIM}", tensor.ndim)))?;
     // SAFETY: the caller guarantees that the pointers are null, or valid for `ndim` numbers.
-    let (shape, strides) = unsafe { (read_numbers("shape", tensor.shape, ndim)?, read_numbers("strides", tensor.strides, ndim)?) };
+    let (shape, strides) =
+        unsafe { (i64_slice_from_pointer("shape", tensor.shape, ndim)?, i64_slice_from_pointer("strides", tensor.strides, ndim)?) };
     let Some(shape) = shape.or((ndim == 0).then_some(&[])) else {
         return Err(Error::value(OP, format!("the shape of {ndim} dimensions is null")));
     };
@@ -99,7 +100,7 @@ unsafe fn read_tensor(tensor: &DLTensor) -> Result<(DLDevice, DType, TensorMemor
 ///
 /// # Safety
 /// `pointer` is null, or valid for `count` numbers that nothing changes while the result exists.
-unsafe fn read_numbers<'a>(name: &str, pointer: *const i64, count: usize) -> Result<Option<&'a [i64]>> {
+unsafe fn i64_slice_from_pointer<'a>(name: &str, pointer: *const i64, count: usize) -> Result<Option<&'a [i64]>> {
     if pointer.is_null() {
         return Ok(None);
     }

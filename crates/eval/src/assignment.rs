@@ -71,7 +71,7 @@ impl Evaluator<'_> {
     }
 
     /// Executes `base[index] op= value` and returns the name of the variable. Indices are evaluated once.
-    pub(crate) fn update_elements<'e>(
+    pub(crate) fn augmented_assign_elements<'e>(
         &mut self,
         (base, index): (&'e Expr, &Index),
         span: Span,

@@ -6,7 +6,7 @@ use cuprum_core::ops::value::Value;
 use cuprum_core::{DType, Scalar};
 
 use crate::operators::{BinaryOp, CompareOp};
-use crate::scalar::round_number;
+use crate::scalar_operations::round_number;
 use crate::unlocated_error::{Unlocated, UnlocatedError};
 
 /// The implementation of a function in [`BUILTINS`]. It receives the evaluated positional arguments.
@@ -65,7 +65,7 @@ pub(crate) fn call_python_builtin(name: &str, args: &[Value], keywords: &[(Strin
     match (name, args) {
         ("int" | "float", [Value::Str(text)]) => return parse_number_argument(name, text).map(|s| Some(s.into())),
         ("divmod", [Value::Scalar(a), Value::Scalar(b)]) => {
-            let parts = [BinaryOp::FloorDiv, BinaryOp::Rem].map(|op| crate::scalar::apply_binary_operator(op, *a, *b));
+            let parts = [BinaryOp::FloorDiv, BinaryOp::Rem].map(|op| crate::scalar_operations::apply_binary_operator(op, *a, *b));
             let [quotient, remainder] = parts;
             return Ok(Some(Value::tuple([quotient?.into(), remainder?.into()])));
         }
@@ -119,7 +119,7 @@ pub(crate) fn call_python_builtin(name: &str, args: &[Value], keywords: &[(Strin
         ("abs", Some([s])) => {
             s.as_int().and_then(i128::checked_abs).ok_or_else(|| UnlocatedError::value_error("the result is too large"))?.into()
         }
-        ("pow", Some([a, b])) => crate::scalar::apply_binary_operator(BinaryOp::Pow, *a, *b)?,
+        ("pow", Some([a, b])) => crate::scalar_operations::apply_binary_operator(BinaryOp::Pow, *a, *b)?,
         _ => return Ok(None),
     };
     Ok(Some(value.into()))
@@ -173,7 +173,7 @@ fn min_or_max(better: CompareOp, args: &[Value]) -> Unlocated<Option<Value>> {
             Value::Array(a) if a.ndim() == 0 => a.item()?,
             _ => return Ok(None),
         };
-        let is_better = best.map_or(Ok(true), |(best, _)| crate::scalar::compare_scalars(better, number, best))?;
+        let is_better = best.map_or(Ok(true), |(best, _)| crate::scalar_operations::compare_scalars(better, number, best))?;
         if is_better {
             best = Some((number, value));
         }

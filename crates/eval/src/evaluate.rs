@@ -11,14 +11,14 @@ use crate::ast::{Comparison, Expr, ExprKind, Index, IndexItem, IndexItemKind, Ke
 use crate::builtins;
 use crate::error::EvalError;
 use crate::index::{self, IndexPart, SequenceSelection};
-use crate::library::{self, LibraryName};
+use crate::library::{self, LibraryItem};
 use crate::members;
 use crate::operators::{BinaryOp, LogicalOp, UnaryOp};
-use crate::scalar;
-use crate::show;
+use crate::scalar_operations;
 use crate::span::Span;
 use crate::unlocated_error::{Unlocated, UnlocatedError};
 use crate::value_ops::{apply_binary_operator, call_function_by_path, compare_values, truth_value};
+use crate::value_text;
 
 /// A function that receives each line that `print` writes.
 pub(crate) type LinePrinter = Box<dyn FnMut(&str) + Send>;
@@ -36,7 +36,7 @@ type Evaluated<T = Value> = Result<T, EvalError>;
 
 /// The resolved target of a call expression.
 enum Callee<'e> {
-    LibraryName(LibraryName),
+    LibraryItem(LibraryItem),
     Method(Value, &'e str),
     Value(Value),
     /// A method of a ufunc, such as `reduce` in `add.reduce`, with the path of the ufunc (`add`).
@@ -139,7 +139,7 @@ impl Evaluator<'_> {
     /// Evaluates the positional arguments of a call. A function as an argument, as in `apply_along_axis(np.sum, 1, a)`, is passed as a
     /// string: its path.
     fn evaluate_arguments(&mut self, target: &Callee, args: &[Expr]) -> Evaluated<Vec<Value>> {
-        let argument = |arg| match self.function_argument_path(target, arg) {
+        let argument = |arg| match self.path_of_function_argument(target, arg) {
             Some(path) => Ok(path),
             None => self.evaluate(arg),
         };
@@ -148,8 +148,8 @@ impl Evaluator<'_> {
 
     /// Returns the path of the function that `arg` names, if `target` takes functions as arguments, as `apply_along_axis` does. Returns
     /// `None` otherwise.
-    fn function_argument_path(&self, target: &Callee, arg: &Expr) -> Option<Value> {
-        let Callee::LibraryName(LibraryName::Function(function)) = target else { return None };
+    fn path_of_function_argument(&self, target: &Callee, arg: &Expr) -> Option<Value> {
+        let Callee::LibraryItem(LibraryItem::Function(function)) = target else { return None };
         if !function.takes_functions() {
             return None;
         }
@@ -168,27 +168,27 @@ impl Evaluator<'_> {
     fn find_unprefixed_library_name(&self, expr: &Expr) -> Option<String> {
         let path = expr.dotted_name()?;
         let head = path.split('.').next()?;
-        let of_library = || library::lookup_library_name(&path).is_some() || library::is_namespace(head);
+        let of_library = || library::lookup_library_item(&path).is_some() || library::is_namespace(head);
         (!self.variables.contains_key(head) && of_library()).then_some(path)
     }
 
     /// Returns the value of a library name that is not called, such as `pi` or `float32`.
     fn library_value(&self, span: Span, path: &str) -> Evaluated {
-        match library::lookup_library_name(path) {
-            Some(LibraryName::Constant(v)) => Ok(v.into()),
-            Some(LibraryName::NewAxis) => Ok(Value::None),
-            Some(LibraryName::LittleEndian) => Ok(cfg!(target_endian = "little").into()),
-            Some(LibraryName::NumpyBool(b)) => {
+        match library::lookup_library_item(path) {
+            Some(LibraryItem::Constant(v)) => Ok(v.into()),
+            Some(LibraryItem::NewAxis) => Ok(Value::None),
+            Some(LibraryItem::LittleEndian) => Ok(cfg!(target_endian = "little").into()),
+            Some(LibraryItem::NumpyBool(b)) => {
                 self.add_position_to_error(span, NdArray::scalar_as(b, DType::Bool).map(Value::Array).map_err(UnlocatedError::from))
             }
-            Some(LibraryName::TypeClass(name)) => Ok(Value::Str(name.into())),
-            Some(LibraryName::Grid(_)) => self.error_at_span(
+            Some(LibraryItem::TypeClass(name)) => Ok(Value::Str(name.into())),
+            Some(LibraryItem::Grid(_)) => self.error_at_span(
                 span,
                 UnlocatedError::type_error(format!("`{path}` takes its arguments in brackets"))
                     .with_help(format!("write `{path}[0:3, 0:2]`")),
             ),
-            Some(LibraryName::DType(d)) => Ok(Value::DType(d)),
-            Some(LibraryName::Function(_) | LibraryName::Builtin(..)) => self.error_at_span(
+            Some(LibraryItem::DType(d)) => Ok(Value::DType(d)),
+            Some(LibraryItem::Function(_) | LibraryItem::Builtin(..)) => self.error_at_span(
                 span,
                 UnlocatedError::type_error(format!("`{path}` is a function")).with_help(format!("call it: `{path}(...)`")),
             ),
@@ -212,7 +212,7 @@ impl Evaluator<'_> {
         let of_object = if let Value::Object(object) = &value { object.unary_operator(op.function()) } else { None };
         let result = match (&value, of_object) {
             (_, Some(result)) => result.map_err(UnlocatedError::from),
-            (Value::Scalar(s), None) => scalar::apply_unary_operator(op, *s).map(Value::from),
+            (Value::Scalar(s), None) => scalar_operations::apply_unary_operator(op, *s).map(Value::from),
             (Value::Array(_), None) => call_function_by_path(op.function(), vec![value]),
             (other, None) => {
                 Err(UnlocatedError::type_error(format!("bad operand type for unary {}: '{}'", op.symbol(), other.type_name())))
@@ -269,34 +269,34 @@ impl Evaluator<'_> {
         let positional = self.evaluate_arguments(&target, args)?;
         let mut keyword = Vec::with_capacity(keywords.len());
         for k in keywords {
-            let value = match self.function_argument_path(&target, &k.value) {
+            let value = match self.path_of_function_argument(&target, &k.value) {
                 Some(path) => path,
                 None => self.evaluate(&k.value)?,
             };
             keyword.push((k.name.clone(), value));
         }
-        if let (ExprKind::Name(name), Callee::LibraryName(_)) = (&callee.kind, &target)
+        if let (ExprKind::Name(name), Callee::LibraryItem(_)) = (&callee.kind, &target)
             && let Some(value) = self.add_position_to_error(span, builtins::call_python_builtin(name, &positional, &keyword))?
         {
             return Ok(value);
         }
         let out = out_argument(&target, args, keywords);
-        let updated = updated_argument(&target, callee, args, keywords);
-        let overwritten = overwritten_argument(&target, callee, args, keywords, &positional, &keyword);
+        let updated = argument_updated_in_place(&target, callee, args, keywords);
+        let overwritten = argument_overwritten_by_flag(&target, callee, args, keywords, &positional, &keyword);
         let result = match target {
-            Callee::LibraryName(LibraryName::Function(function)) => function.call(positional, keyword).map_err(UnlocatedError::from),
-            Callee::LibraryName(LibraryName::Builtin(name, _)) if !keyword.is_empty() => {
+            Callee::LibraryItem(LibraryItem::Function(function)) => function.call(positional, keyword).map_err(UnlocatedError::from),
+            Callee::LibraryItem(LibraryItem::Builtin(name, _)) if !keyword.is_empty() => {
                 Err(UnlocatedError::type_error(format!("{name}() takes no keyword arguments")))
             }
-            Callee::LibraryName(LibraryName::Builtin(_, call)) => call(&positional),
-            Callee::LibraryName(LibraryName::DType(d)) | Callee::Value(Value::DType(d)) => call_dtype_as_function(d, positional, keyword),
-            Callee::LibraryName(
-                LibraryName::Constant(_)
-                | LibraryName::NewAxis
-                | LibraryName::LittleEndian
-                | LibraryName::NumpyBool(_)
-                | LibraryName::TypeClass(_)
-                | LibraryName::Grid(_),
+            Callee::LibraryItem(LibraryItem::Builtin(_, call)) => call(&positional),
+            Callee::LibraryItem(LibraryItem::DType(d)) | Callee::Value(Value::DType(d)) => call_dtype_as_function(d, positional, keyword),
+            Callee::LibraryItem(
+                LibraryItem::Constant(_)
+                | LibraryItem::NewAxis
+                | LibraryItem::LittleEndian
+                | LibraryItem::NumpyBool(_)
+                | LibraryItem::TypeClass(_)
+                | LibraryItem::Grid(_),
             ) => Err(UnlocatedError::type_error("a constant cannot be called")),
             Callee::UfuncMethod(function, ufunc) => {
                 keyword.push(("ufunc".into(), Value::Str(ufunc)));
@@ -382,7 +382,7 @@ impl Evaluator<'_> {
         if !keyword.is_empty() {
             return Err(UnlocatedError::type_error("print takes no keyword arguments"));
         }
-        let texts: Vec<String> = values.iter().map(show::display).collect::<Result<_, _>>()?;
+        let texts: Vec<String> = values.iter().map(value_text::display).collect::<Result<_, _>>()?;
         print(&texts.join(" "));
         Ok(Value::None)
     }
@@ -391,9 +391,9 @@ impl Evaluator<'_> {
         match &callee.kind {
             ExprKind::Name(name) if self.variables.contains_key(name) => self.evaluate(callee).map(Callee::Value),
             ExprKind::Name(name) if name == "print" => Ok(Callee::Print),
-            ExprKind::Name(name) => self.resolve_callee(callee.span, name),
+            ExprKind::Name(name) => self.resolve_library_callee(callee.span, name),
             ExprKind::Global { module, path } => match self.variables.get(module) {
-                None => self.resolve_callee(callee.span, path),
+                None => self.resolve_library_callee(callee.span, path),
                 // A variable has the name of the library prefix, such as `xp`, so `xp.sum()` is a method call on the variable.
                 Some(value) => match path.rsplit_once('.') {
                     Some((before, name)) => Ok(Callee::Method(self.evaluate_attribute_chain(callee.span, value.clone(), before)?, name)),
@@ -402,7 +402,7 @@ impl Evaluator<'_> {
             },
             ExprKind::Attribute { base, name, .. } => {
                 match (self.find_unprefixed_library_name(callee), self.declared_function_path(base)) {
-                    (Some(path), _) => self.resolve_callee(callee.span, &path),
+                    (Some(path), _) => self.resolve_library_callee(callee.span, &path),
                     (None, Some(ufunc)) => match Function::find(&format!("ufunc.{name}")) {
                         Some(method) => Ok(Callee::UfuncMethod(method, ufunc)),
                         None => self.error_at_span(callee.span, UnlocatedError::type_error(format!("functions have no method `{name}`"))),
@@ -424,9 +424,9 @@ impl Evaluator<'_> {
         Function::find(path).map(|_| path.clone())
     }
 
-    fn resolve_callee<'e>(&self, span: Span, path: &str) -> Evaluated<Callee<'e>> {
-        match library::lookup_library_name(path) {
-            Some(member) => Ok(Callee::LibraryName(member)),
+    fn resolve_library_callee<'e>(&self, span: Span, path: &str) -> Evaluated<Callee<'e>> {
+        match library::lookup_library_item(path) {
+            Some(member) => Ok(Callee::LibraryItem(member)),
             None => self.error_at_span(span, self.unknown_name_error(path)),
         }
     }
@@ -488,7 +488,7 @@ impl Evaluator<'_> {
 /// Returns the argument expression for the parameter `out` of a function or method, if there is one.
 fn out_argument<'e>(callee: &Callee, args: &'e [Expr], keywords: &'e [KeywordArg]) -> Option<&'e Expr> {
     let (function, receiver) = match callee {
-        Callee::LibraryName(LibraryName::Function(function)) | Callee::UfuncMethod(function, _) => (Some(*function), 0),
+        Callee::LibraryItem(LibraryItem::Function(function)) | Callee::UfuncMethod(function, _) => (Some(*function), 0),
         Callee::Method(_, name) => (members::find_method_function(name), 1),
         _ => (None, 0),
     };
@@ -499,10 +499,10 @@ fn out_argument<'e>(callee: &Callee, args: &'e [Expr], keywords: &'e [KeywordArg
 
 /// Returns the argument expression that a function or method updates in place, such as `a` in `put(a, i, v)`. Returns `None` if the
 /// function updates no argument.
-fn updated_argument<'e>(target: &Callee, callee: &'e Expr, args: &'e [Expr], keywords: &'e [KeywordArg]) -> Option<Cow<'e, Expr>> {
+fn argument_updated_in_place<'e>(target: &Callee, callee: &'e Expr, args: &'e [Expr], keywords: &'e [KeywordArg]) -> Option<Cow<'e, Expr>> {
     let argument = |name: Option<&str>| args.first().or_else(|| keywords.iter().find(|k| Some(&k.name[..]) == name).map(|k| &k.value));
     match target {
-        Callee::LibraryName(LibraryName::Function(function)) | Callee::UfuncMethod(function, _) if function.updates_argument => {
+        Callee::LibraryItem(LibraryItem::Function(function)) | Callee::UfuncMethod(function, _) if function.updates_argument => {
             argument(function.parameters.text.split(',').next().map(str::trim)).map(Cow::Borrowed)
         }
         Callee::Method(Value::Object(object), name)
@@ -532,7 +532,7 @@ fn method_receiver(callee: &Expr) -> Option<Cow<'_, Expr>> {
 
 /// Returns the argument expression that the result overwrites because of a flag, as in `nan_to_num(x, copy=False)` and
 /// `x.byteswap(inplace=True)`. The call also returns the result. Returns `None` without such a flag, or if the argument is not an array.
-fn overwritten_argument<'e>(
+fn argument_overwritten_by_flag<'e>(
     target: &Callee,
     callee: &'e Expr,
     args: &'e [Expr],
@@ -543,7 +543,7 @@ fn overwritten_argument<'e>(
     let argument = |at: usize, name: &str| positional.get(at).or_else(|| Some(&keyword.iter().find(|(key, _)| key == name)?.1));
     let is_true = |value: &Value| truth_value(value).unwrap_or(false);
     match target {
-        Callee::LibraryName(LibraryName::Function(function)) if function.name == "nan_to_num" => {
+        Callee::LibraryItem(LibraryItem::Function(function)) if function.name == "nan_to_num" => {
             let is_array = matches!(argument(0, "x"), Some(Value::Array(_)));
             let expr = args.first().or_else(|| Some(&keywords.iter().find(|k| k.name == "x")?.value));
             expr.filter(|_| is_array && argument(1, "copy").is_some_and(|copy| !is_true(copy))).map(Cow::Borrowed)
@@ -576,7 +576,7 @@ fn call_dtype_as_function(dtype: DType, positional: Vec<Value>, keyword: Vec<(St
 fn not_callable_error(callee: &Expr, value: &Value) -> UnlocatedError {
     let error = UnlocatedError::type_error(format!("'{}' cannot be called", value.type_name()));
     match &callee.kind {
-        ExprKind::Name(name) if library::lookup_library_name(name).is_some() => {
+        ExprKind::Name(name) if library::lookup_library_item(name).is_some() => {
             error.with_help(format!("`{name}` is a variable here; the function is `np.{name}`"))
         }
         _ => error.with_help("to multiply, write `*` between; to index, use `[...]`"),

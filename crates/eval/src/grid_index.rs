@@ -8,7 +8,7 @@ use cuprum_numpy::{GridPart, GridRange, c_, mgrid, ogrid, r_};
 use crate::ast::{Expr, ExprKind, Index, IndexItem, IndexItemKind};
 use crate::error::EvalError;
 use crate::evaluate::Evaluator;
-use crate::library::{GridFunction, LibraryName, lookup_library_name};
+use crate::library::{GridFunction, LibraryItem, lookup_library_item};
 use crate::span::Span;
 use crate::unlocated_error::{Unlocated, UnlocatedError};
 
@@ -20,8 +20,8 @@ impl Evaluator<'_> {
             ExprKind::Global { module, path } if !self.variables.contains_key(module) => path,
             _ => return None,
         };
-        match lookup_library_name(name)? {
-            LibraryName::Grid(function) => Some(function),
+        match lookup_library_item(name)? {
+            LibraryItem::Grid(function) => Some(function),
             _ => None,
         }
     }

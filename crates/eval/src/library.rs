@@ -27,9 +27,9 @@ pub(crate) enum GridFunction {
 const GRID_FUNCTIONS: [(&str, GridFunction); 4] =
     [("mgrid", GridFunction::Dense), ("ogrid", GridFunction::Sparse), ("r_", GridFunction::Rows), ("c_", GridFunction::Columns)];
 
-/// The meaning of a name of the library.
+/// An item of the library, to which a name in a script refers.
 #[derive(Clone, Copy)]
-pub(crate) enum LibraryName {
+pub(crate) enum LibraryItem {
     /// A function declared by `#[numpy(..)]`.
     Function(&'static Function),
     /// A built-in function of Python, with its name.
@@ -90,27 +90,27 @@ const DTYPE_ALIASES: [&str; 23] = [
 /// `scripts/numpy_names.py` writes the file.
 const NUMPY_NAMES: &str = include_str!("numpy_names.txt");
 
-/// Library names that are not declared functions, such as dtypes and constants, with their meanings.
-static LIBRARY_NAMES: LazyLock<HashMap<&'static str, LibraryName>> = LazyLock::new(|| {
+/// Library items other than declared functions, such as dtypes and constants, by name.
+static LIBRARY_ITEMS: LazyLock<HashMap<&'static str, LibraryItem>> = LazyLock::new(|| {
     let mut members = HashMap::new();
     for name in DType::ALL.iter().map(|d| d.name()).chain(DTYPE_ALIASES) {
         if let Ok(dtype) = DType::parse(name) {
-            members.insert(name, LibraryName::DType(dtype));
+            members.insert(name, LibraryItem::DType(dtype));
         }
     }
-    members.extend(CONSTANTS.map(|(name, value)| (name, LibraryName::Constant(value))));
-    members.extend(BUILTINS.map(|(name, call)| (name, LibraryName::Builtin(name, call))));
-    members.insert("newaxis", LibraryName::NewAxis);
-    members.insert("little_endian", LibraryName::LittleEndian);
-    members.extend([("True_", true), ("False_", false)].map(|(name, value)| (name, LibraryName::NumpyBool(value))));
-    members.extend(TypeClass::abstract_type_names().map(|name| (name, LibraryName::TypeClass(name))));
-    members.extend(GRID_FUNCTIONS.map(|(name, function)| (name, LibraryName::Grid(function))));
+    members.extend(CONSTANTS.map(|(name, value)| (name, LibraryItem::Constant(value))));
+    members.extend(BUILTINS.map(|(name, call)| (name, LibraryItem::Builtin(name, call))));
+    members.insert("newaxis", LibraryItem::NewAxis);
+    members.insert("little_endian", LibraryItem::LittleEndian);
+    members.extend([("True_", true), ("False_", false)].map(|(name, value)| (name, LibraryItem::NumpyBool(value))));
+    members.extend(TypeClass::abstract_type_names().map(|name| (name, LibraryItem::TypeClass(name))));
+    members.extend(GRID_FUNCTIONS.map(|(name, function)| (name, LibraryItem::Grid(function))));
     members
 });
 
-/// Returns the meaning of the library name `path`, such as `sum`, `linalg.norm` or `pi`. Returns `None` for an unknown path.
-pub(crate) fn lookup_library_name(path: &str) -> Option<LibraryName> {
-    Function::find(path).map(LibraryName::Function).or_else(|| LIBRARY_NAMES.get(path).copied())
+/// Returns the library item with the path `path`, such as `sum`, `linalg.norm` or `pi`. Returns `None` for an unknown path.
+pub(crate) fn lookup_library_item(path: &str) -> Option<LibraryItem> {
+    Function::find(path).map(LibraryItem::Function).or_else(|| LIBRARY_ITEMS.get(path).copied())
 }
 
 /// Returns whether library functions are declared in the namespace `name`, such as `linalg` or `special`.
@@ -126,7 +126,7 @@ pub(crate) fn unknown_name_error<'a>(path: &str, variables: impl Iterator<Item =
         return UnlocatedError::name_error(format!("`{path}` is not in this version"));
     }
     let error = UnlocatedError::name_error(format!("no variable or function `{path}`"));
-    let library = LIBRARY_NAMES.keys().copied().chain(Function::paths()).map(|name| -> &'a str { name });
+    let library = LIBRARY_ITEMS.keys().copied().chain(Function::paths()).map(|name| -> &'a str { name });
     let known = variables.chain(library);
     match nearest_name(path, known) {
         Some(near) => error.with_help(format!("did you mean `{near}`?")),
@@ -179,12 +179,12 @@ mod tests {
     #[test]
     fn names_are_found_with_and_without_namespace() {
         for path in ["linalg.norm", "linalg.trace", "random.uniform", "uniform", "random.standard_normal", "trace"] {
-            assert!(matches!(lookup_library_name(path), Some(LibraryName::Function(_))), "{path}");
+            assert!(matches!(lookup_library_item(path), Some(LibraryItem::Function(_))), "{path}");
         }
-        assert!(lookup_library_name("random.sin").is_none() && lookup_library_name("linalg.sin").is_none());
-        assert!(matches!(lookup_library_name("float32"), Some(LibraryName::DType(DType::F32))));
+        assert!(lookup_library_item("random.sin").is_none() && lookup_library_item("linalg.sin").is_none());
+        assert!(matches!(lookup_library_item("float32"), Some(LibraryItem::DType(DType::F32))));
         for name in DTYPE_ALIASES {
-            assert!(matches!(lookup_library_name(name), Some(LibraryName::DType(_))), "{name}");
+            assert!(matches!(lookup_library_item(name), Some(LibraryItem::DType(_))), "{name}");
         }
     }
 }

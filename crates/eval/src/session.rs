@@ -176,7 +176,8 @@ impl Session {
                 let name = match &target.kind {
                     TargetKind::Name(name) => name,
                     TargetKind::Index { base, index } => {
-                        let name = self.new_evaluator(source).update_elements((base, index), target.span, (*op, *op_span), value)?;
+                        let name =
+                            self.new_evaluator(source).augmented_assign_elements((base, index), target.span, (*op, *op_span), value)?;
                         self.record_assigned_name(name);
                         return Ok(None);
                     }

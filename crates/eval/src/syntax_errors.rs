@@ -26,7 +26,7 @@ impl Parser<'_> {
         if let Some(bracket) = unclosed.filter(|bracket| bracket.start < here.start || *self.peek() == Token::End) {
             return self.parse_error(bracket, format!("`{}` was never closed", bracket.text(self.source)));
         }
-        if let Some(error) = self.unsupported_syntax_error() {
+        if let Some(error) = self.unsupported_next_token_error() {
             return error;
         }
         let error = match self.peek() {
@@ -47,7 +47,7 @@ impl Parser<'_> {
     }
 
     /// Returns the error if the next token would continue an expression in Python but is not supported here.
-    fn unsupported_syntax_error(&self) -> Option<ParseError> {
+    fn unsupported_next_token_error(&self) -> Option<ParseError> {
         let (what, help) = match *self.peek() {
             Token::Punct(":=") => ("`:=` is", "assign in a statement of its own: `name = ...`"),
             Token::Keyword("for" | "async") => ("comprehensions are", "apply the operation to the whole array"),

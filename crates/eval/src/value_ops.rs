@@ -5,7 +5,7 @@ use cuprum_core::ops::value::{Items, Value};
 use cuprum_core::{DType, Scalar};
 
 use crate::operators::{BinaryOp, CompareOp};
-use crate::scalar;
+use crate::scalar_operations;
 use crate::unlocated_error::{Unlocated, UnlocatedError};
 
 /// Maximum length of a tuple or list made by `+` or `*`. Programs use these operators to build shapes, so the limit is small.
@@ -31,7 +31,7 @@ pub(crate) fn apply_binary_operator(op: BinaryOp, left: Value, right: Value) -> 
         return result;
     }
     match (left, right) {
-        (Value::Scalar(a), Value::Scalar(b)) => scalar::apply_binary_operator(op, a, b).map(Value::from),
+        (Value::Scalar(a), Value::Scalar(b)) => scalar_operations::apply_binary_operator(op, a, b).map(Value::from),
         // As in NumPy, `**` has fast paths for some exponents that the function `power` does not have.
         (Value::Array(base), Value::Scalar(exponent)) if op == BinaryOp::Pow => Ok(base.power(exponent)?.into()),
         (left @ Value::Array(_), right) | (left, right @ Value::Array(_)) => call_function_by_path(op.function(), vec![left, right]),
@@ -82,7 +82,7 @@ pub(crate) fn compare_values(op: CompareOp, left: &Value, right: &Value) -> Unlo
         return result;
     }
     match (left, right) {
-        (Value::Scalar(a), Value::Scalar(b)) => scalar::compare_scalars(op, *a, *b).map(Value::from),
+        (Value::Scalar(a), Value::Scalar(b)) => scalar_operations::compare_scalars(op, *a, *b).map(Value::from),
         (Value::Array(_), Value::None | Value::Str(_) | Value::DType(_))
         | (Value::None | Value::Str(_) | Value::DType(_), Value::Array(_)) => Err(UnlocatedError::type_error(format!(
             "an array cannot be compared with '{}'",

@@ -19,7 +19,7 @@ use crate::errors::{add_path_to_error, system_error};
 /// Temporary files that are being written, for [`remove_partial_files`].
 static PARTIAL_FILES: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
-fn lock_partial_files() -> MutexGuard<'static, Vec<PathBuf>> {
+fn lock_partial_file_list() -> MutexGuard<'static, Vec<PathBuf>> {
     PARTIAL_FILES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -32,7 +32,7 @@ fn lock_partial_files() -> MutexGuard<'static, Vec<PathBuf>> {
 /// cuprum_io::remove_partial_files(); // nothing is being written
 /// ```
 pub fn remove_partial_files() {
-    for path in lock_partial_files().drain(..) {
+    for path in lock_partial_file_list().drain(..) {
         let _ = std::fs::remove_file(path);
     }
 }
@@ -124,9 +124,9 @@ fn open_for_direct_write(path: &Path, truncate: bool) -> std::io::Result<File> {
 /// is not followed.
 fn follow_symbolic_links(path: &Path) -> Result<PathBuf> {
     /// Maximum number of symbolic links that are followed, as in Linux.
-    const MAX_LINKS: usize = 40;
+    const MAX_SYMBOLIC_LINKS: usize = 40;
     let mut target = path.to_path_buf();
-    for _ in 0..MAX_LINKS {
+    for _ in 0..MAX_SYMBOLIC_LINKS {
         if is_descriptor_path(&target) {
             return Ok(target);
         }
@@ -180,7 +180,7 @@ impl TemporaryFile {
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, if is_private { 0o600 } else { 0o666 });
         let file = options.write(true).create_new(true).open(&name).map_err(system_error)?;
-        lock_partial_files().push(name.clone());
+        lock_partial_file_list().push(name.clone());
         Ok(TemporaryFile { file, name: Some(name) })
     }
 
@@ -189,7 +189,7 @@ impl TemporaryFile {
         if self.name.is_none() {
             let name = unused_temporary_name(folder);
             // The name is registered first, so that [`remove_partial_files`] also removes a file that has this name but is not renamed yet.
-            lock_partial_files().push(name.clone());
+            lock_partial_file_list().push(name.clone());
             self.name = Some(name.clone());
             name_unnamed_file(&self.file, &name).map_err(system_error)?;
         }
@@ -197,7 +197,7 @@ impl TemporaryFile {
         inject_io_failure(FailurePoint::Rename).map_err(system_error)?;
         std::fs::rename(&name, target).map_err(system_error)?;
         self.name = None;
-        lock_partial_files().retain(|other| *other != name);
+        lock_partial_file_list().retain(|other| *other != name);
         Ok(())
     }
 }
@@ -206,7 +206,7 @@ impl Drop for TemporaryFile {
     fn drop(&mut self) {
         if let Some(name) = &self.name {
             let _ = std::fs::remove_file(name);
-            lock_partial_files().retain(|other| other != name);
+            lock_partial_file_list().retain(|other| other != name);
         }
     }
 }
@@ -276,7 +276,7 @@ mod tests {
         let names = || std::fs::read_dir(folder.path()).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect::<Vec<_>>();
         let temporary = TemporaryFile::create_named(folder.path(), false).unwrap();
         assert_eq!(names().len(), 1);
-        assert!(lock_partial_files().contains(temporary.name.as_ref().unwrap()));
+        assert!(lock_partial_file_list().contains(temporary.name.as_ref().unwrap()));
         drop(temporary);
         assert!(names().is_empty());
 
@@ -285,7 +285,7 @@ mod tests {
         assert_eq!(names(), ["a"]);
 
         let temporary = TemporaryFile::create_named(folder.path(), false).unwrap();
-        let own = lock_partial_files().iter().filter(|p| p.starts_with(folder.path())).count();
+        let own = lock_partial_file_list().iter().filter(|p| p.starts_with(folder.path())).count();
         assert_eq!(own, 1);
         std::fs::remove_file(temporary.name.as_ref().unwrap()).unwrap();
         assert!(temporary.persist(folder.path(), &folder.path().join("b")).is_err(), "a removed file cannot be renamed");

@@ -45,7 +45,7 @@ impl TextTable {
     /// ```
     pub fn column(&self, name: &str) -> Result<NdArray> {
         let Some(at) = self.names.iter().position(|n| n == name) else {
-            let list = crate::names::join_first_names(self.names.iter().map(String::as_str));
+            let list = crate::array_names::join_first_names(self.names.iter().map(String::as_str));
             return Err(Error::value("column", format!("no column {name:?}; the table has: {list}")));
         };
         let columns = self.names.len();

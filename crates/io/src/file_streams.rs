@@ -12,7 +12,7 @@ use cuprum_core::{Error, Result};
 use crate::errors::{file_format_error, system_error};
 
 /// Maximum number of bytes per read or write, so that the count of bytes shows progress.
-const MAX_TRANSFER_BYTES: usize = 16 << 20;
+const MAX_BYTES_PER_READ_OR_WRITE: usize = 16 << 20;
 
 static TRANSFERRED_BYTES: AtomicU64 = AtomicU64::new(0);
 
@@ -56,7 +56,7 @@ pub(crate) fn read_fully(source: &mut dyn Read, buffer: &mut [u8]) -> Result<usi
     use ErrorKind::{InvalidData, InvalidInput, UnexpectedEof};
     let mut filled = 0;
     while filled < buffer.len() {
-        let end = buffer.len().min(filled + MAX_TRANSFER_BYTES);
+        let end = buffer.len().min(filled + MAX_BYTES_PER_READ_OR_WRITE);
         match inject_io_failure(FailurePoint::FileRead).and_then(|()| source.read(&mut buffer[filled..end])) {
             Ok(0) => break,
             Ok(n) => {
@@ -113,7 +113,7 @@ pub fn read_file(path: impl AsRef<Path>) -> Result<Vec<u8>> {
 
 /// Writes all of `bytes`, and adds their number to the count of transferred bytes.
 pub(crate) fn write_all(file: &mut dyn Write, bytes: &[u8]) -> Result<()> {
-    for piece in bytes.chunks(MAX_TRANSFER_BYTES) {
+    for piece in bytes.chunks(MAX_BYTES_PER_READ_OR_WRITE) {
         file.write_all(piece).map_err(system_error)?;
         add_transferred_bytes(piece.len());
     }

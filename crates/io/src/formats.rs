@@ -9,7 +9,7 @@ use crate::csv::{self, TextFormat, TextOptions};
 use crate::errors::{add_path_to_error, file_format_error};
 use crate::file_streams::{self, read_fully, read_to_end};
 use crate::image::ImageOptions;
-use crate::{atomic_file, image, names, npy, npz, safetensors};
+use crate::{array_names, atomic_file, image, npy, npz, safetensors};
 
 /// A file format of arrays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -120,7 +120,7 @@ fn take_single_array(mut arrays: Vec<(String, NdArray)>) -> Result<NdArray> {
         1 => Ok(arrays.swap_remove(0).1),
         0 => Err(file_format_error("the file has no array")),
         n => {
-            let list = names::join_first_names(arrays.iter().map(|(name, _)| name.as_str()));
+            let list = array_names::join_first_names(arrays.iter().map(|(name, _)| name.as_str()));
             Err(file_format_error(format!("{n} arrays in this file, read_named reads them all; it contains: {list}")))
         }
     }

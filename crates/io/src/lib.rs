@@ -15,6 +15,7 @@
 //! their array in blocks, and a file appears under its name when it is complete.
 #![deny(unsafe_code)]
 
+mod array_names;
 mod atomic_file;
 mod csv;
 mod errors;
@@ -22,7 +23,6 @@ mod file_streams;
 mod formats;
 mod image;
 mod mapped_file;
-mod names;
 mod npy;
 mod npz;
 mod raw_binary_files;

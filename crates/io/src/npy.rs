@@ -202,7 +202,7 @@ fn parse_dictionary<'a, D>(text: &'a [u8], parse_descr: impl Fn(&mut HeaderParse
     let mut parser = HeaderParser { text, at: 0 };
     let (mut descr, mut order, mut shape) = (None, None, None);
     parser.expect_byte(b'{')?;
-    while !parser.take_byte(b'}') {
+    while !parser.eat_byte(b'}') {
         let key = parser.parse_string()?;
         parser.expect_byte(b':')?;
         let repeated = match key {
@@ -214,12 +214,12 @@ fn parse_dictionary<'a, D>(text: &'a [u8], parse_descr: impl Fn(&mut HeaderParse
         if repeated {
             return Err(damaged_header_error(format!("the key {key:?} occurs twice")));
         }
-        if !parser.take_byte(b',') {
+        if !parser.eat_byte(b',') {
             parser.expect_byte(b'}')?;
             break;
         }
     }
-    if parser.next_nonblank().is_some() {
+    if parser.peek_nonblank().is_some() {
         return Err(damaged_header_error("text after the closing brace"));
     }
     let (Some(descr), Some(fortran_order), Some(shape)) = (descr, order, shape) else {
@@ -232,7 +232,7 @@ fn parse_dictionary<'a, D>(text: &'a [u8], parse_descr: impl Fn(&mut HeaderParse
 const MAX_TEXT_LENGTH: usize = 1 << 16;
 
 /// Reads the `.npy` file in `source`, which holds one byte string (dtype `S`) or text (dtype `U`) without axes.
-pub(crate) fn read_text(source: &mut dyn Read) -> Result<String> {
+pub(crate) fn read_text_scalar(source: &mut dyn Read) -> Result<String> {
     let (text, _) = read_header_text(source)?;
     let (descr, _, shape) = parse_dictionary(&text, |parser| parser.parse_string())?;
     let code = descr.trim_start_matches(['|', '<', '>', '=']);
@@ -273,7 +273,7 @@ struct HeaderParser<'a> {
 
 impl<'a> HeaderParser<'a> {
     /// Skips blanks and returns the next byte without consuming it, or `None` at the end.
-    fn next_nonblank(&mut self) -> Option<u8> {
+    fn peek_nonblank(&mut self) -> Option<u8> {
         while self.text.get(self.at).is_some_and(u8::is_ascii_whitespace) {
             self.at += 1;
         }
@@ -281,18 +281,18 @@ impl<'a> HeaderParser<'a> {
     }
 
     /// Consumes `byte` if it is next after blanks. Returns whether it was.
-    fn take_byte(&mut self, byte: u8) -> bool {
-        let found = self.next_nonblank() == Some(byte);
+    fn eat_byte(&mut self, byte: u8) -> bool {
+        let found = self.peek_nonblank() == Some(byte);
         self.at += found as usize;
         found
     }
 
     fn expect_byte(&mut self, byte: u8) -> Result<()> {
-        if self.take_byte(byte) { Ok(()) } else { Err(self.unexpected_token_error(&format!("'{}'", byte as char))) }
+        if self.eat_byte(byte) { Ok(()) } else { Err(self.unexpected_token_error(&format!("'{}'", byte as char))) }
     }
 
     fn unexpected_token_error(&mut self, wanted: &str) -> Error {
-        let found = match self.next_nonblank() {
+        let found = match self.peek_nonblank() {
             Some(byte) => format!("'{}' at byte {}", byte.escape_ascii(), self.at),
             None => "the end".to_string(),
         };
@@ -301,10 +301,10 @@ impl<'a> HeaderParser<'a> {
 
     /// Consumes a string in single or double quotes without escapes. Python 2 wrote Unicode strings with the prefix `u`.
     fn parse_string(&mut self) -> Result<&'a str> {
-        if self.next_nonblank() == Some(b'u') && matches!(self.text.get(self.at + 1), Some(b'\'' | b'"')) {
+        if self.peek_nonblank() == Some(b'u') && matches!(self.text.get(self.at + 1), Some(b'\'' | b'"')) {
             self.at += 1;
         }
-        let Some(quote @ (b'\'' | b'"')) = self.next_nonblank() else { return Err(self.unexpected_token_error("a string")) };
+        let Some(quote @ (b'\'' | b'"')) = self.peek_nonblank() else { return Err(self.unexpected_token_error("a string")) };
         let start = self.at + 1;
         let len = self.text[start..].iter().position(|&b| b == quote).ok_or_else(|| damaged_header_error("a string without end"))?;
         self.at = start + len + 1;
@@ -312,7 +312,7 @@ impl<'a> HeaderParser<'a> {
     }
 
     fn parse_boolean(&mut self) -> Result<bool> {
-        self.next_nonblank();
+        self.peek_nonblank();
         for (word, value) in [("True", true), ("False", false)] {
             if self.text[self.at..].starts_with(word.as_bytes()) {
                 self.at += word.len();
@@ -324,7 +324,7 @@ impl<'a> HeaderParser<'a> {
 
     /// Consumes the dtype's description. Returns the dtype, and whether the elements are big-endian.
     fn parse_descr(&mut self) -> Result<(DType, bool)> {
-        if let Some(b'[' | b'(') = self.next_nonblank() {
+        if let Some(b'[' | b'(') = self.peek_nonblank() {
             let text = String::from_utf8_lossy(&self.text[self.at..]);
             let end = text.find("'fortran_order'").or(text.find("'shape'")).unwrap_or(text.len());
             let fields: String = text[..end].trim_end_matches([' ', ',', '\n']).chars().take(200).collect();
@@ -338,11 +338,11 @@ impl<'a> HeaderParser<'a> {
     fn parse_shape(&mut self) -> Result<Vec<usize>> {
         self.expect_byte(b'(')?;
         let mut shape = Vec::new();
-        while !self.take_byte(b')') {
-            if self.take_byte(b'-') {
+        while !self.eat_byte(b')') {
+            if self.eat_byte(b'-') {
                 return Err(damaged_header_error("a negative extent"));
             }
-            self.next_nonblank();
+            self.peek_nonblank();
             let digits = self.text[self.at..].iter().take_while(|b| b.is_ascii_digit()).count();
             let number = std::str::from_utf8(&self.text[self.at..self.at + digits]).unwrap_or_default();
             if digits == 0 {
@@ -357,7 +357,7 @@ impl<'a> HeaderParser<'a> {
             if self.text.get(self.at) == Some(&b'L') {
                 self.at += 1;
             }
-            if !self.take_byte(b',') {
+            if !self.eat_byte(b',') {
                 if shape.len() == 1 {
                     return Err(self.unexpected_token_error("',' after the only extent"));
                 }

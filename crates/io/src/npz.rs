@@ -117,7 +117,7 @@ impl Npz {
     /// # }
     /// ```
     pub fn read_text(&self, name: &str) -> Result<String> {
-        let text = self.archive.read_member_with(self.find_member(name)?, |source, _| npy::read_text(source));
+        let text = self.archive.read_member_with(self.find_member(name)?, |source, _| npy::read_text_scalar(source));
         text.map_err(|e| add_path_to_error(&self.path, add_path_to_error(Path::new(name), e)))
     }
 
@@ -157,7 +157,7 @@ impl Npz {
 
     fn find_member(&self, name: &str) -> Result<&NpyMember> {
         let found = self.archive.members.iter().find(|m| m.name == name);
-        found.ok_or_else(|| Error::io(&self.path, crate::names::no_such_array_message(name, self.names())))
+        found.ok_or_else(|| Error::io(&self.path, crate::array_names::no_such_array_message(name, self.names())))
     }
 }
 
@@ -210,7 +210,7 @@ impl<R: ReaderAt> Archive<R> {
         if found != zip.entries_hint() {
             return Err(file_format_error(format!("damaged npz file: {found} members, its end record declares {}", zip.entries_hint())));
         }
-        crate::names::check_unique_names(members.iter().map(|m| m.name.as_str()))?;
+        crate::array_names::check_unique_names(members.iter().map(|m| m.name.as_str()))?;
         // Overlapping members are an error: members that share their data could unpack to far more than the size of the file allows.
         regions.sort_unstable();
         if regions.windows(2).any(|pair| pair[1].0 < pair[0].1) {
@@ -332,7 +332,7 @@ pub fn save_npz_compressed(path: impl AsRef<Path>, arrays: &[(&str, &NdArray)]) 
 /// See [`Npz::read_text`].
 pub fn save_npz_with_texts(path: impl AsRef<Path>, arrays: &[(&str, &NdArray)], texts: &[(&str, &str)], compressed: bool) -> Result<()> {
     let path = path.as_ref();
-    crate::names::check_unique_names(arrays.iter().map(|(name, _)| *name).chain(texts.iter().map(|(name, _)| *name)))?;
+    crate::array_names::check_unique_names(arrays.iter().map(|(name, _)| *name).chain(texts.iter().map(|(name, _)| *name)))?;
     let mut encoded = encode_members(arrays).map_err(|e| add_path_to_error(path, e))?;
     for (name, text) in texts {
         encoded.push((format!("{name}.npy"), npy::EncodedNpy::from_text(text)?));
@@ -347,7 +347,7 @@ fn save_npz_file(path: &Path, arrays: &[(&str, &NdArray)], compressed: bool) -> 
 
 /// Evaluates all arrays, so that an error of evaluation creates no file.
 pub(crate) fn encode_members(arrays: &[(&str, &NdArray)]) -> Result<Vec<(String, npy::EncodedNpy)>> {
-    crate::names::check_unique_names(arrays.iter().map(|(name, _)| *name))?;
+    crate::array_names::check_unique_names(arrays.iter().map(|(name, _)| *name))?;
     let encode = |(name, array): &(&str, &NdArray)| {
         let encoded = npy::EncodedNpy::prepare_for_writing(array).map_err(|e| add_path_to_error(Path::new(name), e))?;
         Ok((format!("{name}.npy"), encoded))

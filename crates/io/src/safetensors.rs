@@ -18,9 +18,9 @@ use crate::transfer::{array_from_host_buffer, for_each_byte_block, normalize_boo
 
 /// Maximum size of the header in bytes, as in the `safetensors` crate.
 const MAX_HEADER_BYTES: u64 = 100_000_000;
-/// Maximum memory of the parsed header, in bytes per byte of text. Metadata of the form `"a":"b",` takes the most: while the vector grows, a
-/// pair takes three times 48 bytes, and the allocations of its strings take 64.
-const MAX_HEADER_EXPANSION: usize = 26;
+/// Maximum memory of the parsed header, in bytes per byte of text. Metadata of the form `"a":"b",` takes the most: while the vector grows,
+/// a pair takes three times 48 bytes, and the allocations of its strings take 64.
+const MAX_PARSED_BYTES_PER_HEADER_BYTE: usize = 26;
 /// Alignment of the elements in files that are written, in bytes.
 const DATA_ALIGNMENT: usize = 64;
 /// Key of the metadata in the header: named texts that belong to the file as a whole.
@@ -105,7 +105,7 @@ impl Safetensors {
     pub fn read(&self, name: &str) -> Result<NdArray> {
         let found = self.header.tensors.iter().find(|t| t.name == name);
         let Some(tensor) = found else {
-            return Err(Error::io(&self.path, crate::names::no_such_array_message(name, self.names())));
+            return Err(Error::io(&self.path, crate::array_names::no_such_array_message(name, self.names())));
         };
         self.read_tensor(tensor)
     }
@@ -116,10 +116,10 @@ impl Safetensors {
                 let dtype = tensor.dtype()?;
                 match mapping.view_as_array(dtype, &tensor.shape, tensor.start)? {
                     Some(array) => Ok(array),
-                    None => tensor.copy_array(mapping.bytes()),
+                    None => tensor.copy_array_from_bytes(mapping.bytes()),
                 }
             }
-            FileBytes::Read(bytes) => tensor.copy_array(bytes),
+            FileBytes::Read(bytes) => tensor.copy_array_from_bytes(bytes),
         };
         let array = read().map_err(|e| add_path_to_error(&self.path, add_path_to_error(Path::new(&tensor.name), e)))?;
         file_streams::add_transferred_bytes(array.nbytes());
@@ -175,7 +175,7 @@ pub fn load_safetensors_bytes(bytes: &[u8]) -> Result<Vec<(String, NdArray)>> {
 pub(crate) fn arrays_from_bytes(bytes: &[u8]) -> Result<Vec<(String, NdArray)>> {
     let header = Header::parse_and_check(bytes)?;
     let read = |tensor: &TensorEntry| {
-        Ok((tensor.name.clone(), tensor.copy_array(bytes).map_err(|e| add_path_to_error(Path::new(&tensor.name), e))?))
+        Ok((tensor.name.clone(), tensor.copy_array_from_bytes(bytes).map_err(|e| add_path_to_error(Path::new(&tensor.name), e))?))
     };
     header.tensors.iter().map(read).collect()
 }
@@ -224,7 +224,7 @@ pub(crate) struct EncodedSafetensors<'a> {
 impl<'a> EncodedSafetensors<'a> {
     /// Evaluates the arrays and encodes their header.
     pub fn prepare_for_writing(arrays: &[(&str, &'a NdArray)], metadata: &[(&str, &str)]) -> Result<EncodedSafetensors<'a>> {
-        crate::names::check_unique_names(arrays.iter().map(|(name, _)| *name))?;
+        crate::array_names::check_unique_names(arrays.iter().map(|(name, _)| *name))?;
         let mut order: Vec<usize> = (0..arrays.len()).collect();
         order.sort_by_key(|&i| std::cmp::Reverse(arrays[i].1.dtype().itemsize()));
         let mut starts = vec![0usize; arrays.len()];
@@ -309,7 +309,7 @@ impl TensorEntry {
     }
 
     /// Returns the array as a copy from `bytes`, the contents of the file.
-    fn copy_array(&self, bytes: &[u8]) -> Result<NdArray> {
+    fn copy_array_from_bytes(&self, bytes: &[u8]) -> Result<NdArray> {
         let dtype = self.dtype()?;
         let mut host = HostBuffer::from_bytes(bytes.get(self.start..self.end).unwrap_or_default())?;
         if dtype == DType::Bool {
@@ -330,7 +330,7 @@ impl Header {
         }
         let len = len as usize;
         let text = rest.get(..len).ok_or_else(|| truncated(&format!("its header needs {}", 8 + len as u64)))?;
-        check_memory_available("load", len.saturating_mul(MAX_HEADER_EXPANSION))?;
+        check_memory_available("load", len.saturating_mul(MAX_PARSED_BYTES_PER_HEADER_BYTE))?;
         let raw: JsonHeader = serde_json::from_slice(text).map_err(|e| file_format_error(format!("damaged safetensors header: {e}")))?;
         let mut tensors = Vec::with_capacity(raw.tensors.len());
         for (name, info) in raw.tensors {
@@ -359,7 +359,7 @@ impl Header {
             }
         }
         check_array_byte_ranges(&tensors, 8 + len, bytes.len())?;
-        crate::names::check_unique_names(tensors.iter().map(|t| t.name.as_str()))?;
+        crate::array_names::check_unique_names(tensors.iter().map(|t| t.name.as_str()))?;
         Ok(Header { tensors, metadata: raw.metadata })
     }
 }

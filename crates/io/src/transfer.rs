@@ -13,7 +13,7 @@ const HOST_BLOCK_BYTES: usize = 256 << 10;
 const DEVICE_BLOCK_BYTES: usize = 8 << 20;
 /// Maximum size in bytes of the pieces of a contiguous host array that [`for_each_byte_block`] passes to `f`. The limit makes progress
 /// visible.
-const MAX_PIECE_BYTES: usize = 16 << 20;
+const MAX_HOST_PIECE_BYTES: usize = 16 << 20;
 
 /// Returns an array over `host`, which holds the elements in C order. The array is copied to the current device unless that device is the
 /// host.
@@ -30,7 +30,7 @@ pub(crate) fn for_each_byte_block(array: &NdArray, f: &mut dyn FnMut(&[u8]) -> R
     if layout.is_c_contiguous() {
         let (start, nbytes) = (layout.offset() * item, array.nbytes());
         return match stored.buffer().as_any().downcast_ref::<HostBuffer>() {
-            Some(host) => host.as_bytes().get(start..start + nbytes).unwrap_or_default().chunks(MAX_PIECE_BYTES).try_for_each(f),
+            Some(host) => host.as_bytes().get(start..start + nbytes).unwrap_or_default().chunks(MAX_HOST_PIECE_BYTES).try_for_each(f),
             None => for_each_downloaded_block(&stored, start, nbytes, f),
         };
     }

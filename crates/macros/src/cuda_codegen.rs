@@ -90,21 +90,21 @@ struct AffineIndex {
 impl AffineIndex {
     /// Returns `index` as an affine function of `variable`. Returns `None` if it is not affine, or could overflow 64 bits for a 32-bit
     /// value of `variable`.
-    fn from_index_without_overflow(index: &Expr, variable: usize) -> Option<AffineIndex> {
-        AffineIndex::from_index_expression(index, variable).filter(|line| line.factor <= 1 << 16 && line.offset <= 1 << 31)
+    fn affine_index_without_overflow(index: &Expr, variable: usize) -> Option<AffineIndex> {
+        AffineIndex::affine_index_of_expression(index, variable).filter(|line| line.factor <= 1 << 16 && line.offset <= 1 << 31)
     }
 
-    fn from_index_expression(index: &Expr, variable: usize) -> Option<AffineIndex> {
+    fn affine_index_of_expression(index: &Expr, variable: usize) -> Option<AffineIndex> {
         let constant = |offset| AffineIndex { factor: 0, offset };
         match &index.kind {
             ExprKind::Int(digits) => digits.parse::<u16>().ok().map(|n| constant(n.into())),
             ExprKind::Variable(v) => (*v == variable).then_some(AffineIndex { factor: 1, offset: 0 }),
             ExprKind::Binary(BinaryOperator::Add, a, b) => {
-                let (a, b) = (AffineIndex::from_index_expression(a, variable)?, AffineIndex::from_index_expression(b, variable)?);
+                let (a, b) = (AffineIndex::affine_index_of_expression(a, variable)?, AffineIndex::affine_index_of_expression(b, variable)?);
                 Some(AffineIndex { factor: a.factor.checked_add(b.factor)?, offset: a.offset.checked_add(b.offset)? })
             }
             ExprKind::Binary(BinaryOperator::Mul, a, b) => {
-                let (a, b) = (AffineIndex::from_index_expression(a, variable)?, AffineIndex::from_index_expression(b, variable)?);
+                let (a, b) = (AffineIndex::affine_index_of_expression(a, variable)?, AffineIndex::affine_index_of_expression(b, variable)?);
                 let (line, by) = if a.factor == 0 { (b, a.offset) } else { (a, (b.factor == 0).then_some(b.offset)?) };
                 Some(AffineIndex { factor: line.factor.checked_mul(by)?, offset: line.offset.checked_mul(by)? })
             }
@@ -198,7 +198,7 @@ impl CudaWriter<'_> {
         if is_counted && !body.contains_loop() {
             body.visit_expressions(&mut |expr| {
                 if let ExprKind::At(whole, index) = &expr.kind
-                    && let Some(AffineIndex { factor, offset }) = AffineIndex::from_index_without_overflow(index, variable)
+                    && let Some(AffineIndex { factor, offset }) = AffineIndex::affine_index_without_overflow(index, variable)
                 {
                     let all = self.variable_name(self.function.parameters[*whole].variable);
                     let condition = format!("user_defined::is_affine_range_in_bounds<{factor}, {offset}>(begin_{v}, end_{v}, {all}_len)");
@@ -284,7 +284,7 @@ impl CudaWriter<'_> {
             ExprKind::At(whole, index) => {
                 let v = self.variable_name(self.function.parameters[*whole].variable);
                 if let Some(variable) = self.in_bounds
-                    && let Some(AffineIndex { factor, offset }) = AffineIndex::from_index_without_overflow(index, variable)
+                    && let Some(AffineIndex { factor, offset }) = AffineIndex::affine_index_without_overflow(index, variable)
                 {
                     return format!("{v}[{factor}ll * {} + {offset}]", self.variable_name(variable));
                 }

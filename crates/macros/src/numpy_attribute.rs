@@ -133,7 +133,7 @@ struct ArgumentCode {
 }
 
 /// Returns the type `T` of a bound `Into<T>`, if `bounds` has one.
-fn into_bound_target(bounds: &Punctuated<TypeParamBound, Token![+]>) -> Option<Type> {
+fn target_of_into_bound(bounds: &Punctuated<TypeParamBound, Token![+]>) -> Option<Type> {
     bounds.iter().find_map(|bound| {
         let TypeParamBound::Trait(bound) = bound else { return None };
         generic_argument(bound.path.segments.last()?, "Into")
@@ -176,13 +176,15 @@ fn owned_type_and_argument(ty: &Type, value: &syn::Ident) -> syn::Result<(TokenS
             Type::Path(path) if path.path.is_ident("str") => Ok((quote!(::std::string::String), quote!(&#value))),
             owned => Ok((quote!(#owned), quote!(&#value))),
         },
-        Type::ImplTrait(of) => match into_bound_target(&of.bounds).map(|t| quote!(#t)).or_else(|| vec_type_of_iterator_bound(&of.bounds)) {
-            Some(target) => Ok((target, quote!(#value))),
-            None => Err(syn::Error::new_spanned(
-                ty,
-                "this type cannot be read from an argument; name one that can, such as `#[read(Vec<usize>)]`, before the parameter",
-            )),
-        },
+        Type::ImplTrait(of) => {
+            match target_of_into_bound(&of.bounds).map(|t| quote!(#t)).or_else(|| vec_type_of_iterator_bound(&of.bounds)) {
+                Some(target) => Ok((target, quote!(#value))),
+                None => Err(syn::Error::new_spanned(
+                    ty,
+                    "this type cannot be read from an argument; name one that can, such as `#[read(Vec<usize>)]`, before the parameter",
+                )),
+            }
+        }
         Type::Path(path) => {
             let optional = path.path.segments.last().and_then(|segment| generic_argument(segment, "Option"));
             if let Some(Type::Reference(inner)) = &optional {

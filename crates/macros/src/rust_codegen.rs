@@ -197,7 +197,7 @@ impl RustWriter<'_> {
     /// Generates all functions that this function calls directly or indirectly, each for the types with which it is called.
     fn generate_helpers(&self) -> TokenStream {
         let mut found: Vec<(usize, PrimitiveType)> = Vec::new();
-        self.collect_calls(&mut found);
+        self.collect_instantiated_callees(&mut found);
         let texts = found.iter().map(|&(at, generic)| {
             let callee = RustWriter { function: &self.functions[at], functions: self.functions, generic };
             callee.generate_element_function(&helper_function_name(&self.functions[at], generic))
@@ -205,7 +205,7 @@ impl RustWriter<'_> {
         quote!(use ::cuprum::backend_cpu::user_kernels; #(#texts)*)
     }
 
-    fn collect_calls(&self, found: &mut Vec<(usize, PrimitiveType)>) {
+    fn collect_instantiated_callees(&self, found: &mut Vec<(usize, PrimitiveType)>) {
         let mut calls = Vec::new();
         self.function.body.visit_expressions(&mut |expr| {
             if let ExprKind::Call(at, args) = &expr.kind {
@@ -215,7 +215,7 @@ impl RustWriter<'_> {
         for (at, generic) in calls {
             if !found.contains(&(at, generic)) {
                 found.push((at, generic));
-                RustWriter { function: &self.functions[at], functions: self.functions, generic }.collect_calls(found);
+                RustWriter { function: &self.functions[at], functions: self.functions, generic }.collect_instantiated_callees(found);
             }
         }
     }
@@ -438,7 +438,7 @@ impl RustWriter<'_> {
     /// Returns whether the function or one of its callees needs an exact pass for rare arguments.
     fn may_need_exact_pass(&self) -> bool {
         let mut callees = Vec::new();
-        self.collect_calls(&mut callees);
+        self.collect_instantiated_callees(&mut callees);
         self.function.body.contains_slow_path() || callees.iter().any(|&(at, _)| self.functions[at].body.contains_slow_path())
     }
 

@@ -9,13 +9,13 @@ use cuprum_core::{Axes, DType, Error, IntoShape, Item, NdArray, Result, numpy, s
 use crate::indexing::indices;
 
 /// Returns the function that the argument `name` names, such as `linalg.norm`.
-fn find_function_argument(args: &Args, name: &str) -> Result<&'static Function> {
+fn function_named_by_argument(args: &Args, name: &str) -> Result<&'static Function> {
     let path = args.str(name)?;
     Function::find(path).ok_or_else(|| Error::value(args.op(), format!("there is no function '{path}'")))
 }
 
 fn apply_along_axis_from_args(args: &Args) -> Result<Value> {
-    let (function, op) = (find_function_argument(args, "func1d")?, args.op());
+    let (function, op) = (function_named_by_argument(args, "func1d")?, args.op());
     let apply = |slice: &NdArray| {
         let arguments = std::iter::once(Value::from(slice)).chain(args.rest().iter().cloned()).collect();
         function.call(arguments, Vec::new())?.array(op)
@@ -24,20 +24,20 @@ fn apply_along_axis_from_args(args: &Args) -> Result<Value> {
 }
 
 fn apply_over_axes_from_args(args: &Args) -> Result<Value> {
-    let (function, op) = (find_function_argument(args, "func")?, args.op());
+    let (function, op) = (function_named_by_argument(args, "func")?, args.op());
     let apply = |a: &NdArray, axis: isize| function.call(vec![a.into(), (axis as i64).into()], Vec::new())?.array(op);
     apply_over_axes(apply, &args.array("a")?, Axes::from_args(args, "axes")?).map(Value::Array)
 }
 
 fn fromfunction_from_args(args: &Args) -> Result<Value> {
-    let (function, op) = (find_function_argument(args, "function")?, args.op());
+    let (function, op) = (function_named_by_argument(args, "function")?, args.op());
     let dtype = args.dtype("dtype")?.unwrap_or(DType::F64);
     let apply = |indices: &[NdArray]| function.call(indices.iter().map(Value::from).collect(), Vec::new())?.array(op);
     fromfunction(apply, args.shape("shape")?, dtype).map(Value::Array)
 }
 
 fn mask_indices_from_args(args: &Args) -> Result<Value> {
-    let (function, op) = (find_function_argument(args, "mask_func")?, args.op());
+    let (function, op) = (function_named_by_argument(args, "mask_func")?, args.op());
     let n: usize = FromArgs::from_args(args, "n")?;
     let k = args.value("k").cloned().unwrap_or(0.into());
     mask_indices(n, |a| function.call(vec![a.into(), k.clone()], Vec::new())?.array(op)).map(IntoValue::into_value)

@@ -7,6 +7,7 @@
 // The code that `#[numpy(..)]` generates refers to the facade crate, `cuprum`.
 extern crate cuprum_core as cuprum;
 
+mod array_text;
 mod binary;
 mod common;
 mod creation;
@@ -31,12 +32,12 @@ mod sets;
 mod sorting;
 mod special;
 mod statistics;
-mod text;
 mod type_classes;
 pub mod ufunc;
 mod ufuncs;
 mod windows;
 
+pub use array_text::{array_repr, array_str};
 pub use binary::{BitOrder, base_repr, binary_repr, packbits, unpackbits};
 pub use creation::{
     Indexing, Samples, array_, asarray, asarray_chkfinite, asfortranarray, asnumpy, diag, diagflat, fromiter, geomspace, identity,
@@ -77,7 +78,6 @@ pub use statistics::{
     CovarianceOptions, QuantileMethod, Quantiles, average, average_and_weights, corrcoef, cov, histogram2d, histogramdd, median, nanmedian,
     nanpercentile, nanquantile, percentile, ptp, quantile,
 };
-pub use text::{array_repr, array_str};
 pub use type_classes::{TypeClass, issubdtype, iterable, mintypecode, typename};
 pub use ufuncs::{angle, bitwise_count, fabs, float_power, heaviside, logaddexp, logaddexp2, real_if_close, signbit, sinc};
 pub use windows::{bartlett, blackman, hamming, hanning, kaiser};

@@ -122,10 +122,10 @@ fn nanmean_from_args(args: &Args) -> Result<Value> {
 }
 
 /// Largest number of elements that a float32 sum of ones counts exactly.
-const MAX_F32_COUNT: usize = 1 << 24;
+const MAX_EXACT_F32_COUNT: usize = 1 << 24;
 
 /// Returns the sum of the elements that are not NaN, and their number. `over` has the options of [`NdArray::sum`]. For more than
-/// [`MAX_F32_COUNT`] elements of float32, the sum is float64, so that the caller rounds only the quotient.
+/// [`MAX_EXACT_F32_COUNT`] elements of float32, the sum is float64, so that the caller rounds only the quotient.
 ///
 /// For float32 and float64, one pass over memory computes both results as one complex sum. Each element that is not NaN becomes a complex
 /// number with imaginary part 1, so the imaginary part of the sum is the number of elements.
@@ -133,7 +133,7 @@ fn sum_and_count_without_nan(a: &NdArray, over: &AxisOptions) -> Result<(NdArray
     let is_nan = isnan(a)?;
     if matches!(a.dtype(), DType::F32 | DType::F64) && over.requested_dtype().is_none() {
         // A complex64 sum counts the elements in float32, so larger arrays are summed in complex128.
-        let wide = if a.size() <= MAX_F32_COUNT { a.clone() } else { a.astype(DType::F64)? };
+        let wide = if a.size() <= MAX_EXACT_F32_COUNT { a.clone() } else { a.astype(DType::F64)? };
         let pairs = where_(is_nan, 0, add(wide, Scalar::from(Complex::<f64>::I))?)?.sum(over.clone())?;
         return Ok((pairs.real()?, pairs.imag()?));
     }

@@ -248,7 +248,7 @@ fn reduceat_from_args(args: &Args) -> Result<Value> {
 }
 
 /// Maximum number of results that [`accumulate`] keeps as separate arrays.
-const MAX_SEPARATE_RESULTS: usize = 1 << 12;
+const MAX_SEPARATE_ACCUMULATE_RESULTS: usize = 1 << 12;
 
 /// Returns the running results of an elementwise operation along an axis (`numpy.ufunc.accumulate`): `accumulate(&a, 0, None, ADD)` is
 /// `a.cumsum(0)`.
@@ -308,7 +308,7 @@ pub fn accumulate(array: &NdArray, axis: isize, dtype: Option<DType>, ufunc: Op)
     for n in 1..count {
         last = apply_operation(ufunc, last, part(&a, n, n + 1)?)?;
         group.push(last.clone());
-        if group.len() == MAX_SEPARATE_RESULTS {
+        if group.len() == MAX_SEPARATE_ACCUMULATE_RESULTS {
             groups.push(concat(&group, axis)?);
             group.clear();
         }

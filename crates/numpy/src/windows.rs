@@ -12,7 +12,7 @@ fn centred_points(m: i64) -> Result<Option<NdArray>> {
 }
 
 /// Returns the window of `m` < 2 points: one point with the value 1, or no points.
-fn short_window(m: i64) -> Result<NdArray> {
+fn window_with_at_most_one_point(m: i64) -> Result<NdArray> {
     ones(usize::from(m == 1), DType::F64)
 }
 
@@ -39,7 +39,7 @@ fn scaled_cosine(n: &NdArray, m: i64, factor: f64) -> Result<NdArray> {
 /// ```
 #[numpy("bartlett(M)")]
 pub fn bartlett(#[name("M")] m: i64) -> Result<NdArray> {
-    let Some(n) = centred_points(m)? else { return short_window(m) };
+    let Some(n) = centred_points(m)? else { return window_with_at_most_one_point(m) };
     let slope = divide(&n, m - 1)?;
     where_(less_equal(&n, 0)?, add(1.0, &slope)?, subtract(1.0, &slope)?)
 }
@@ -62,7 +62,7 @@ pub fn bartlett(#[name("M")] m: i64) -> Result<NdArray> {
 /// ```
 #[numpy("blackman(M)")]
 pub fn blackman(#[name("M")] m: i64) -> Result<NdArray> {
-    let Some(n) = centred_points(m)? else { return short_window(m) };
+    let Some(n) = centred_points(m)? else { return window_with_at_most_one_point(m) };
     add(add(0.42, multiply(0.5, scaled_cosine(&n, m, 1.0)?)?)?, multiply(0.08, scaled_cosine(&n, m, 2.0)?)?)
 }
 
@@ -83,7 +83,7 @@ pub fn blackman(#[name("M")] m: i64) -> Result<NdArray> {
 /// ```
 #[numpy("hamming(M)")]
 pub fn hamming(#[name("M")] m: i64) -> Result<NdArray> {
-    let Some(n) = centred_points(m)? else { return short_window(m) };
+    let Some(n) = centred_points(m)? else { return window_with_at_most_one_point(m) };
     add(0.54, multiply(0.46, scaled_cosine(&n, m, 1.0)?)?)
 }
 
@@ -104,7 +104,7 @@ pub fn hamming(#[name("M")] m: i64) -> Result<NdArray> {
 /// ```
 #[numpy("hanning(M)")]
 pub fn hanning(#[name("M")] m: i64) -> Result<NdArray> {
-    let Some(n) = centred_points(m)? else { return short_window(m) };
+    let Some(n) = centred_points(m)? else { return window_with_at_most_one_point(m) };
     add(0.5, multiply(0.5, scaled_cosine(&n, m, 1.0)?)?)
 }
 
@@ -124,7 +124,7 @@ pub fn hanning(#[name("M")] m: i64) -> Result<NdArray> {
 /// ```
 #[numpy("kaiser(M, beta)")]
 pub fn kaiser(#[name("M")] m: i64, beta: f64) -> Result<NdArray> {
-    let Some(n) = centred_points(m)? else { return short_window(m) };
+    let Some(n) = centred_points(m)? else { return window_with_at_most_one_point(m) };
     let ratio = divide(&n, m - 1)?;
     let inside = sqrt(maximum(subtract(1.0, multiply(&ratio, &ratio)?)?, 0)?)?;
     divide(i0(multiply(inside, beta)?)?, i0(beta)?)

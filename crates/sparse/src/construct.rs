@@ -4,10 +4,10 @@ use cuprum_core::function::FromArgs;
 use cuprum_core::random::Generator;
 use cuprum_core::{Args, Array, DType, Device, Error, NdArray, Result, Value, concat, numpy, ones, with_device, zeros};
 
-use crate::arguments::{call_with_named_errors, convert_to_requested_format, read_shape_argument};
 use crate::common::{arange_on_device, check_value_dtype, index_dtype};
 use crate::convert::{astype, to_coo};
-use crate::object::sparse_from_value;
+use crate::eval_arguments::{call_with_named_errors, convert_to_requested_format, read_shape_argument};
+use crate::eval_value::sparse_from_value;
 use crate::{CooArray, DiaArray, Sparse, SparseArray};
 
 /// Returns an array with ones on diagonal `k` (`scipy.sparse.eye_array`), in DIA format on the current device.

@@ -6,8 +6,8 @@ use cuprum_core::ops::linalg::{QrMode, Triangle, eigh, qr, svd};
 use cuprum_core::{Args, DType, Device, Error, NdArray, Result, Value, conj, numpy, random, s, stack, with_device};
 
 use crate::SparseArray;
-use crate::arguments::call_with_named_errors;
 use crate::common::evaluate_contiguous;
+use crate::eval_arguments::call_with_named_errors;
 use crate::solve::{LinearOperator, machine_epsilon, solver_dtype, vector_norm};
 
 /// The eigenvalues that [`eigsh`] returns (`which=`).
@@ -149,7 +149,7 @@ struct StoppingRule {
 impl StoppingRule {
     /// Accuracy of the eigenvalue that follows the `k` preferred ones, relative to its distance from the last of these. It is also the
     /// approximate probability that a run misses a preferred value.
-    const NEXT_VALUE_ACCURACY: f64 = 1e-4;
+    const NEXT_EIGENVALUE_ACCURACY: f64 = 1e-4;
 
     /// Returns the sort key of an eigenvalue. Lower keys are preferred.
     fn preference_key(&self, value: f64) -> f64 {
@@ -187,7 +187,7 @@ impl StoppingRule {
             let mut tolerance = self.eigenvalue_tolerance(found.values[at], scale);
             if position == self.k {
                 let distance = self.preference_key(found.values[at]) - self.preference_key(found.values[found.order[position - 1]]);
-                tolerance = tolerance.max(Self::NEXT_VALUE_ACCURACY * distance);
+                tolerance = tolerance.max(Self::NEXT_EIGENVALUE_ACCURACY * distance);
             }
             errors[at] <= tolerance
         };

@@ -179,7 +179,7 @@ pub(crate) fn power(a: &SparseArray, exponent: Scalar) -> Result<SparseArray> {
     if !exponent.as_bool() {
         return Err(Error::value("power", "zeros to the power of zero are one, so the result is not sparse; use to_dense"));
     }
-    let a = add_repeated_elements(a)?;
+    let a = sum_repeated_elements(a)?;
     a.with_data(a.data().power(exponent)?)
 }
 
@@ -189,12 +189,12 @@ pub(crate) fn apply_unary(op: Op, a: &SparseArray) -> Result<SparseArray> {
     if apply(NdArray::scalar_as(0, a.dtype())?)?.item()?.as_bool() {
         return Err(Error::value(op.name(), "the result of a zero is not zero, so the result is not sparse; use to_dense"));
     }
-    let a = add_repeated_elements(a)?;
+    let a = sum_repeated_elements(a)?;
     a.with_data(apply(a.data().clone())?)
 }
 
 /// Returns the array with repeated elements added.
-pub(crate) fn add_repeated_elements(a: &SparseArray) -> Result<SparseArray> {
+pub(crate) fn sum_repeated_elements(a: &SparseArray) -> Result<SparseArray> {
     Ok(match a {
         SparseArray::Csr(a) => CsrArray::from_compressed(a.inner.to_canonical()?).into(),
         SparseArray::Csc(a) => CscArray::from_compressed(a.inner.to_canonical()?).into(),

@@ -4,9 +4,9 @@ use cuprum_core::function::{FromArgs, IntoValue};
 use cuprum_core::ops::linalg::Triangle;
 use cuprum_core::{Args, Array, DType, Error, NdArray, Result, Value, numpy};
 
-use crate::arguments::{call_with_named_errors, convert_to_requested_format, read_shape_argument, require_two_extents};
 use crate::common::narrowest_index_dtype;
-use crate::object::sparse_from_value;
+use crate::eval_arguments::{call_with_named_errors, convert_to_requested_format, read_shape_argument, require_two_extents};
+use crate::eval_value::sparse_from_value;
 use crate::reductions::{self, NormOrder};
 use crate::{BsrArray, CooArray, CscArray, CsrArray, DiaArray, Format, SparseArray, convert, products, slicing};
 

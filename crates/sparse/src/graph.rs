@@ -3,10 +3,10 @@
 use cuprum_core::function::FromArgs;
 use cuprum_core::{Args, DType, Error, NdArray, Result, Value, isnan, minimum, numpy, segment_min, where_};
 
-use crate::arguments::call_with_named_errors;
 use crate::common::{arange_on_device, evaluate_contiguous, full_on_device};
 use crate::compressed::Compressed;
 use crate::convert::to_compressed_rows;
+use crate::eval_arguments::call_with_named_errors;
 use crate::{Sparse, SparseArray};
 
 /// Returns the graph's array in CSR format, or an error if it is not square.

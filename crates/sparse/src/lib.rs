@@ -35,7 +35,6 @@
 // The code that `#[numpy(..)]` generates refers to the facade crate, `cuprum`.
 extern crate cuprum_core as cuprum;
 
-mod arguments;
 mod bsr;
 mod common;
 mod compressed;
@@ -46,14 +45,15 @@ mod csr;
 mod dia;
 mod eigen;
 mod elementwise;
+mod eval_arguments;
+mod eval_methods;
+mod eval_value;
 mod functions;
 mod graph;
 mod math;
 mod matrix_market;
-mod method_calls;
 mod methods;
 mod npz;
-mod object;
 mod products;
 mod reductions;
 mod slicing;

@@ -5,7 +5,7 @@ use cuprum_core::{Axes, NdArray, Op, Result, Scalar, numpy};
 
 use crate::reductions::NormOrder;
 use crate::{Sparse, SparseArray};
-use crate::{elementwise, method_calls, reductions, slicing};
+use crate::{elementwise, eval_methods, reductions, slicing};
 
 /// Arithmetic and reductions of sparse arrays of every format.
 ///
@@ -79,7 +79,7 @@ pub trait SparseMath: Sparse {
     /// assert_eq!(a.multiply(&a)?.to_dense()?, array![[1.0, 0.0], [4.0, 9.0]]);
     /// # Ok::<(), cuprum::Error>(())
     /// ```
-    #[numpy("sparray.multiply(self, other)", call = method_calls::multiply)]
+    #[numpy("sparray.multiply(self, other)", call = eval_methods::multiply)]
     fn multiply(&self, b: &impl Sparse) -> Result<SparseArray>
     where
         Self: Sized,
@@ -101,7 +101,7 @@ pub trait SparseMath: Sparse {
     /// assert_eq!(a.maximum(&a)?.to_dense()?, array![[1.0, 0.0], [2.0, 3.0]]);
     /// # Ok::<(), cuprum::Error>(())
     /// ```
-    #[numpy("sparray.maximum(self, other)", call = method_calls::maximum)]
+    #[numpy("sparray.maximum(self, other)", call = eval_methods::maximum)]
     fn maximum(&self, b: &impl Sparse) -> Result<SparseArray>
     where
         Self: Sized,
@@ -123,7 +123,7 @@ pub trait SparseMath: Sparse {
     /// assert_eq!(a.minimum(&a)?.to_dense()?, array![[1.0, 0.0], [2.0, 3.0]]);
     /// # Ok::<(), cuprum::Error>(())
     /// ```
-    #[numpy("sparray.minimum(self, other)", call = method_calls::minimum)]
+    #[numpy("sparray.minimum(self, other)", call = eval_methods::minimum)]
     fn minimum(&self, b: &impl Sparse) -> Result<SparseArray>
     where
         Self: Sized,
@@ -286,7 +286,7 @@ pub trait SparseMath: Sparse {
     /// assert_eq!(a.power(2)?.to_dense()?, array![[1.0, 0.0], [4.0, 9.0]]);
     /// # Ok::<(), cuprum::Error>(())
     /// ```
-    #[numpy("sparray.power(self, n, dtype=None)", call = method_calls::power)]
+    #[numpy("sparray.power(self, n, dtype=None)", call = eval_methods::power)]
     fn power(&self, exponent: impl Into<Scalar>) -> Result<SparseArray>
     where
         Self: Sized,
@@ -329,7 +329,7 @@ pub trait SparseMath: Sparse {
     /// assert_eq!(a.sum(())?.item()?, 6.0);
     /// # Ok::<(), cuprum::Error>(())
     /// ```
-    #[numpy("sparray.sum(self, axis=None, dtype=None)", call = method_calls::sum)]
+    #[numpy("sparray.sum(self, axis=None, dtype=None)", call = eval_methods::sum)]
     fn sum(&self, axis: impl Into<Axes>) -> Result<NdArray>
     where
         Self: Sized,
@@ -351,7 +351,7 @@ pub trait SparseMath: Sparse {
     /// assert_eq!(a.mean(0)?, array![1.5, 1.5]);
     /// # Ok::<(), cuprum::Error>(())
     /// ```
-    #[numpy("sparray.mean(self, axis=None, dtype=None)", call = method_calls::mean)]
+    #[numpy("sparray.mean(self, axis=None, dtype=None)", call = eval_methods::mean)]
     fn mean(&self, axis: impl Into<Axes>) -> Result<NdArray>
     where
         Self: Sized,
@@ -376,7 +376,7 @@ pub trait SparseMath: Sparse {
     /// assert_eq!(a.max(0)?, array![2.0, 3.0]);
     /// # Ok::<(), cuprum::Error>(())
     /// ```
-    #[numpy("sparray.max(self, axis=None)", call = method_calls::max)]
+    #[numpy("sparray.max(self, axis=None)", call = eval_methods::max)]
     fn max(&self, axis: impl Into<Axes>) -> Result<NdArray>
     where
         Self: Sized,
@@ -401,7 +401,7 @@ pub trait SparseMath: Sparse {
     /// assert_eq!(a.min(0)?, array![1.0, 0.0]);
     /// # Ok::<(), cuprum::Error>(())
     /// ```
-    #[numpy("sparray.min(self, axis=None)", call = method_calls::min)]
+    #[numpy("sparray.min(self, axis=None)", call = eval_methods::min)]
     fn min(&self, axis: impl Into<Axes>) -> Result<NdArray>
     where
         Self: Sized,
@@ -423,7 +423,7 @@ pub trait SparseMath: Sparse {
     /// assert_eq!(a.count_nonzero(1)?, array![1i64, 2]);
     /// # Ok::<(), cuprum::Error>(())
     /// ```
-    #[numpy("sparray.count_nonzero(self, axis=None)", call = method_calls::count_nonzero)]
+    #[numpy("sparray.count_nonzero(self, axis=None)", call = eval_methods::count_nonzero)]
     fn count_nonzero(&self, axis: impl Into<Axes>) -> Result<NdArray>
     where
         Self: Sized,
@@ -446,7 +446,7 @@ pub trait SparseMath: Sparse {
     /// assert_eq!(a.diagonal(-1)?, array![2.0]);
     /// # Ok::<(), cuprum::Error>(())
     /// ```
-    #[numpy("sparray.diagonal(self, k=0)", call = method_calls::diagonal)]
+    #[numpy("sparray.diagonal(self, k=0)", call = eval_methods::diagonal)]
     fn diagonal(&self, k: i64) -> Result<NdArray> {
         reductions::diagonal(&self.to_sparse(), k)
     }

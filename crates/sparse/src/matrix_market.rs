@@ -383,11 +383,11 @@ pub fn write_matrix_market(path: impl AsRef<Path>, a: &impl Sparse, comment: &st
     let dtype = data.dtype();
     let (field, values) = with_device(Device::CPU, || -> Result<_> {
         Ok(match dtype {
-            d if d.is_complex() => ("complex", HostValues::Complex(data.astype(DType::C128)?.to_vec()?, d == DType::C64)),
-            DType::F32 => ("real", HostValues::Single(data.to_vec()?)),
-            DType::F64 => ("real", HostValues::Double(data.to_vec()?)),
-            DType::U64 => ("unsigned-integer", HostValues::Unsigned(data.to_vec()?)),
-            d if d.is_int() || d == DType::Bool => ("integer", HostValues::Integer(data.astype(DType::I64)?.to_vec()?)),
+            d if d.is_complex() => ("complex", ValuesToWrite::Complex(data.astype(DType::C128)?.to_vec()?, d == DType::C64)),
+            DType::F32 => ("real", ValuesToWrite::Single(data.to_vec()?)),
+            DType::F64 => ("real", ValuesToWrite::Double(data.to_vec()?)),
+            DType::U64 => ("unsigned-integer", ValuesToWrite::Unsigned(data.to_vec()?)),
+            d if d.is_int() || d == DType::Bool => ("integer", ValuesToWrite::Integer(data.astype(DType::I64)?.to_vec()?)),
             d => return Err(Error::dtype("mmwrite", "Matrix Market files have no values of this dtype", &[d])),
         })
     })?;
@@ -422,7 +422,7 @@ fn write_text(file: &mut dyn Write, text: &str) -> Result<()> {
 }
 
 /// The values to write, in types that have their own text format.
-enum HostValues {
+enum ValuesToWrite {
     Single(Vec<f32>),
     Double(Vec<f64>),
     Integer(Vec<i64>),
@@ -431,14 +431,14 @@ enum HostValues {
     Complex(Vec<Complex<f64>>, bool),
 }
 
-impl HostValues {
+impl ValuesToWrite {
     fn push_value_text(&self, at: usize, text: &mut String) {
         match self {
-            HostValues::Single(values) => text.push_str(zmij::Buffer::new().format(values[at])),
-            HostValues::Double(values) => text.push_str(zmij::Buffer::new().format(values[at])),
-            HostValues::Integer(values) => text.push_str(itoa::Buffer::new().format(values[at])),
-            HostValues::Unsigned(values) => text.push_str(itoa::Buffer::new().format(values[at])),
-            HostValues::Complex(values, is_single) => {
+            ValuesToWrite::Single(values) => text.push_str(zmij::Buffer::new().format(values[at])),
+            ValuesToWrite::Double(values) => text.push_str(zmij::Buffer::new().format(values[at])),
+            ValuesToWrite::Integer(values) => text.push_str(itoa::Buffer::new().format(values[at])),
+            ValuesToWrite::Unsigned(values) => text.push_str(itoa::Buffer::new().format(values[at])),
+            ValuesToWrite::Complex(values, is_single) => {
                 let value = values[at];
                 for (part, separator) in [(value.re, ' '), (value.im, '\0')] {
                     let mut number = zmij::Buffer::new();

@@ -4,7 +4,7 @@ use cuprum_core::ops::linalg::Triangle;
 use cuprum_core::{Array, DType, IntoIndex, NdArray, Result, Scalar, numpy};
 
 use crate::{BsrArray, CooArray, CscArray, CsrArray, DiaArray, Format, SparseArray};
-use crate::{convert, method_calls, products, slicing};
+use crate::{convert, eval_methods, products, slicing};
 
 /// Conversions, products and slices of sparse arrays of every format. [`SparseMath`](crate::SparseMath) has the arithmetic.
 ///
@@ -51,7 +51,7 @@ pub trait Sparse: Array {
     /// assert_eq!(a.to_csr()?.indices(), &array![0i32, 0, 1]);
     /// # Ok::<(), cuprum::Error>(())
     /// ```
-    #[numpy("sparray.tocsr(self, copy=False)", call = method_calls::to_csr)]
+    #[numpy("sparray.tocsr(self, copy=False)", call = eval_methods::to_csr)]
     fn to_csr(&self) -> Result<CsrArray> {
         convert::to_csr(&self.to_sparse())
     }
@@ -70,7 +70,7 @@ pub trait Sparse: Array {
     /// assert_eq!(a.to_csc()?.indices(), &array![0i32, 1, 1]);
     /// # Ok::<(), cuprum::Error>(())
     /// ```
-    #[numpy("sparray.tocsc(self, copy=False)", call = method_calls::to_csc)]
+    #[numpy("sparray.tocsc(self, copy=False)", call = eval_methods::to_csc)]
     fn to_csc(&self) -> Result<CscArray> {
         convert::to_csc(&self.to_sparse())
     }
@@ -89,7 +89,7 @@ pub trait Sparse: Array {
     /// assert_eq!(a.to_coo()?.row(), &array![0i32, 1, 1]);
     /// # Ok::<(), cuprum::Error>(())
     /// ```
-    #[numpy("sparray.tocoo(self, copy=True)", call = method_calls::to_coo)]
+    #[numpy("sparray.tocoo(self, copy=True)", call = eval_methods::to_coo)]
     fn to_coo(&self) -> Result<CooArray> {
         convert::to_coo(&self.to_sparse())
     }
@@ -108,7 +108,7 @@ pub trait Sparse: Array {
     /// assert_eq!(a.to_bsr([2, 2])?.data(), &array![[[1.0, 0.0], [2.0, 3.0]]]);
     /// # Ok::<(), cuprum::Error>(())
     /// ```
-    #[numpy("sparray.tobsr(self, blocksize=None, copy=False)", call = method_calls::to_bsr)]
+    #[numpy("sparray.tobsr(self, blocksize=None, copy=False)", call = eval_methods::to_bsr)]
     fn to_bsr(&self, block: [usize; 2]) -> Result<BsrArray> {
         convert::to_bsr(&self.to_sparse(), Some(block))
     }
@@ -127,7 +127,7 @@ pub trait Sparse: Array {
     /// assert_eq!(a.to_dia()?.offsets(), &array![-1i32, 0]);
     /// # Ok::<(), cuprum::Error>(())
     /// ```
-    #[numpy("sparray.todia(self, copy=False)", call = method_calls::to_dia)]
+    #[numpy("sparray.todia(self, copy=False)", call = eval_methods::to_dia)]
     fn to_dia(&self) -> Result<DiaArray> {
         convert::to_dia(&self.to_sparse())
     }
@@ -146,7 +146,7 @@ pub trait Sparse: Array {
     /// assert_eq!(a.to_format(Format::Coo)?.format(), Format::Coo);
     /// # Ok::<(), cuprum::Error>(())
     /// ```
-    #[numpy("sparray.asformat(self, format, copy=False)", call = method_calls::to_format)]
+    #[numpy("sparray.asformat(self, format, copy=False)", call = eval_methods::to_format)]
     fn to_format(&self, format: Format) -> Result<SparseArray> {
         convert::to_format(&self.to_sparse(), format)
     }
@@ -165,7 +165,7 @@ pub trait Sparse: Array {
     /// assert_eq!(a.to_dense()?, array![[1.0, 0.0], [2.0, 3.0]]);
     /// # Ok::<(), cuprum::Error>(())
     /// ```
-    #[numpy("sparray.toarray(self, order=None)", call = method_calls::to_dense)]
+    #[numpy("sparray.toarray(self, order=None)", call = eval_methods::to_dense)]
     fn to_dense(&self) -> Result<NdArray> {
         convert::to_dense(&self.to_sparse())
     }
@@ -184,7 +184,7 @@ pub trait Sparse: Array {
     /// assert_eq!(a.transpose()?.format(), Format::Csc);
     /// # Ok::<(), cuprum::Error>(())
     /// ```
-    #[numpy("sparray.transpose(self, axes=None, copy=False)", call = method_calls::transpose)]
+    #[numpy("sparray.transpose(self, axes=None, copy=False)", call = eval_methods::transpose)]
     fn transpose(&self) -> Result<SparseArray> {
         convert::transpose(&self.to_sparse())
     }
@@ -203,7 +203,7 @@ pub trait Sparse: Array {
     /// assert_eq!(a.astype(DType::F32)?.dtype(), DType::F32);
     /// # Ok::<(), cuprum::Error>(())
     /// ```
-    #[numpy("sparray.astype(self, dtype)", call = method_calls::astype)]
+    #[numpy("sparray.astype(self, dtype)", call = eval_methods::astype)]
     fn astype(&self, dtype: DType) -> Result<SparseArray> {
         convert::astype(&self.to_sparse(), dtype)
     }
@@ -225,7 +225,7 @@ pub trait Sparse: Array {
     /// assert_eq!(a.matmul(&array![1.0, 2.0])?, array![1.0, 8.0]);
     /// # Ok::<(), cuprum::Error>(())
     /// ```
-    #[numpy("sparray.dot(self, other)", call = method_calls::dot)]
+    #[numpy("sparray.dot(self, other)", call = eval_methods::dot)]
     fn matmul(&self, b: &NdArray) -> Result<NdArray> {
         products::matmul_dense(&self.to_sparse(), b)
     }
@@ -247,7 +247,7 @@ pub trait Sparse: Array {
     /// # Ok::<(), cuprum::Error>(())
     /// ```
     fn rmatmul(&self, b: &NdArray) -> Result<NdArray> {
-        products::matmul_from_dense(&self.to_sparse(), b)
+        products::matmul_dense_by_sparse(&self.to_sparse(), b)
     }
 
     /// Returns the product of two sparse arrays (`a @ b`).

@@ -14,7 +14,7 @@ pub(crate) fn matmul_dense(a: &SparseArray, b: &NdArray) -> Result<NdArray> {
 }
 
 /// Returns `b @ a` for a dense `b`: the transpose of `a.T @ b.T`.
-pub(crate) fn matmul_from_dense(a: &SparseArray, b: &NdArray) -> Result<NdArray> {
+pub(crate) fn matmul_dense_by_sparse(a: &SparseArray, b: &NdArray) -> Result<NdArray> {
     let columns = to_csc(a)?;
     let product = columns.inner.matmul_dense(&if b.ndim() == 2 { b.t()? } else { b.clone() });
     let product = product.map_err(|e| e.with_function_name("matmul"))?;
@@ -42,13 +42,13 @@ pub(crate) fn multiply_compressed(a: &Compressed, b: &Compressed) -> Result<Comp
     let index = if is_wide { DType::I64 } else { DType::I32 };
     let (indptr, indices) = (a.indptr.astype(index)?, a.indices.astype(index)?);
     let left = sparse::CsrParts { indptr: &indptr, indices: &indices, ..a.csr_parts() };
-    let product = sparse::product(left, b.csr_parts()).map_err(|e| e.with_function_name("matmul"));
+    let product = sparse::multiply_by_sparse(left, b.csr_parts()).map_err(|e| e.with_function_name("matmul"));
     let (indptr, indices, data) = match product {
         // A product with 2^31 or more elements needs int64 indices.
         Err(Error::Value { .. }) if index == DType::I32 => {
             let (indptr, indices) = (a.indptr.astype(DType::I64)?, a.indices.astype(DType::I64)?);
             let left = sparse::CsrParts { indptr: &indptr, indices: &indices, ..a.csr_parts() };
-            sparse::product(left, b.csr_parts()).map_err(|e| e.with_function_name("matmul"))?
+            sparse::multiply_by_sparse(left, b.csr_parts()).map_err(|e| e.with_function_name("matmul"))?
         }
         other => other?,
     };

@@ -6,7 +6,7 @@ use crate::SparseArray;
 use crate::common::{evaluate_contiguous, full_on_device};
 use crate::compressed::Compressed;
 use crate::convert::{to_compressed_rows, to_csc};
-use crate::elementwise::add_repeated_elements;
+use crate::elementwise::sum_repeated_elements;
 
 /// The norm of a sparse array (`ord=` of `scipy.sparse.linalg.norm`).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -63,7 +63,7 @@ pub(crate) fn sum(a: &SparseArray, axes: impl Into<Axes>) -> Result<NdArray> {
 
 /// Returns the array with repeated elements combined if its dtype is bool or an integer dtype, whose sums of elements may wrap.
 fn combine_repeated_integers(a: &SparseArray) -> Result<SparseArray> {
-    if a.dtype().is_inexact() { Ok(a.clone()) } else { add_repeated_elements(a) }
+    if a.dtype().is_inexact() { Ok(a.clone()) } else { sum_repeated_elements(a) }
 }
 
 pub(crate) fn mean(a: &SparseArray, axes: impl Into<Axes>) -> Result<NdArray> {

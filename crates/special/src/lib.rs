@@ -37,7 +37,7 @@ pub use cuprum_core::{Args, AxisOptions, DType, NdArray, Op, Operand, Result, Sc
 mod helpers;
 
 mod bessel;
-mod bessel_of_order;
+mod bessel_of_real_order;
 mod elliptic;
 mod entropy;
 mod error_function;
@@ -53,7 +53,7 @@ mod modified_bessel;
 mod zeta;
 
 pub use bessel::{j0, j1, y0, y1};
-pub use bessel_of_order::{iv, jv};
+pub use bessel_of_real_order::{iv, jv};
 pub use elliptic::{ellipe, ellipk};
 pub use entropy::{entr, huber, kl_div, rel_entr, xlog1py, xlogy};
 pub use error_function::{erf, erfc, erfcx, log_ndtr, ndtr};

@@ -5,16 +5,16 @@ use cuprum_core::Element;
 use cuprum_cpu_base::threads;
 use cuprum_cpu_base::views::{Elements, ElementsMut};
 
-use super::product_batch::{MatrixProduct, ProductBatch};
+use super::product_batch::{MatrixProductLayout, ProductBatch};
 
 /// A pointer to the output, shared by tasks that write disjoint elements.
 #[derive(Clone, Copy)]
-pub(super) struct SharedOutput<T>(pub *mut T);
+pub(super) struct SharedOutputPointer<T>(pub *mut T);
 // SAFETY: each task of a matrix product writes only its own elements through the pointer, and no task reads elements of another task.
-unsafe impl<T> Send for SharedOutput<T> {}
+unsafe impl<T> Send for SharedOutputPointer<T> {}
 // SAFETY: each task of a matrix product writes only its own elements through the pointer, and no task reads elements of another task.
-unsafe impl<T> Sync for SharedOutput<T> {}
-impl<T> SharedOutput<T> {
+unsafe impl<T> Sync for SharedOutputPointer<T> {}
+impl<T> SharedOutputPointer<T> {
     /// Returns a pointer to the element with index `offset`.
     pub fn at(self, offset: isize) -> *mut T {
         self.0.wrapping_offset(offset)
@@ -24,7 +24,7 @@ impl<T> SharedOutput<T> {
 /// Computes all products of the batch `batch`, which has passed [`check_matrix_bounds`](super::product_batch::check_matrix_bounds).
 /// `zero` and `one` are the numbers 0 and 1 of the type.
 pub(super) fn multiply_floats<T: Element>(
-    p: &MatrixProduct,
+    p: &MatrixProductLayout,
     batch: &ProductBatch,
     a: Elements,
     b: Elements,
@@ -39,7 +39,7 @@ pub(super) fn multiply_floats<T: Element>(
     if accumulate {
         c.fill(zero);
     }
-    let c = SharedOutput(c.as_mut_ptr());
+    let c = SharedOutputPointer(c.as_mut_ptr());
     let flops = p.m.saturating_mul(p.n).saturating_mul(p.k);
     let run = |start: [isize; 3], parallelism: gemm::Parallelism| {
         let (pa, pb, pc) = (a.as_ptr().wrapping_offset(start[0]), b.as_ptr().wrapping_offset(start[1]), c.at(start[2]));

@@ -7,8 +7,8 @@ use cuprum_cpu_base::simd::{SimdLoop, dispatch};
 use cuprum_cpu_base::threads;
 use cuprum_cpu_base::views::{Elements, ElementsMut};
 
-use super::floats::SharedOutput;
-use super::product_batch::{MatrixProduct, ProductBatch};
+use super::floats::SharedOutputPointer;
+use super::product_batch::{MatrixProductLayout, ProductBatch};
 
 /// Number of rows of a register block of the result.
 const REGISTER_BLOCK_ROWS: usize = 2;
@@ -36,7 +36,7 @@ pub(super) trait IntegerElement: Element {
     fn multiply(a: Self::Wide, b: Self::Wide) -> Self::Wide;
     /// Calls [`multiply_batch`] with a register block as wide as suits this type. At this width, LLVM vectorises the loop over the columns
     /// instead of unrolling it.
-    fn multiply_batch(p: &MatrixProduct, batch: &ProductBatch, a: &[Self], b: &[Self], c: &mut [Self]);
+    fn multiply_batch(p: &MatrixProductLayout, batch: &ProductBatch, a: &[Self], b: &[Self], c: &mut [Self]);
 }
 macro_rules! exact {
     ($columns:literal: $($t:ty as $wide:ty)*) => {$( impl IntegerElement for $t {
@@ -49,7 +49,7 @@ macro_rules! exact {
         fn add(a: $wide, b: $wide) -> $wide { a.wrapping_add(b) }
         #[inline(always)]
         fn multiply(a: $wide, b: $wide) -> $wide { a.wrapping_mul(b) }
-        fn multiply_batch(p: &MatrixProduct, batch: &ProductBatch, a: &[$t], b: &[$t], c: &mut [$t]) {
+        fn multiply_batch(p: &MatrixProductLayout, batch: &ProductBatch, a: &[$t], b: &[$t], c: &mut [$t]) {
             if p.n <= NARROW_BLOCK_WIDTH { multiply_batch::<$t, NARROW_BLOCK_WIDTH>(p, batch, a, b, c) } else { multiply_batch::<$t, $columns>(p, batch, a, b, c) }
         }
     } )*};
@@ -74,7 +74,7 @@ impl IntegerElement for bool {
     fn multiply(a: u8, b: u8) -> u8 {
         a & b
     }
-    fn multiply_batch(p: &MatrixProduct, batch: &ProductBatch, a: &[bool], b: &[bool], c: &mut [bool]) {
+    fn multiply_batch(p: &MatrixProductLayout, batch: &ProductBatch, a: &[bool], b: &[bool], c: &mut [bool]) {
         multiply_batch::<bool, 128>(p, batch, a, b, c)
     }
 }
@@ -100,12 +100,18 @@ impl<T: IntegerElement, const N: usize> SimdLoop for RegisterBlockLoop<'_, T, N>
 }
 
 /// Computes all products of the batch `batch`, which has passed [`check_matrix_bounds`](super::product_batch::check_matrix_bounds).
-pub(super) fn multiply_integers<T: IntegerElement>(p: &MatrixProduct, batch: &ProductBatch, a: Elements, b: Elements, c: ElementsMut) {
+pub(super) fn multiply_integers<T: IntegerElement>(
+    p: &MatrixProductLayout,
+    batch: &ProductBatch,
+    a: Elements,
+    b: Elements,
+    c: ElementsMut,
+) {
     T::multiply_batch(p, batch, a.typed_slice(), b.typed_slice(), c.typed_slice());
 }
 
-fn multiply_batch<T: IntegerElement, const N: usize>(p: &MatrixProduct, batch: &ProductBatch, a: &[T], b: &[T], c: &mut [T]) {
-    let c = SharedOutput(c.as_mut_ptr());
+fn multiply_batch<T: IntegerElement, const N: usize>(p: &MatrixProductLayout, batch: &ProductBatch, a: &[T], b: &[T], c: &mut [T]) {
+    let c = SharedOutputPointer(c.as_mut_ptr());
     let across = p.n.div_ceil(PANEL_WIDTH);
     let tasks = |band: usize| batch.len().saturating_mul(p.m.div_ceil(band)).saturating_mul(across);
     let band = if tasks(TASK_ROWS) < 4 * threads::max_threads() { SMALL_TASK_ROWS } else { TASK_ROWS };
@@ -151,10 +157,10 @@ impl<T: IntegerElement, const N: usize> PackedBlocks<T, N> {
 impl ProductTask {
     fn compute_products<T: IntegerElement, const N: usize>(
         &self,
-        p: &MatrixProduct,
+        p: &MatrixProductLayout,
         a: &[T],
         b: &[T],
-        c: SharedOutput<T>,
+        c: SharedOutputPointer<T>,
         scratch: &mut PackedBlocks<T, N>,
     ) {
         let at =
@@ -206,7 +212,7 @@ mod tests {
     use super::*;
     use cuprum_cpu_base::threads::with_threads;
 
-    fn wrapping(p: &MatrixProduct, a: &[u8], b: &[u8]) -> Vec<u8> {
+    fn wrapping(p: &MatrixProductLayout, a: &[u8], b: &[u8]) -> Vec<u8> {
         let dot = |i: usize, j: usize| (0..p.k).fold(0u8, |sum, l| sum.wrapping_add(a[i * p.k + l].wrapping_mul(b[l * p.n + j])));
         (0..p.m).flat_map(|i| (0..p.n).map(move |j| (i, j))).map(|(i, j)| dot(i, j)).collect()
     }
@@ -219,7 +225,7 @@ mod tests {
             &[(1, 1, 1), (5, 3, 7), (4, 33, 256), (131, 259, 3), (9, 300, 515), (3, 16, 300), (2, 17, 9), (3, 2, 0)]
         };
         for &(m, n, k) in sizes {
-            let p = MatrixProduct { m, n, k, a: [k as isize, 1], b: [n as isize, 1], c: [n as isize, 1] };
+            let p = MatrixProductLayout { m, n, k, a: [k as isize, 1], b: [n as isize, 1], c: [n as isize, 1] };
             let values = |count: usize, step: usize| -> Vec<u8> { (0..count).map(|i| (i * step % 251) as u8).collect() };
             let (a, b) = (values(m * k, 7), values(k * n, 11));
             for threads in [1, 3] {

@@ -3,7 +3,7 @@
 use cuprum_core::{Error, Result};
 
 /// One matrix product `c = a @ b`: the extents of m, n and k, and the row and column strides of each matrix in elements.
-pub(super) struct MatrixProduct {
+pub(super) struct MatrixProductLayout {
     pub m: usize,
     pub n: usize,
     pub k: usize,
@@ -47,7 +47,7 @@ impl ProductBatch<'static> {
 
 /// Returns an error unless every element of every product is inside its buffer. `lens` has the buffer lengths of `a`, `b` and `c`
 /// in elements. The unsafe code relies on this check.
-pub(super) fn check_matrix_bounds(p: &MatrixProduct, batch: &ProductBatch, lens: [usize; 3]) -> Result<()> {
+pub(super) fn check_matrix_bounds(p: &MatrixProductLayout, batch: &ProductBatch, lens: [usize; 3]) -> Result<()> {
     let spans = [(p.a, [p.m, p.k]), (p.b, [p.k, p.n]), (p.c, [p.m, p.n])];
     for (operand, (steps, extents)) in spans.into_iter().enumerate() {
         let of_matrix = steps.into_iter().zip(extents);

@@ -154,7 +154,7 @@ impl<'c, 'a> Evaluator<'c, 'a> {
         let as_wide = |source: &&LoopNestInput| source.access != AccessPattern::Single && source.buffer.dtype().itemsize() == width;
         let long = nest.size().saturating_mul(width) >= MIN_PREFETCHED_BYTES;
         let input = if long { nest.inputs.iter().filter(as_wide).find_map(|s| s.contiguous_range(&nest.dims, start, len)) } else { None };
-        (self.evaluate(start, len), input.map(Elements::prefetch_state_before_second_loop))
+        (self.evaluate(start, len), input.map(Elements::prefetch_state_for_first_of_two_loops))
     }
 
     /// Returns the two factors of the elements `start..start + len` in place, with the prefetching state for a loop over the first factor.

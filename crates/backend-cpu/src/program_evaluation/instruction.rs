@@ -14,14 +14,14 @@ use super::chained_operations::{self, ChainOp};
 use crate::reducers::row_reductions::{RowReduction, select_row_reduction};
 
 /// Number of copies of a constant that a kernel reads cyclically: cheap to fill, and enough to run the kernel's loop at full speed.
-pub(super) const CYCLED_CONSTANT_COPIES: usize = 256;
+pub(super) const COPIES_OF_CYCLICALLY_READ_CONSTANT: usize = 256;
 
 /// Number of copies of a constant in its scratch block. It is the maximum over all instructions that read the constant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum ConstantCopies {
     /// One copy.
     One,
-    /// [`CYCLED_CONSTANT_COPIES`] copies, read cyclically.
+    /// [`COPIES_OF_CYCLICALLY_READ_CONSTANT`] copies, read cyclically.
     Cycle,
     /// One copy per element of the tile.
     Full,
@@ -33,7 +33,7 @@ impl ConstantCopies {
     pub fn of(self, len: usize) -> usize {
         match self {
             ConstantCopies::One => len.min(1),
-            ConstantCopies::Cycle => len.min(CYCLED_CONSTANT_COPIES),
+            ConstantCopies::Cycle => len.min(COPIES_OF_CYCLICALLY_READ_CONSTANT),
             ConstantCopies::Full => len,
         }
     }
@@ -60,7 +60,7 @@ pub(super) struct Instruction {
 
 impl Instruction {
     /// Returns the indices of the program steps whose values this instruction reads.
-    pub fn argument_steps(&self) -> &[u16] {
+    pub fn argument_step_indices(&self) -> &[u16] {
         match &self.chain {
             Some(chain) => &chain.args,
             None => &self.args[..self.arity],
@@ -89,7 +89,7 @@ pub(super) struct OperationChain {
 /// the preceding result, and if its operation can be chained.
 pub(super) fn merge_chains(program: &Program, instructions: Vec<Instruction>) -> Vec<Instruction> {
     let mut readers: SmallVec<[u16; 20]> = SmallVec::from_elem(0, program.steps.len());
-    for &read in instructions.iter().flat_map(Instruction::argument_steps).chain(&program.outputs) {
+    for &read in instructions.iter().flat_map(Instruction::argument_step_indices).chain(&program.outputs) {
         readers[read as usize] += 1;
     }
     let mut merged: Vec<Instruction> = Vec::with_capacity(instructions.len());
@@ -114,7 +114,7 @@ pub(super) fn merge_chains(program: &Program, instructions: Vec<Instruction>) ->
 /// argument. Returns `None` if the operation cannot be chained.
 fn to_chain_op(program: &Program, from: u16, instruction: &Instruction) -> Option<(ChainOp, u16)> {
     let step = program.steps[instruction.to as usize];
-    let (StepKind::Apply(op), &[a, b]) = (step.kind, instruction.argument_steps()) else { return None };
+    let (StepKind::Apply(op), &[a, b]) = (step.kind, instruction.argument_step_indices()) else { return None };
     let position = usize::from(b == from);
     let is_link = (a == from || b == from) && program.steps[from as usize].dtype == step.dtype && !instruction.half;
     Some((ChainOp::of(op, position)?, if position == 0 { b } else { a })).filter(|_| is_link)
@@ -123,7 +123,7 @@ fn to_chain_op(program: &Program, from: u16, instruction: &Instruction) -> Optio
 /// Returns `instruction` as a chain of one operation. Returns `None` if other operations cannot be chained to it.
 fn start_chain(program: &Program, instruction: &Instruction) -> Option<OperationChain> {
     let kernel = chained_operations::select_chain_function(program.steps[instruction.to as usize].dtype)?;
-    let first = *instruction.argument_steps().first()?;
+    let first = *instruction.argument_step_indices().first()?;
     let (chain_op, other) = to_chain_op(program, first, instruction)?;
     Some(OperationChain { kernel, ops: SmallVec::from_slice(&[chain_op]), args: SmallVec::from_slice(&[first, other]) })
 }
@@ -196,11 +196,14 @@ fn build_user_operation_instruction(program: &Program, i: usize, op: Op, body: &
     let generic = body.generic_dtype(dtype, step.dtype);
     let of = |of: BodyDType| if let BodyDType::Fixed(dtype) = of { dtype } else { generic };
     let arity = usize::from(OperationBody::total_argument_count(body.parameters));
-    if step.args().len() != arity || step.dtype != of(body.result) || body.indexed_parameters().any(|(at, p)| dtype(at) != of(p.of)) {
+    if step.args().len() != arity
+        || step.dtype != of(body.result)
+        || body.parameters_with_argument_index().any(|(at, p)| dtype(at) != of(p.of))
+    {
         return Err(unsupported());
     }
     let mut whole = SmallVec::new();
-    for (at, _) in body.indexed_parameters().filter(|(_, p)| p.kind == ParameterKind::Whole) {
+    for (at, _) in body.parameters_with_argument_index().filter(|(_, p)| p.kind == ParameterKind::Whole) {
         let [elements, len] = [at, at + 1].map(|n| program.steps[step.args[n] as usize]);
         let (StepKind::Input(input), StepKind::Param(n), DType::I64) = (elements.kind, len.kind, len.dtype) else {
             return Err(unsupported());

@@ -11,7 +11,9 @@ use cuprum_cpu_elementwise::loops::splat;
 use smallvec::SmallVec;
 
 use super::chained_operations;
-use super::instruction::{CYCLED_CONSTANT_COPIES, ConstantCopies, Instruction, OperationChain, build_instruction, merge_chains};
+use super::instruction::{
+    COPIES_OF_CYCLICALLY_READ_CONSTANT, ConstantCopies, Instruction, OperationChain, build_instruction, merge_chains,
+};
 use super::loop_nest::{AccessPattern, LoopNestInput};
 
 /// Maximum number of elements per tile, the block of elements that is evaluated at once. All tile lengths are powers of two, so that tiles
@@ -130,7 +132,7 @@ impl Schedule {
         let mut last_use: SmallVec<[u16; 20]> = (0..steps.len() as u16).collect();
         let mut constant_copies_by_step: SmallVec<[ConstantCopies; 20]> = SmallVec::from_elem(ConstantCopies::One, steps.len());
         for instruction in &instructions {
-            for &arg in instruction.argument_steps() {
+            for &arg in instruction.argument_step_indices() {
                 last_use[arg as usize] = instruction.to;
                 constant_copies_by_step[arg as usize] = constant_copies_by_step[arg as usize].max(instruction.constant_copies());
             }
@@ -160,7 +162,7 @@ impl Schedule {
                 _ => ValueLocation::Scratch(free.pop().unwrap_or_else(&mut block)),
             };
             values.push(StepValue { location, dtype: step.dtype });
-            for &arg in instruction.map_or(&[][..], Instruction::argument_steps) {
+            for &arg in instruction.map_or(&[][..], Instruction::argument_step_indices) {
                 if let (ValueLocation::Scratch(block), true) = (values[arg as usize].location, last_use[arg as usize] as usize == i)
                     && !free.contains(&block)
                 {
@@ -177,7 +179,7 @@ impl Schedule {
         let repeated =
             values.iter().filter(|v| matches!(v.location, ValueLocation::Constant(_, ConstantCopies::One | ConstantCopies::Cycle))).count();
         let gathered = accesses.iter().filter(|a| **a == AccessPattern::Strided).count();
-        let free_bytes = TILE_SCRATCH_BYTES.saturating_sub(repeated * CYCLED_CONSTANT_COPIES * widest);
+        let free_bytes = TILE_SCRATCH_BYTES.saturating_sub(repeated * COPIES_OF_CYCLICALLY_READ_CONSTANT * widest);
         let fits = free_bytes / (widest * (blocks as usize - repeated + gathered).max(1));
         Ok(Schedule {
             steps: steps[..].into(),
@@ -195,7 +197,7 @@ impl Schedule {
     }
 
     /// Returns whether some user-defined operation takes an argument as a whole array.
-    pub fn takes_whole_arrays(&self) -> bool {
+    pub fn has_whole_array_argument(&self) -> bool {
         self.instructions.iter().any(|i| !i.whole.is_empty())
     }
 
@@ -229,7 +231,7 @@ impl Schedule {
                     tile.outputs[o as usize] = to;
                 }
                 ValueLocation::Scratch(block) => {
-                    let (to, others) = blocks.split_block(block.into(), dtype, tile.len);
+                    let (to, others) = blocks.write_block_and_read_others(block.into(), dtype, tile.len);
                     self.run_instruction(instruction, (program, sources), tile, others, to);
                 }
                 ValueLocation::Input(_) | ValueLocation::Constant(..) | ValueLocation::Register => {}

@@ -37,7 +37,7 @@ impl<'a> SingleTileProgram<'a> {
             inputs.push(Elements::from_whole_buffer(array)?.slice(array.layout().offset(), len));
         }
         let schedule = Schedule::get_or_create_schedule(program, &accesses, ResultDestination::Written).ok();
-        let fits = |schedule: &Arc<Schedule>| plan.size <= schedule.tile && !schedule.takes_whole_arrays();
+        let fits = |schedule: &Arc<Schedule>| plan.size <= schedule.tile && !schedule.has_whole_array_argument();
         Ok(schedule.filter(fits).map(|schedule| SingleTileProgram { program, schedule, inputs, len: plan.size }))
     }
 

@@ -13,7 +13,7 @@ const MAX_ATTEMPTS: u32 = 1 << 12;
 const MAX_DISCRETE_RESULT: f64 = 9223372036854774784.0;
 
 /// The attempts of a rejection method for one element. Each attempt takes four random words.
-pub struct AttemptWords {
+pub struct RejectionAttempts {
     pub key: u64,
     /// Low half of the Philox counter: the number of the element's counter block.
     pub block: u64,
@@ -24,7 +24,7 @@ pub struct AttemptWords {
     pub first: [u32; 4],
 }
 
-impl AttemptWords {
+impl RejectionAttempts {
     #[inline(always)]
     fn next_attempt_words(&mut self) -> [u32; 4] {
         let attempt = self.next;
@@ -70,7 +70,7 @@ pub trait DistributionSampler {
     /// Computes the constants.
     fn from_parameters(parameters: [f64; 3]) -> Self;
     /// Draws one number. Discrete distributions return an integer as a float.
-    fn draw(&self, attempts: &mut AttemptWords) -> f64;
+    fn draw(&self, attempts: &mut RejectionAttempts) -> f64;
 }
 
 /// Gamma distribution of scale 1 (Marsaglia and Tsang, "A simple method for generating gamma variables", TOMS 26, 2000).
@@ -87,7 +87,7 @@ impl DistributionSampler for Gamma {
     }
 
     #[inline(always)]
-    fn draw(&self, attempts: &mut AttemptWords) -> f64 {
+    fn draw(&self, attempts: &mut RejectionAttempts) -> f64 {
         if self.shape == 0.0 {
             return 0.0;
         }
@@ -140,7 +140,7 @@ impl DistributionSampler for Poisson {
     }
 
     #[inline(always)]
-    fn draw(&self, attempts: &mut AttemptWords) -> f64 {
+    fn draw(&self, attempts: &mut RejectionAttempts) -> f64 {
         if self.mean < 10.0 {
             let [uniform, _] = attempts.next_uniform_pair();
             let (mut k, mut term, mut sum) = (0.0, self.power, self.power);
@@ -196,7 +196,7 @@ pub struct Binomial {
 
 /// Maximum number of trials for which the acceptance bound is computed directly. Above it, the rounding error of the terms of the bound is
 /// about 1e-4 or more, so [`binomial_log_weight`] replaces them.
-const MAX_TRIALS_OF_DIRECT_BOUND: f64 = (1_u64 << 40) as f64;
+const MAX_TRIALS_FOR_DIRECT_ACCEPTANCE_BOUND: f64 = (1_u64 << 40) as f64;
 
 /// Returns the logarithm of the probability of `k` successes in `n` trials, up to a constant. The terms of the size of `n` cancel
 /// analytically (Loader, "Fast and accurate computation of binomial probabilities", 2000).
@@ -232,7 +232,7 @@ impl DistributionSampler for Binomial {
             mode,
             bound: if is_small {
                 0.0
-            } else if n > MAX_TRIALS_OF_DIRECT_BOUND {
+            } else if n > MAX_TRIALS_FOR_DIRECT_ACCEPTANCE_BOUND {
                 -binomial_log_weight(n, p, mode)
             } else {
                 (mode + 0.5) * log((mode + 1.0) / (odds * (n - mode + 1.0))) + stirling_correction(mode) + stirling_correction(n - mode)
@@ -241,7 +241,7 @@ impl DistributionSampler for Binomial {
     }
 
     #[inline(always)]
-    fn draw(&self, attempts: &mut AttemptWords) -> f64 {
+    fn draw(&self, attempts: &mut RejectionAttempts) -> f64 {
         let successes = if self.is_small { self.draw_with_small_mean(attempts) } else { self.draw_with_large_mean(attempts) };
         if self.is_swapped { self.n - successes } else { successes }
     }
@@ -249,7 +249,7 @@ impl DistributionSampler for Binomial {
 
 impl Binomial {
     #[inline(always)]
-    fn draw_with_small_mean(&self, attempts: &mut AttemptWords) -> f64 {
+    fn draw_with_small_mean(&self, attempts: &mut RejectionAttempts) -> f64 {
         if self.p == 0.0 {
             return 0.0;
         }
@@ -267,7 +267,7 @@ impl Binomial {
     }
 
     #[inline(always)]
-    fn draw_with_large_mean(&self, attempts: &mut AttemptWords) -> f64 {
+    fn draw_with_large_mean(&self, attempts: &mut RejectionAttempts) -> f64 {
         loop {
             let [u, v] = attempts.next_uniform_pair();
             let u = u - 0.5;
@@ -280,7 +280,7 @@ impl Binomial {
                 continue;
             }
             let left = log(v * self.alpha / (self.a / (distance * distance) + self.b));
-            if self.n > MAX_TRIALS_OF_DIRECT_BOUND {
+            if self.n > MAX_TRIALS_FOR_DIRECT_ACCEPTANCE_BOUND {
                 if left <= self.bound + binomial_log_weight(self.n, self.p, k) {
                     return k;
                 }
@@ -332,7 +332,7 @@ impl DistributionSampler for Hypergeometric {
     }
 
     #[inline(always)]
-    fn draw(&self, attempts: &mut AttemptWords) -> f64 {
+    fn draw(&self, attempts: &mut RejectionAttempts) -> f64 {
         if self.drawn < 10.0 { self.draw_one_by_one(attempts) } else { self.draw_by_ratio_of_uniforms(attempts) }
     }
 }
@@ -340,7 +340,7 @@ impl DistributionSampler for Hypergeometric {
 impl Hypergeometric {
     /// Draws the sample one item at a time, or the items outside the sample if they are fewer.
     #[inline(always)]
-    fn draw_one_by_one(&self, attempts: &mut AttemptWords) -> f64 {
+    fn draw_one_by_one(&self, attempts: &mut RejectionAttempts) -> f64 {
         let (mut good, mut total, mut taken) = (self.good, self.good + self.bad, 0.0);
         while taken < self.drawn {
             let [uniform, _] = attempts.next_uniform_pair();
@@ -354,7 +354,7 @@ impl Hypergeometric {
     }
 
     #[inline(always)]
-    fn draw_by_ratio_of_uniforms(&self, attempts: &mut AttemptWords) -> f64 {
+    fn draw_by_ratio_of_uniforms(&self, attempts: &mut RejectionAttempts) -> f64 {
         let candidate = loop {
             let [u, v] = attempts.next_uniform_pair();
             let x = self.center + self.width * (v - 0.5) / u;
@@ -394,7 +394,7 @@ impl DistributionSampler for Geometric {
     }
 
     #[inline(always)]
-    fn draw(&self, attempts: &mut AttemptWords) -> f64 {
+    fn draw(&self, attempts: &mut RejectionAttempts) -> f64 {
         let [uniform, _] = attempts.next_uniform_pair();
         (log(1.0 - uniform) / self.log_failure).ceil().clamp(1.0, MAX_DISCRETE_RESULT)
     }
@@ -413,7 +413,7 @@ impl DistributionSampler for LogSeries {
     }
 
     #[inline(always)]
-    fn draw(&self, attempts: &mut AttemptWords) -> f64 {
+    fn draw(&self, attempts: &mut RejectionAttempts) -> f64 {
         let [u, v] = attempts.next_uniform_pair();
         let v = v.max(5.551115123125783e-17);
         if v >= self.p {
@@ -446,7 +446,7 @@ impl DistributionSampler for Zipf {
     }
 
     #[inline(always)]
-    fn draw(&self, attempts: &mut AttemptWords) -> f64 {
+    fn draw(&self, attempts: &mut RejectionAttempts) -> f64 {
         // With an exponent above this limit, the result is 1: even the probability of 2 is below 2^-1000.
         if self.exponent > 1000.0 {
             return 1.0;
@@ -471,7 +471,7 @@ impl DistributionSampler for Zipf {
 
 /// Tangent of half the angle of the von Mises distribution of mean 0 (Best and Fisher, "Efficient simulation of the von Mises
 /// distribution", Applied Statistics 28, 1979). A point in the unit disk replaces the cosine of a uniform angle.
-pub struct HalfTangentOfVonMises {
+pub struct TangentOfHalfVonMisesAngle {
     kappa: f64,
     /// `(1 + rho^2) / (2 rho)`.
     r: f64,
@@ -479,17 +479,17 @@ pub struct HalfTangentOfVonMises {
     ratio: f64,
 }
 
-impl DistributionSampler for HalfTangentOfVonMises {
-    fn from_parameters([kappa, ..]: [f64; 3]) -> HalfTangentOfVonMises {
+impl DistributionSampler for TangentOfHalfVonMisesAngle {
+    fn from_parameters([kappa, ..]: [f64; 3]) -> TangentOfHalfVonMisesAngle {
         let tau = 1.0 + (1.0 + 4.0 * (kappa * kappa)).sqrt();
         // For small kappa, the formula for rho loses digits by cancellation. The approximation kappa / 2 is then more accurate.
         let rho = if kappa < 1e-5 { 0.5 * kappa } else { (tau - (tau + tau).sqrt()) / (kappa + kappa) };
         let (above, below) = (1.0 + rho, 1.0 - rho);
-        HalfTangentOfVonMises { kappa, r: (1.0 + rho * rho) / (rho + rho), ratio: below * below / (above * above) }
+        TangentOfHalfVonMisesAngle { kappa, r: (1.0 + rho * rho) / (rho + rho), ratio: below * below / (above * above) }
     }
 
     #[inline(always)]
-    fn draw(&self, attempts: &mut AttemptWords) -> f64 {
+    fn draw(&self, attempts: &mut RejectionAttempts) -> f64 {
         if self.kappa > 1e6 {
             let [normal, _] = attempts.next_normal_and_uniform();
             return 0.5 * normal / self.kappa.sqrt();

@@ -6,7 +6,7 @@ use cuprum_core::op::ReductionDef;
 use cuprum_core::ops::elementwise::{ADD, FMAX, FMIN, LOGICAL_AND, LOGICAL_OR, MAXIMUM, MINIMUM, MULTIPLY};
 use cuprum_core::{Call, Complex, DType, Element, Error, Outcome, Program, Result, Scalar, decline};
 use cuprum_cpu_base::threads;
-use cuprum_cpu_base::views::{Elements, ElementsMut, Output, add_op_to_error, convert_scalar};
+use cuprum_cpu_base::views::{Elements, ElementsMut, Output, add_op_to_out_of_memory_error, convert_scalar};
 use cuprum_cpu_elementwise::half::is_half;
 
 use super::reducer_loops::{MIN_BLOCK_LEN, ReducerLoops};
@@ -102,7 +102,7 @@ pub(super) fn run(call: &Call, program: &Program, reduction: &ReductionDef, acc:
         Err(reason) => return Ok(Outcome::Declined(reason)),
     };
     let mut output = Output::allocate(call, 0)?;
-    run(&compiled, offsets, reduction.identity.of(dtype), output.elements_mut()?).map_err(|e| add_op_to_error(call, e))?;
+    run(&compiled, offsets, reduction.identity.of(dtype), output.elements_mut()?).map_err(|e| add_op_to_out_of_memory_error(call, e))?;
     call.outcome_from_buffers([output.into_buffer()])
 }
 

@@ -1,6 +1,6 @@
 //! Sums of squared distances from the mean, for `var` and `std`.
 //!
-//! Rows of up to [`MAX_TWO_PASS_BYTES`] bytes take two passes in cache, with the same bits as a fused expression over rows
+//! Rows of up to [`MAX_TWO_PASS_ROW_BYTES`] bytes take two passes in cache, with the same bits as a fused expression over rows
 //! (`Program::push_squared_distance_sum`). Longer rows and columns take one pass. Leaves of the pairwise tree use their own mean and are
 //! merged by the formula of Chan, Golub and LeVeque ("Updating formulae and a pairwise algorithm for computing sample variances", 1979).
 
@@ -20,7 +20,7 @@ use crate::reducers::pairwise_tree::PairwiseTree;
 
 /// Maximum size in bytes of a row that takes two passes. Two passes over longer rows stall on memory between rows: rows of 16 KiB take
 /// 1.2 times the time of one pass, rows of 128 KiB 1.3 to 2.1 times (float32, AVX2, one thread).
-pub(super) const MAX_TWO_PASS_BYTES: usize = 8 << 10;
+pub(super) const MAX_TWO_PASS_ROW_BYTES: usize = 8 << 10;
 
 /// Element types with a mean.
 pub(crate) trait MeanElement: Arithmetic {

@@ -173,11 +173,11 @@ impl<T: Arithmetic, R: Reducer<In = T, Acc = T>> Reducer for ArgReducer<R> {
     }
     #[inline(always)]
     fn reduce_leaf(earlier: Option<(T, i64)>, values: &[T], prefetch: Option<PrefetchState>, first: usize) -> (T, i64) {
-        Self::index_of_extreme_after(earlier, R::reduce_leaf(None, values, prefetch, first), values, first)
+        Self::index_of_extreme_if_beats_earlier(earlier, R::reduce_leaf(None, values, prefetch, first), values, first)
     }
     #[inline(always)]
     fn reduce_leaf_group(earlier: Option<(T, i64)>, values: &[T], prefetch: Option<PrefetchState>, first: usize) -> (T, i64) {
-        Self::index_of_extreme_after(earlier, R::reduce_leaf_group(None, values, prefetch, first), values, first)
+        Self::index_of_extreme_if_beats_earlier(earlier, R::reduce_leaf_group(None, values, prefetch, first), values, first)
     }
     /// Merges several rows with values and row numbers in separate arrays, so that the loop over columns is vectorised. Returns `false`
     /// without merging for a single row, for fewer than [`MIN_VECTORISED_COLUMNS`] columns and for complex numbers.
@@ -213,7 +213,7 @@ impl<T: Arithmetic, R: Reducer<In = T, Acc = T>> ArgReducer<R> {
     /// Returns the extreme element `best` of `values` and its index, as [`ArgReducer::index_of_extreme`] does. If `earlier` is at least as
     /// extreme as `best`, the index is arbitrary, because the merge discards it.
     #[inline(always)]
-    fn index_of_extreme_after(earlier: Option<(T, i64)>, best: T, values: &[T], first: usize) -> (T, i64) {
+    fn index_of_extreme_if_beats_earlier(earlier: Option<(T, i64)>, best: T, values: &[T], first: usize) -> (T, i64) {
         match earlier {
             Some((earlier, _)) if are_equal_or_both_nan(R::merge(earlier, best), earlier) => (best, first as i64),
             _ => Self::index_of_extreme(best, values, first),

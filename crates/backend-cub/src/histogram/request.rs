@@ -76,7 +76,7 @@ pub fn request_for_call<'a>(call: &'a Call, addresses: &[u64]) -> Result<Histogr
     if bins >= 1 << 30 {
         return Err(DeclineReason::with_text(|| format!("{bins} bins are too many")));
     }
-    let (access, width) = fused_input::vector_access_and_width(program_inputs, addresses);
+    let (access, width) = fused_input::input_access_and_vector_width(program_inputs, addresses);
     let value = program.output_dtype(0);
     let counters = choose_counter_memory(*binning, bins, value);
     Ok(HistogramRequest { program, binning: *binning, access, width, count: first.layout().size(), bins, counters })
@@ -131,7 +131,7 @@ impl KernelRequest for HistogramRequest<'_> {
 }
 
 /// Returns the names and code of representative kernel sources, for compile checks without a device.
-pub fn compile_check_sources() -> Vec<(String, String)> {
+pub fn sources_for_compile_check() -> Vec<(String, String)> {
     use DType::*;
     let of = |program: Program, binning: Binning, bins: usize, width: usize| {
         let access = InputAccess { repeated: 0, aligned: width > 1 };

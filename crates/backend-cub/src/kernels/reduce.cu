@@ -134,23 +134,24 @@ extern "C" __global__ void __launch_bounds__(THREADS) reduce_rows_block(Params p
 
 // A group of lanes often reduces a short row in one loop iteration. Each group therefore reduces two rows at a time, so that more loads are
 // in flight.
-constexpr int UNROLL_LANES = WIDTH > 1 ? 1 : UNROLL, ROWS_PER_GROUP = 2;
+constexpr int UNROLL_LANES = WIDTH > 1 ? 1 : UNROLL, ROWS_PER_LANE_GROUP = 2;
 
 // Reduces each row by `Lanes` lanes of a warp. Lanes past the last row repeat the last row, because all lanes take part in shuffles.
 template <int Lanes> __device__ inline void reduce_rows(const Params& p, const RowAxes& axes, Out* out, Index rows, Index columns) {
-    constexpr int GROUPS_PER_WARP = 32 / Lanes, ROWS_PER_WARP = GROUPS_PER_WARP * ROWS_PER_GROUP, ROWS_PER_BLOCK = THREADS / 32 * ROWS_PER_WARP;
+    constexpr int GROUPS_PER_WARP = 32 / Lanes, ROWS_PER_WARP = GROUPS_PER_WARP * ROWS_PER_LANE_GROUP;
+    constexpr int ROWS_PER_BLOCK = THREADS / 32 * ROWS_PER_WARP;
     const int warp = threadIdx.x / 32, group = threadIdx.x % 32 / Lanes, lane = threadIdx.x % Lanes;
     for (Index first = static_cast<Index>(blockIdx.x) * ROWS_PER_BLOCK + warp * ROWS_PER_WARP; first < rows; first += static_cast<Index>(gridDim.x) * ROWS_PER_BLOCK) {
-        RowOffsets at[ROWS_PER_GROUP];
-        Acc totals[ROWS_PER_GROUP];
+        RowOffsets at[ROWS_PER_LANE_GROUP];
+        Acc totals[ROWS_PER_LANE_GROUP];
         #pragma unroll
-        for (int r = 0; r < ROWS_PER_GROUP; r++) {
+        for (int r = 0; r < ROWS_PER_LANE_GROUP; r++) {
             const Index row = first + r * GROUPS_PER_WARP + group;
             at[r] = axes.offsets(row < rows ? row : rows - 1);
         }
         reduce_thread_shares<Lanes, UNROLL_LANES>(p, at, 0, columns, lane, totals);
         #pragma unroll
-        for (int r = 0; r < ROWS_PER_GROUP; r++) {
+        for (int r = 0; r < ROWS_PER_LANE_GROUP; r++) {
             const Index row = first + r * GROUPS_PER_WARP + group;
             const Acc total = reduce_lanes<Lanes>(totals[r], Fold());
             if (lane == 0 && row < rows) out[row] = Fold::to_result<Out>(total);

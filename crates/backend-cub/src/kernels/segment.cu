@@ -21,9 +21,9 @@ static_assert(ITEMS < 32, "`ended` has a bit for each item");
 
 // The values that the segments cover: `count` values, the first at index `base`. The range is empty if the first or last offset is invalid.
 // The tile that contains the end of the first or last segment then reports the fault.
-struct CoveredValues {
+struct ValuesInSegments {
     i64 base, count;
-    __device__ CoveredValues(const i64* offsets, i64 segments, i64 length) : base(offsets[0]), count(0) {
+    __device__ ValuesInSegments(const i64* offsets, i64 segments, i64 length) : base(offsets[0]), count(0) {
         const i64 end = offsets[segments];
         // `end - base` is computed only after these checks, so it cannot overflow.
         if (base < 0 || end < base || end > length) base = 0;
@@ -49,7 +49,7 @@ template <class Index, class End> __device__ inline Index count_segment_ends_bef
 extern "C" __global__ void __launch_bounds__(THREADS) find_tile_segments(const i64* offsets, i64 segments, i64 length, i64* cuts, i64 tiles) {
     const i64 tile = static_cast<i64>(blockIdx.x) * THREADS + threadIdx.x;
     if (tile > tiles) return;
-    const CoveredValues covered(offsets, segments, length);
+    const ValuesInSegments covered(offsets, segments, length);
     const i64 diagonal = clamp_to_range(tile * TILE, 0, segments + covered.count);
     cuts[tile] = count_segment_ends_before(diagonal, segments, covered.count, [&](i64 s) { return offsets[s + 1] - covered.base; });
 }
@@ -90,7 +90,7 @@ reduce_segment_tiles(const __grid_constant__ Params p, Out* out, i64 length, con
     __shared__ OpenSegment of_warps[WARPS], ends_of_warps[WARPS];
     __shared__ Acc totals[WARPS];
     const Fold fold;
-    const CoveredValues covered(offsets, segments, length);
+    const ValuesInSegments covered(offsets, segments, length);
     const Tile tile(blockIdx.x, cuts, segments + covered.count);
 
     // If the ranges of a tile are valid, its values are in bounds, even if other offsets are invalid.
@@ -213,7 +213,7 @@ combine_segment_partials(Out* out, i64 length, const i64* offsets, i64 segments,
     __shared__ Acc totals[WARPS];
     const Fold fold;
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-    const CoveredValues covered(offsets, segments, length);
+    const ValuesInSegments covered(offsets, segments, length);
     for (i64 first = static_cast<i64>(blockIdx.x) * WARPS; first < tiles; first += static_cast<i64>(gridDim.x) * WARPS) {
         const i64 last = first + warp;
         SegmentTileRange chain{last, last};

@@ -48,7 +48,7 @@ row_parameters! {
 pub fn launch_request(context: &LaunchContext, request: &ReduceRequest) -> Result<Outcome> {
     let output = device::allocate_output(context.call, 0)?;
     let p = context.pack_program_params(request.program, context.inputs)?;
-    let (axes, out) = (request.axes_param(), DevicePointer(output.pointer()));
+    let (axes, out) = (request.kept_axes_param(), DevicePointer(output.pointer()));
     let (rows, columns) = (request.row_count() as u64, IndexParam(request.column_count() as u64));
     let threads = THREADS_PER_BLOCK as u32;
     match request.split {

@@ -28,7 +28,7 @@ const MAX_CHUNKS: usize = 8192;
 const MIN_UNSPLIT_ROWS: usize = 256;
 const _: () = assert!(MIN_UNSPLIT_ROWS <= COUNTER_COUNT);
 /// Number of rows that a group of lanes reduces at the same time, as in `reduce.cu`.
-const ROWS_PER_GROUP: usize = 2;
+const ROWS_PER_LANE_GROUP: usize = 2;
 /// Maximum length of rows that 8 lanes of a warp reduce.
 const MAX_ROW_LENGTH_FOR_8_LANES: usize = 128;
 /// Maximum length of rows that a warp reduces.
@@ -173,7 +173,7 @@ fn elements_per_block_step(inputs: usize, width: usize) -> usize {
 
 /// Returns the number of rows that a block reduces at the same time if `lanes` threads share a row.
 pub fn rows_per_block(lanes: usize) -> u64 {
-    (THREADS_PER_BLOCK / lanes * ROWS_PER_GROUP) as u64
+    (THREADS_PER_BLOCK / lanes * ROWS_PER_LANE_GROUP) as u64
 }
 
 fn choose_row_split(rows: usize, columns: usize, elements_per_block_step: usize) -> RowSplit {
@@ -224,14 +224,14 @@ impl ReduceRequest<'_> {
     fn element_code(&self) -> Result<String, &'static str> {
         match self.fold {
             ReduceFold::Template(_) | ReduceFold::Described(_) => {
-                codegen::element_source_with_body(self.program, self.access, self.op.0.body)
+                codegen::element_source_with_user_functions(self.program, self.access, self.op.0.body)
             }
             ReduceFold::Strings(strings) => Ok(strings.element_source(self.access)),
         }
     }
 
     /// Returns the extents and input strides of the axes that are not reduced, as a kernel parameter.
-    pub fn axes_param(&self) -> AxesParam {
+    pub fn kept_axes_param(&self) -> AxesParam {
         AxesParam(codegen::pack_axes(&self.plan.kept, self.plan.kept_strides.iter().map(|s| s.as_slice()), self.wide_indices))
     }
 }
@@ -274,7 +274,7 @@ impl KernelRequest for ReduceRequest<'_> {
 }
 
 /// Returns the names and code of representative kernel sources, for compile checks without a device.
-pub fn compile_check_sources() -> Vec<(String, String)> {
+pub fn sources_for_compile_check() -> Vec<(String, String)> {
     use DType::*;
     let of = |op: Op, program: Program, accumulator: DType, output: DType, kept: &[usize], wide_indices: bool| {
         let inputs = program.steps.iter().filter(|s| matches!(s.kind, cuprum_core::StepKind::Input(_))).count();

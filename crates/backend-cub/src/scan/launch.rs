@@ -54,7 +54,7 @@ pub fn launch_request(context: &LaunchContext, request: &ScanRequest) -> Result<
     };
     let output = device::allocate_output(call, 0)?;
     let p = context.pack_program_params(request.program, context.inputs)?;
-    let (axes, out) = (request.axes_param(), DevicePointer(output.pointer()));
+    let (axes, out) = (request.unscanned_axes_param(), DevicePointer(output.pointer()));
     let ticket = DevicePointer(workspace.as_ref().map_or(0, |w| w.pointer()));
     let words = DevicePointer(workspace.as_ref().map_or(0, |w| w.pointer() + size_of::<u64>() as u64));
     let (length, lines, grid, threads) =

@@ -186,7 +186,7 @@ impl ScanRequest<'_> {
     }
 
     /// Returns the extents and input strides of the axes that are not scanned, as a kernel parameter.
-    pub fn axes_param(&self) -> AxesParam {
+    pub fn unscanned_axes_param(&self) -> AxesParam {
         AxesParam(codegen::pack_axes(&self.plan.lines, self.plan.line_strides.iter().map(|s| s.as_slice()), true))
     }
 
@@ -221,7 +221,7 @@ impl KernelRequest for ScanRequest<'_> {
 }
 
 /// Returns the names and code of representative kernel sources, for compile checks without a device.
-pub fn compile_check_sources() -> Vec<(String, String)> {
+pub fn sources_for_compile_check() -> Vec<(String, String)> {
     use DType::*;
     let along_axis = |axis: usize, op: Op, dtype: DType, program: Program, shape: &[usize]| {
         let layout = Layout::contiguous(shape).ok()?;

@@ -16,7 +16,7 @@ use crate::source::{BLOCK_FOLD_AND_SCAN_SOURCE, GeneratedSource, SourceDefinitio
 pub const THREADS_PER_BLOCK: usize = 256;
 /// Minimum number of tiles of a call. Smaller calls are declined, because the three launches take longer than the one launch of the
 /// accelerator `cuda`.
-const MIN_TILES: usize = 16;
+const MIN_TILES_PER_CALL: usize = 16;
 
 static SEGMENT_TEMPLATE: SourceTemplate = SourceTemplate {
     name: "cub_segment.cu",
@@ -77,7 +77,7 @@ pub fn request_for_call<'a>(call: &'a Call) -> Result<SegmentRequest<'a>, Declin
         segments,
     };
     match request.tile_count() {
-        few if few < MIN_TILES => {
+        few if few < MIN_TILES_PER_CALL => {
             Err(DeclineReason::with_text(|| format!("{length} values in {segments} segments are too few for three kernels")))
         }
         many if many > i32::MAX as usize => {
@@ -133,7 +133,7 @@ impl KernelRequest for SegmentRequest<'_> {
 }
 
 /// Returns the names and code of representative kernel sources, for compile checks without a device.
-pub fn compile_check_sources() -> Vec<(String, String)> {
+pub fn sources_for_compile_check() -> Vec<(String, String)> {
     use DType::*;
     let of = |op: Op, program: Program, accumulator: DType| {
         let (output, fold) = (program.output_dtype(0), choose_fold_template(op, op.reduction()?, accumulator).ok()?);

@@ -130,7 +130,7 @@ impl KernelRequest for SelectRequest<'_> {
 }
 
 /// Returns the names and code of representative kernel sources, for compile checks without a device.
-pub fn compile_check_sources() -> Vec<(String, String)> {
+pub fn sources_for_compile_check() -> Vec<(String, String)> {
     use DType::*;
     let of = |program: Program, values: Option<SourceValues>, indices: bool| {
         let request = SelectRequest { program: &program, access: InputAccess::default(), values, indices, count: 0 };

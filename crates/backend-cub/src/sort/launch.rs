@@ -331,7 +331,7 @@ fn sort_by_radix_passes(
         unsafe { context.launch_kernel((rows * passes) as u32, DIGIT_VALUE_COUNT as u32, 0, &params) }?;
 
         for pass in 0..passes {
-            let tag_number = pass % request.passes_per_tag_cycle();
+            let tag_number = pass % request.passes_until_tags_repeat();
             if pass > 0 && tag_number == 0 {
                 context.zero_words(&workspace, states_at, state_bytes / 4)?;
             }

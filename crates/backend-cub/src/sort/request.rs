@@ -14,7 +14,7 @@ use crate::source::{BLOCK_FOLD_AND_SCAN_SOURCE, GeneratedSource, SourceDefinitio
 /// Number of values of an 8-bit digit, as in `sort_passes.cu`.
 pub const DIGIT_VALUE_COUNT: usize = 256;
 /// Minimum length of rows that need 64-bit indices. With 32-bit indices, the look-back state of a tile holds counts of 28 bits.
-const MIN_WIDE_INDEX_COLUMNS: usize = 1 << 28;
+const MIN_COLUMNS_FOR_64_BIT_INDICES: usize = 1 << 28;
 /// Minimum number of rows for which one block per row sorts rows longer than [`MAX_BLOCK_SORT_COLUMNS`]. Fewer blocks do not fill the
 /// device.
 const MIN_ROWS_FOR_BLOCK_SORT: usize = 16;
@@ -44,7 +44,7 @@ static SORT_ROWS_TEMPLATE: SourceTemplate = SourceTemplate {
 static SORT_PASSES_TEMPLATE: SourceTemplate = SourceTemplate {
     name: "cub_sort_passes.cu",
     includes_cub: true,
-    headers: &[device_sources::RELAXED_ATOMICS_SOURCE, device_sources::BLOCK_RANGE_SOURCE, device_sources::SORT_KEY_ENCODING_SOURCE],
+    headers: &[device_sources::RELAXED_ATOMICS_SOURCE, device_sources::BLOCK_RANGE_LOOP_SOURCE, device_sources::SORT_KEY_ENCODING_SOURCE],
     body: &[SORT_KEYS_SOURCE, include_str!("../kernels/sort_passes.cu")],
 };
 static SORT_TOP_TEMPLATE: SourceTemplate = SourceTemplate {
@@ -53,7 +53,7 @@ static SORT_TOP_TEMPLATE: SourceTemplate = SourceTemplate {
     headers: &[
         device_sources::WARP_SHUFFLE_SOURCE,
         BLOCK_FOLD_AND_SCAN_SOURCE,
-        device_sources::BLOCK_RANGE_SOURCE,
+        device_sources::BLOCK_RANGE_LOOP_SOURCE,
         device_sources::SORT_KEY_ENCODING_SOURCE,
     ],
     body: &[SORT_KEYS_SOURCE, RADIX_SELECT_SOURCE],
@@ -64,7 +64,7 @@ static SORT_PARTITION_TEMPLATE: SourceTemplate = SourceTemplate {
     headers: &[
         device_sources::WARP_SHUFFLE_SOURCE,
         BLOCK_FOLD_AND_SCAN_SOURCE,
-        device_sources::BLOCK_RANGE_SOURCE,
+        device_sources::BLOCK_RANGE_LOOP_SOURCE,
         device_sources::SORT_KEY_ENCODING_SOURCE,
     ],
     body: &[SORT_KEYS_SOURCE, RADIX_SELECT_SOURCE, include_str!("../kernels/sort_partition.cu")],
@@ -132,7 +132,7 @@ pub fn request_for_call(call: &Call) -> Result<SortRequest, DeclineReason> {
 }
 
 /// Returns threads per block and elements per thread to sort a whole row in a block, or `None` if the rows are too long.
-fn block_sort_shape(rows: usize, columns: usize, key_size: usize) -> Option<(usize, usize)> {
+fn block_sort_tuning(rows: usize, columns: usize, key_size: usize) -> Option<(usize, usize)> {
     let suits = |(threads, items): &(usize, usize)| {
         let elements = threads * items;
         let fits = elements * key_size <= 32 << 10; // of 48 KiB of shared memory
@@ -145,7 +145,7 @@ fn block_sort_shape(rows: usize, columns: usize, key_size: usize) -> Option<(usi
 ///
 /// Without indices, the values are CUB's tuning for sm_90. For pairs of key and index, CUB's tuning has up to 23 elements per thread, which
 /// leaves registers for only one resident block.
-fn radix_pass_shape(key_size: usize, index_size: Option<usize>) -> (usize, usize, usize) {
+fn radix_pass_tuning(key_size: usize, index_size: Option<usize>) -> (usize, usize, usize) {
     match (key_size, index_size) {
         (1 | 2, None) => (384, 19, 2),
         (4, None) => (384, 19, 3),
@@ -163,7 +163,7 @@ impl SortRequest {
         let has_nth = options.nth.is_some_and(|nth| nth < plan.columns && plan.kept == plan.columns);
         let is_partition = can_select && has_nth && plan.columns <= MAX_PARTITION_COLUMNS;
         let is_top_k = can_select && plan.kept <= MAX_SELECTED_PER_ROW && plan.kept <= plan.columns / 8;
-        (request.threads, request.items, request.min_blocks) = match block_sort_shape(plan.rows, plan.columns, request.key_size()) {
+        (request.threads, request.items, request.min_blocks) = match block_sort_tuning(plan.rows, plan.columns, request.key_size()) {
             Some((threads, items)) => (threads, items, 1),
             None if is_partition => {
                 request.method = SortMethod::Partition;
@@ -175,7 +175,7 @@ impl SortRequest {
             }
             None => {
                 request.method = SortMethod::RadixPasses;
-                radix_pass_shape(request.key_size(), request.sorts_key_index_pairs().then(|| request.index_size()))
+                radix_pass_tuning(request.key_size(), request.sorts_key_index_pairs().then(|| request.index_size()))
             }
         };
         request
@@ -205,7 +205,7 @@ impl SortRequest {
 
     /// Returns the size in bytes of the index that moves with a key.
     pub fn index_size(&self) -> usize {
-        if self.plan.columns < MIN_WIDE_INDEX_COLUMNS { 4 } else { 8 }
+        if self.plan.columns < MIN_COLUMNS_FOR_64_BIT_INDICES { 4 } else { 8 }
     }
 
     /// Returns the number of tiles per row.
@@ -240,7 +240,7 @@ impl SortRequest {
 
     /// Returns the number of passes after which the tags of the look-back states repeat (see `sort_passes.cu`), so that the states must be
     /// zeroed.
-    pub fn passes_per_tag_cycle(&self) -> usize {
+    pub fn passes_until_tags_repeat(&self) -> usize {
         if self.index_size() == 4 { 7 } else { 127 }
     }
 }
@@ -294,7 +294,7 @@ impl KernelRequest for SortRequest {
 }
 
 /// Returns the names and code of representative kernel sources, for compile checks without a device.
-pub fn compile_check_sources() -> Vec<(String, String)> {
+pub fn sources_for_compile_check() -> Vec<(String, String)> {
     let mut list = Vec::new();
     for (n, dtype) in DType::ALL.into_iter().enumerate() {
         let indices = n % 2 == 0;
@@ -307,15 +307,18 @@ pub fn compile_check_sources() -> Vec<(String, String)> {
     let both = SortOptions { descending: true, values: true, indices: true, nth: None };
     // The sources cover every combination of key size and index size, and keys without indices.
     let sizes = [DType::U8, DType::I16, DType::F32, DType::F64];
-    for (dtype, columns) in sizes.into_iter().flat_map(|d| [(d, 1 << 20), (d, MIN_WIDE_INDEX_COLUMNS)]) {
+    for (dtype, columns) in sizes.into_iter().flat_map(|d| [(d, 1 << 20), (d, MIN_COLUMNS_FOR_64_BIT_INDICES)]) {
         for options in [SortOptions { descending: false, values: true, indices: false, nth: None }, both] {
             let request = SortRequest::from_plan(options, dtype, SortPlan { rows: 1, columns, kept: columns });
             list.push((format!("cub_sort {dtype}, {}-byte indices, {options:?}", request.index_size()), request));
         }
     }
-    for (dtype, columns) in
-        [(DType::I8, 1 << 20), (DType::F16, MIN_WIDE_INDEX_COLUMNS), (DType::F32, 1 << 20), (DType::C64, MIN_WIDE_INDEX_COLUMNS)]
-    {
+    for (dtype, columns) in [
+        (DType::I8, 1 << 20),
+        (DType::F16, MIN_COLUMNS_FOR_64_BIT_INDICES),
+        (DType::F32, 1 << 20),
+        (DType::C64, MIN_COLUMNS_FOR_64_BIT_INDICES),
+    ] {
         let request = SortRequest::from_plan(both, dtype, SortPlan { rows: 1, columns, kept: 10 });
         list.push((format!("cub_sort_top.cu {dtype}, {columns}"), request));
     }
@@ -410,7 +413,7 @@ mod tests {
 
     #[test]
     fn long_rows_have_64_bit_indices() {
-        let sizes = |n| with_request(DType::F32, &[n], BOTH, n, |s| (s.index_size(), s.passes_per_tag_cycle())).unwrap();
+        let sizes = |n| with_request(DType::F32, &[n], BOTH, n, |s| (s.index_size(), s.passes_until_tags_repeat())).unwrap();
         assert_eq!((sizes((1 << 28) - 1), sizes(1 << 28)), ((4, 7), (8, 127)));
         assert!(
             with_request(DType::C64, &[10], VALUES, 10, |s| s.sorts_key_index_pairs()).unwrap(),
@@ -423,7 +426,7 @@ mod tests {
     fn tiles_fit_shared_memory() {
         for key_size in [1, 2, 4, 8] {
             for (pairs, index_size) in [(false, 4), (false, 8), (true, 4), (true, 8)] {
-                let (threads, items, _) = radix_pass_shape(key_size, pairs.then_some(index_size));
+                let (threads, items, _) = radix_pass_tuning(key_size, pairs.then_some(index_size));
                 let bytes = threads * items * if pairs { key_size.max(index_size) } else { key_size };
                 let ranks = threads / 32 * DIGIT_VALUE_COUNT * 4 + 4096;
                 assert!(bytes.max(ranks) + DIGIT_VALUE_COUNT * index_size + 16 <= 48 << 10, "{key_size} {pairs} {index_size}");

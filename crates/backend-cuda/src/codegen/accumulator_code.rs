@@ -27,7 +27,7 @@ impl AccumulatorCode {
     /// not a scalar, as for variances, or if an operation has no C++ expression.
     ///
     /// A reduction of another crate may combine accumulators with a C++ function, which
-    /// [`element_source_with_body`](super::element_source_with_body) writes.
+    /// [`element_source_with_user_functions`](super::element_source_with_user_functions) writes.
     pub fn of(op: Op, reduction: &ReductionDef, acc: DType) -> Option<AccumulatorCode> {
         let size = acc.itemsize();
         let (dtype, acc) = (acc, ctype(acc));

@@ -9,7 +9,7 @@ pub const RELAXED_ATOMICS_SOURCE: &str = include_str!("../kernels/relaxed.cuh");
 /// [`RELAXED_ATOMICS_SOURCE`].
 pub const COUNT_LOOK_BACK_SOURCE: &str = include_str!("../kernels/count_look_back.cuh");
 /// C++ source of the loop with which a thread block visits a range of a row.
-pub const BLOCK_RANGE_SOURCE: &str = include_str!("../kernels/block_range.cuh");
+pub const BLOCK_RANGE_LOOP_SOURCE: &str = include_str!("../kernels/block_range.cuh");
 /// C++ source of warp shuffles for values of any size.
 pub const WARP_SHUFFLE_SOURCE: &str = include_str!("../kernels/warp.cuh");
 /// C++ source of the decoupled look-back for any fold: the fold of all tiles before a tile. The order of combination, and with it the

@@ -33,14 +33,14 @@ impl InputAccess {
 /// # Errors
 /// Returns the name of an operation that has no C++ expression, such as an operation of another crate without C++ code.
 pub fn element_source(program: &Program, access: InputAccess) -> Result<String, &'static str> {
-    element_source_with_body(program, access, None)
+    element_source_with_user_functions(program, access, None)
 }
 
 /// Returns the C++ of `program` as [`element_source`] does, plus the functions of `body`, the code of a user-defined operation.
 ///
 /// # Errors
 /// Returns the name of an operation that has no C++ expression.
-pub fn element_source_with_body(
+pub fn element_source_with_user_functions(
     program: &Program,
     access: InputAccess,
     body: Option<&'static OperationBody>,

@@ -14,12 +14,12 @@ use smallvec::SmallVec;
 #[derive(Clone, Debug)]
 pub struct KernelKey<'a> {
     pub(crate) program: Option<&'a Program>,
-    pub(crate) flags: KeyFlags,
+    pub(crate) flags: KeyWithoutProgram,
 }
 
 /// The parts of a [`KernelKey`] other than the program.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct KeyFlags {
+pub(crate) struct KeyWithoutProgram {
     class: &'static str,
     numbers: SmallVec<[u64; 8]>,
     /// Names in the key, each terminated by NUL.
@@ -36,7 +36,7 @@ impl<'a> KernelKey<'a> {
     /// Returns the key of a kernel of class `class`, such as `cub sort`, that evaluates no program.
     #[inline]
     pub fn without_program(class: &'static str) -> KernelKey<'a> {
-        KernelKey { program: None, flags: KeyFlags { class, numbers: SmallVec::new(), names: SmallVec::new() } }
+        KernelKey { program: None, flags: KeyWithoutProgram { class, numbers: SmallVec::new(), names: SmallVec::new() } }
     }
 
     /// Adds `value` to the key: a flag, a rank or a bit set.
@@ -77,7 +77,7 @@ impl<'a> KernelKey<'a> {
     /// Returns the key as bytes, for caches that outlive the program.
     #[cold]
     pub fn serialize(&self) -> SerializedKey {
-        let KeyFlags { class, numbers, names } = &self.flags;
+        let KeyWithoutProgram { class, numbers, names } = &self.flags;
         let mut bytes = SmallVec::<[u8; 256]>::from_slice(class.as_bytes());
         bytes.push(0);
         if let Some(program) = self.program {
@@ -87,7 +87,7 @@ impl<'a> KernelKey<'a> {
                 bytes.extend_from_slice(&[tag, step.dtype as u8, n0, n1, args.len() as u8]);
                 args.iter().for_each(|arg| bytes.extend_from_slice(&arg.to_le_bytes()));
                 if let StepKind::Apply(op) = step.kind
-                    && op.is_foreign()
+                    && op.is_defined_in_another_crate()
                 {
                     bytes.extend_from_slice(&(std::ptr::from_ref(op.0) as usize).to_le_bytes()); // operations of other crates share one index
                 }

@@ -30,7 +30,7 @@ const IN_PROGRESS: c_int = 7;
 /// The data type of bytes (`ncclUint8`).
 const UINT8: c_int = 1;
 /// Value of a configuration field that is not set (`NCCL_CONFIG_UNDEF_INT`).
-const UNSET_FIELD: c_int = c_int::MIN;
+const UNSET_CONFIG_FIELD: c_int = c_int::MIN;
 
 /// `ncclUniqueId`.
 #[repr(C)]
@@ -49,7 +49,7 @@ struct NcclConfig {
     max_ctas: c_int,
     net_name: *const c_char,
     split_share: c_int,
-    /// Padding in NCCL 2.18. Later versions have a field here, which may be [`UNSET_FIELD`].
+    /// Padding in NCCL 2.18. Later versions have a field here, which may be [`UNSET_CONFIG_FIELD`].
     padding: c_int,
 }
 
@@ -99,8 +99,8 @@ impl NcclApi {
 
     /// Returns the functions of NCCL, or a one-line reason why they are missing. The first call loads the library.
     fn shared_functions() -> std::result::Result<&'static NcclApi, String> {
-        static SHARED: OnceLock<std::result::Result<NcclApi, MissingLibrary>> = OnceLock::new();
-        SHARED.get_or_init(NcclApi::load_functions).as_ref().map_err(|missing| missing.to_string())
+        static NCCL_API: OnceLock<std::result::Result<NcclApi, MissingLibrary>> = OnceLock::new();
+        NCCL_API.get_or_init(NcclApi::load_functions).as_ref().map_err(|missing| missing.to_string())
     }
 
     /// Returns an error for the result `code` of the NCCL function `call`. The message includes NCCL's last error of the communicator
@@ -151,7 +151,7 @@ pub(super) fn new_group_id() -> Result<Vec<u8>> {
 
 /// A range of device memory that is sent to a rank or received from it.
 #[derive(Clone, Copy)]
-pub(super) struct DeviceMemoryRange<'a> {
+pub(super) struct PeerTransferRange<'a> {
     pub rank: usize,
     pub memory: &'a DeviceBuffer,
     /// Offset in `memory`, in bytes.
@@ -191,12 +191,12 @@ impl CommunicatorHandle {
             magic: 0xcafe_beef,
             version: OLDEST_VERSION.unsigned_abs(),
             blocking: 0,
-            cga_cluster_size: UNSET_FIELD,
-            min_ctas: UNSET_FIELD,
-            max_ctas: UNSET_FIELD,
+            cga_cluster_size: UNSET_CONFIG_FIELD,
+            min_ctas: UNSET_CONFIG_FIELD,
+            max_ctas: UNSET_CONFIG_FIELD,
             net_name: ptr::null(),
-            split_share: UNSET_FIELD,
-            padding: UNSET_FIELD,
+            split_share: UNSET_CONFIG_FIELD,
+            padding: UNSET_CONFIG_FIELD,
         };
         make_context_current(context)?;
         let mut comm = ptr::null_mut();
@@ -247,14 +247,14 @@ impl CommunicatorHandle {
     /// communicator.
     pub fn queue_sends_and_receives(
         &self,
-        sends: &[DeviceMemoryRange],
-        receives: &[DeviceMemoryRange],
+        sends: &[PeerTransferRange],
+        receives: &[PeerTransferRange],
         keep_waiting: KeepWaiting,
     ) -> Result<()> {
         if self.context.is_capturing() {
             return Err(Error::value("graph", "an exchange between processes cannot be captured"));
         }
-        let checked = |range: &DeviceMemoryRange| {
+        let checked = |range: &PeerTransferRange| {
             if range.rank >= self.size || range.nbytes == 0 || !ptr::eq(range.memory.context(), self.context) {
                 return Err(Error::value("mesh", "a piece is empty, on another device, or of a rank out of range"));
             }
@@ -288,7 +288,7 @@ impl CommunicatorHandle {
     }
 
     /// Returns an error if an earlier call failed asynchronously.
-    pub fn check(&self) -> Result<()> {
+    pub fn check_async_error(&self) -> Result<()> {
         match self.last_call_state()? {
             SUCCESS | IN_PROGRESS => Ok(()),
             code => Err(self.api.nccl_error("an exchange", code, self.comm)),

@@ -87,8 +87,8 @@ impl DiskCache {
 
     /// Returns the process-wide cache, in the folder `kernels` of [`cache_folder`](cuprum_core::settings::cache_folder).
     pub fn shared() -> &'static DiskCache {
-        static SHARED: OnceLock<DiskCache> = OnceLock::new();
-        SHARED.get_or_init(|| match cuprum_core::settings::cache_folder() {
+        static SHARED_CACHE: OnceLock<DiskCache> = OnceLock::new();
+        SHARED_CACHE.get_or_init(|| match cuprum_core::settings::cache_folder() {
             Some(folder) => DiskCache::new(folder.join("kernels"), DEFAULT_MAX_BYTES),
             None => DiskCache::in_memory(),
         })

@@ -180,7 +180,7 @@ pub fn load_from(path: &Path, spec: &LibrarySpec) -> Result<LoadedLibrary, Missi
 pub fn companion_files(path: &Path, spec: &LibrarySpec) -> Vec<PathBuf> {
     // Follows symbolic links, because `/usr/lib/libnvrtc.so.13` may point into a toolkit folder, which has the companions.
     let real = path.canonicalize().unwrap_or_else(|_| path.into());
-    let Some(major) = spec.platform.major_version(&file_name(path)) else { return Vec::new() };
+    let Some(major) = spec.platform.major_version_in_file_name(&file_name(path)) else { return Vec::new() };
     let folders = [path.parent(), real.parent()];
     let mut found = Vec::new();
     for prefix in &spec.companions {

@@ -230,7 +230,7 @@ fn windows_names_are_those_of_the_toolkits_dlls() {
     assert_eq!(LibrarySpec::cusolver_for_platform(on, 13).file_names, ["cusolver64_12.dll", "cusolver64_11.dll"]);
     assert_eq!(LibrarySpec::cutensor_for_platform(on).file_names, ["cutensor.dll"]);
     let majors = ["nvrtc64_130_0.dll", "nvrtc64_120_0.dll", "cublas64_13.dll", "cutensor.dll", "nvrtc64_x_0.dll", "libnvrtc.so.13"];
-    assert_eq!(majors.map(|name| on.major_version(name)), [Some(13), Some(12), Some(13), None, None, None]);
+    assert_eq!(majors.map(|name| on.major_version_in_file_name(name)), [Some(13), Some(12), Some(13), None, None, None]);
 }
 
 #[test]
@@ -240,7 +240,7 @@ fn linux_names_have_the_major_version_at_the_end() {
     assert_eq!(LibrarySpec::cufft_for_platform(on, 12).file_names, ["libcufft.so.11"]);
     assert_eq!(LibrarySpec::cutensor_for_platform(on).file_names, ["libcutensor.so.2"]);
     let majors = ["libnvrtc.so.13", "libnvrtc.so.12.9.86", "libnvrtc.so", "nvrtc64_130_0.dll"];
-    assert_eq!(majors.map(|name| on.major_version(name)), [Some(13), Some(12), None, None]);
+    assert_eq!(majors.map(|name| on.major_version_in_file_name(name)), [Some(13), Some(12), None, None]);
 }
 
 /// Each folder in which a library is searched under an environment variable: the platform, the variable, and the folder below its value.

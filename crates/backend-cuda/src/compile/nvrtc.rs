@@ -216,7 +216,7 @@ impl Compiler {
 /// knows the lowest supported capabilities of NVRTC 12.0 to 12.9 and 13.0 to 13.3. There is no upper bound, because NVRTC makes PTX for
 /// newer devices.
 fn is_known_to_support_arch(file_name: &str, arch: u32) -> bool {
-    let oldest = match Platform::CURRENT.major_version(file_name) {
+    let oldest = match Platform::CURRENT.major_version_in_file_name(file_name) {
         Some(12) => 50,
         Some(13) => 75,
         _ => return false,

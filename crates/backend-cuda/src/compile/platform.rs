@@ -58,7 +58,7 @@ impl Platform {
 
     /// Returns the major version in the name of a library file, or `None` if the name has none: 13 for `libnvrtc.so.13.0`,
     /// `nvrtc64_130_0.dll` and `cublas64_13.dll`.
-    pub(crate) fn major_version(self, file_name: &str) -> Option<u32> {
+    pub(crate) fn major_version_in_file_name(self, file_name: &str) -> Option<u32> {
         if !self.is_windows() {
             return file_name.rsplit_once(".so.")?.1.split('.').next()?.parse().ok();
         }

@@ -1,8 +1,9 @@
 //! CUDA graphs: capture of a stream's work, the memory that a graph owns, and launches of graphs.
 //!
-//! A capture has its own stream, numbered from [`FIRST_CAPTURE_ID`], and belongs to one thread. Memory allocated during a capture belongs
-//! to the graph. Freed blocks are reused within the capture, since the graph runs in order. Blocks return to the pool when the graph and
-//! all arrays in its memory are dropped. The graph also keeps alive the kernel modules and the arrays in other memory that it uses.
+//! A capture has its own stream, numbered from [`FIRST_CAPTURE_STREAM_ID`], and belongs to one thread. Memory allocated during a capture
+//! belongs to the graph. Freed blocks are reused within the capture, since the graph runs in order. Blocks return to the pool when the
+//! graph and all arrays in its memory are dropped. The graph also keeps alive the kernel modules and the arrays in other memory that it
+//! uses.
 //!
 //! Captures are relaxed (`CU_STREAM_CAPTURE_MODE_RELAXED`), so that allocation, compilation and loading of modules remain possible.
 //! [`Context::check_not_capturing`] rejects waits for captured work, because the driver would invalidate the capture.
@@ -19,7 +20,7 @@ use super::memory::{DeviceBuffer, OwningGraph};
 use super::primary_context::check_result;
 use super::probe::require_function;
 use super::stream_mark::StreamMark;
-use super::stream_table::{FIRST_CAPTURE_ID, StreamHandle};
+use super::stream_table::{FIRST_CAPTURE_STREAM_ID, StreamHandle};
 use super::{Context, sys};
 use crate::error::{CudaError, Result};
 
@@ -95,7 +96,7 @@ impl GraphCapture {
 
 impl OwningGraph for GraphCapture {
     fn is_captured_on(&self, stream: u32) -> bool {
-        stream >= FIRST_CAPTURE_ID
+        stream >= FIRST_CAPTURE_STREAM_ID
             && self.state.load(Ordering::Acquire) == CAPTURE_STATE_OPEN
             && self.context.active_capture(stream).is_some_and(|active| ptr::eq(&*active, self))
     }
@@ -215,7 +216,7 @@ impl Context {
     /// Allocates `bytes` bytes of device memory on stream `number`. Memory allocated on the stream of a capture belongs to the captured
     /// graph.
     pub(super) fn alloc_on_stream_or_graph(&'static self, number: u32, bytes: usize) -> Result<DeviceBuffer> {
-        if number < FIRST_CAPTURE_ID || bytes == 0 {
+        if number < FIRST_CAPTURE_STREAM_ID || bytes == 0 {
             return self.alloc_buffer_on_stream(number, bytes);
         }
         let capture = self.active_capture(number).ok_or_else(|| CudaError::Invalid("the capture has ended".into()))?;

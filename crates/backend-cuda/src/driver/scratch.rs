@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use super::Context;
 use super::memory::DeviceBuffer;
 use super::per_device::PerDevice;
-use super::stream_table::{FIRST_CAPTURE_ID, MAX_STREAMS};
+use super::stream_table::{FIRST_CAPTURE_STREAM_ID, MAX_STREAMS};
 use crate::error::{CudaError, Result};
 
 /// Number of 32-bit counters at the start of each scratch buffer.
@@ -42,7 +42,7 @@ impl Context {
     pub fn scratch(&'static self, bytes: usize) -> Result<ScratchMemory> {
         let number = self.current_stream_number();
         // A graph gets its own scratch buffer, because the graph may run concurrently with work on any stream.
-        if number >= FIRST_CAPTURE_ID {
+        if number >= FIRST_CAPTURE_STREAM_ID {
             return self.allocate_separate_scratch(number, bytes);
         }
         let kept = match self.scratch_of_stream(number) {

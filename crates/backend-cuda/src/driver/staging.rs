@@ -99,10 +99,10 @@ struct UploadRing {
 }
 
 /// The host memory that a download writes. The copying threads share this address and write disjoint chunks.
-struct CopyTarget(*mut u8);
+struct DownloadTarget(*mut u8);
 
 // SAFETY: the threads write disjoint ranges, while the caller's exclusive borrow of the memory lasts.
-unsafe impl Sync for CopyTarget {}
+unsafe impl Sync for DownloadTarget {}
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -148,7 +148,7 @@ impl Context {
             0 => self.wait_for_stream(stream)?,
             1..=SMALL_COPY_BYTES => self.download_small(stream, dst, from)?,
             bytes => {
-                let (next, target) = (AtomicUsize::new(0), CopyTarget(dst.as_mut_ptr().cast()));
+                let (next, target) = (AtomicUsize::new(0), DownloadTarget(dst.as_mut_ptr().cast()));
                 self.run_on_copy_threads(bytes.div_ceil(CHUNK_BYTES), || self.download_chunks(stream, &target, from, bytes, &next))?;
             }
         }
@@ -221,7 +221,7 @@ impl Context {
         })
     }
 
-    fn download_chunks(&'static self, stream: u32, dst: &CopyTarget, from: u64, bytes: usize, next: &AtomicUsize) -> Result<()> {
+    fn download_chunks(&'static self, stream: u32, dst: &DownloadTarget, from: u64, bytes: usize, next: &AtomicUsize) -> Result<()> {
         self.with_two_staging_blocks(|blocks| {
             let mut waiting: Option<usize> = None;
             for turn in 0.. {

@@ -2,7 +2,7 @@
 //!
 //! The stream with number 0 is created with the context. This stream is not CUDA's legacy default stream. Other streams are created on
 //! request, up to [`MAX_ADDED_STREAMS`]. Further requests return these streams in turn. No stream is destroyed, because memory blocks refer
-//! to streams. Captures are numbered from [`FIRST_CAPTURE_ID`].
+//! to streams. Captures are numbered from [`FIRST_CAPTURE_STREAM_ID`].
 
 use std::any::Any;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -15,7 +15,7 @@ use super::sys;
 use crate::error::Result;
 
 /// First stream number of graph captures. Lower numbers are ordinary streams.
-pub(super) const FIRST_CAPTURE_ID: u32 = Stream::FIRST_CAPTURE_ID;
+pub(super) const FIRST_CAPTURE_STREAM_ID: u32 = Stream::FIRST_CAPTURE_STREAM_ID;
 
 /// Maximum number of streams besides stream 0. More streams rarely increase the throughput, because CUDA runs at most 128 kernels at once
 /// and has few hardware queues.
@@ -105,7 +105,7 @@ impl StreamTable {
 
     /// Returns the stream `number`, which is not 0, or `None` if it does not exist.
     pub fn get_stream(&self, number: u32) -> Option<StreamHandle> {
-        if number >= FIRST_CAPTURE_ID {
+        if number >= FIRST_CAPTURE_STREAM_ID {
             return lock(&self.captures).find_capture(number).map(|(_, stream, _)| *stream);
         }
         self.added.get((number as usize).checked_sub(1)?)?.get().copied()
@@ -167,7 +167,7 @@ impl StreamTable {
     /// caller may still have the [`Stream`] of a capture that has ended.
     pub fn add_capture(&self, stream: StreamHandle, state: CaptureState) -> u32 {
         let captures = &mut *lock(&self.captures);
-        let number = FIRST_CAPTURE_ID.saturating_add(captures.count);
+        let number = FIRST_CAPTURE_STREAM_ID.saturating_add(captures.count);
         captures.count = captures.count.saturating_add(1);
         captures.list.push((number, stream, state));
         number

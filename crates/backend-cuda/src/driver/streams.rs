@@ -3,7 +3,7 @@
 use cuprum_core::Stream;
 
 use super::primary_context::check_result;
-use super::stream_table::FIRST_CAPTURE_ID;
+use super::stream_table::FIRST_CAPTURE_STREAM_ID;
 use super::{Context, sys};
 use crate::error::{CudaError, Result};
 
@@ -40,13 +40,13 @@ impl Context {
     /// Returns whether this thread's work is being captured.
     #[inline]
     pub fn is_capturing(&self) -> bool {
-        self.current_stream_number() >= FIRST_CAPTURE_ID
+        self.current_stream_number() >= FIRST_CAPTURE_STREAM_ID
     }
 
     /// Returns whether `number` is the number of the stream of a capture.
     #[inline]
     pub(crate) fn is_capture_stream(&self, number: u32) -> bool {
-        number >= FIRST_CAPTURE_ID
+        number >= FIRST_CAPTURE_STREAM_ID
     }
 
     /// Returns an error if this thread's work is being captured, and therefore has not run. The error names `what`, the rejected operation.
@@ -56,7 +56,7 @@ impl Context {
 
     /// Returns an error if stream `number` is the stream of a capture. The error names `what`, the rejected operation.
     pub(super) fn check_not_capture_stream(number: u32, what: &str) -> Result<()> {
-        if number >= FIRST_CAPTURE_ID {
+        if number >= FIRST_CAPTURE_STREAM_ID {
             return Err(CudaError::Invalid(format!("{what} cannot be captured into a graph: do it before the capture, or after a launch")));
         }
         Ok(())

@@ -51,7 +51,7 @@ fn cpp_element_type(dtype: DType) -> &'static str {
 
 /// Returns names and sources of the kernels, for compile checks without a device. The list covers every element type, with several numbers
 /// of batch axes.
-pub fn compile_check_sources() -> Vec<(String, String)> {
+pub fn sources_for_compile_check() -> Vec<(String, String)> {
     let types = DType::ALL.iter().filter(|d| cpp_element_type(**d) == ctype(**d)).enumerate();
     types.map(|(i, d)| CONTRACT_SOURCE.named_source(&[("T", ctype(*d)), ("BATCH", ["0", "1", "2"][i % 3])])).collect()
 }
@@ -110,7 +110,7 @@ fn launch_window_product(context: &'static Context, gemm: &Gemm, arrays: [&Store
     let dtype = cpp_element_type(arrays[0].dtype());
     let [c, a, b] = [device::pointer_to_read(arrays[0])?, device::pointer_to_read(arrays[1])?, device::pointer_to_read(arrays[2])?];
     let launch = || {
-        let function = CONTRACT_SOURCE.kernel(context, "contract_sliding_windows", &[("T", dtype), ("BATCH", "0")])?;
+        let function = CONTRACT_SOURCE.get_or_compile_kernel(context, "contract_sliding_windows", &[("T", dtype), ("BATCH", "0")])?;
         let mut args = Args::new();
         args.push(&c).push(&a).push(&b).push(&gemm.m).push(&gemm.k);
         let grid = kernel::grid_for_items(gemm.m.div_ceil(MIN_RESULTS_PER_WINDOW_BLOCK) as u64, 1);
@@ -355,7 +355,7 @@ fn launch_product_kernel(call: &Call, context: &'static Context, dtype: DType, g
     let mut args = Args::new();
     if !prefers_warp_per_result(gemm) {
         let tiles = (batches * gemm.m.div_ceil(OUTPUT_TILE_SIDE) * gemm.n.div_ceil(OUTPUT_TILE_SIDE)) as u64;
-        let function = CONTRACT_SOURCE.kernel(context, "contract_tiled", &defines).with_call_context(call)?;
+        let function = CONTRACT_SOURCE.get_or_compile_kernel(context, "contract_tiled", &defines).with_call_context(call)?;
         args.push(&c).push(&a).push(&b).push(&sizes).push(&batches).push_bytes(&batch);
         // SAFETY: the arguments match contract_tiled. Extents and strides come from layouts that were checked against their buffers.
         return unsafe { function.launch(kernel::grid_for_items(tiles, 1), [DEFAULT_THREADS, 1, 1], 0, args.pointers()) }
@@ -366,13 +366,13 @@ fn launch_product_kernel(call: &Call, context: &'static Context, dtype: DType, g
     // 16 bytes are the size of the largest accumulator, a complex128.
     let memory = if splits > 1 { Some(device::allocate(call, results * splits * 16)?) } else { None };
     let partial = memory.as_ref().map_or(0, |buffer| buffer.pointer());
-    let function = CONTRACT_SOURCE.kernel(context, "contract_dot", &defines).with_call_context(call)?;
+    let function = CONTRACT_SOURCE.get_or_compile_kernel(context, "contract_dot", &defines).with_call_context(call)?;
     args.push(&c).push(&partial).push(&a).push(&b).push(&sizes).push(&results).push(&splits).push_bytes(&batch);
     let grid = kernel::grid_for_items(32 * (results * splits) as u64, DEFAULT_THREADS);
     // SAFETY: the arguments match contract_dot. If splits > 1, `partial` holds results * splits accumulators.
     unsafe { function.launch(grid, [DEFAULT_THREADS, 1, 1], 0, args.pointers()) }.with_call_context(call)?;
     if splits > 1 {
-        let function = CONTRACT_SOURCE.kernel(context, "contract_add_partial_sums", &defines).with_call_context(call)?;
+        let function = CONTRACT_SOURCE.get_or_compile_kernel(context, "contract_add_partial_sums", &defines).with_call_context(call)?;
         let mut args = Args::new();
         args.push(&c).push(&partial).push(&sizes).push(&results).push(&splits).push_bytes(&batch);
         // SAFETY: the arguments match contract_add_partial_sums. `partial` holds the partial sums, which the previous kernel writes.

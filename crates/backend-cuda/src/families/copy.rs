@@ -28,7 +28,7 @@ const CHUNK_BYTES: usize = 16;
 const MIN_CHUNKED_ROW_BYTES: usize = 8 * CHUNK_BYTES;
 
 /// Returns the C++ type of items of `bytes` bytes: 1, 2, 4, 8 or 16.
-pub(crate) const fn item_type(bytes: usize) -> &'static str {
+pub(crate) const fn item_cpp_type(bytes: usize) -> &'static str {
     match bytes {
         1 => "u8",
         2 => "u16",
@@ -40,9 +40,9 @@ pub(crate) const fn item_type(bytes: usize) -> &'static str {
 
 /// Returns names and sources of the kernels, for compile checks without a device. The list covers every item size, both index types, and
 /// several ranks.
-pub fn compile_check_sources() -> Vec<(String, String)> {
+pub fn sources_for_compile_check() -> Vec<(String, String)> {
     let uses = [(1, false, "1"), (2, true, "2"), (4, false, "0"), (4, false, "2"), (4, true, "5"), (8, true, "0"), (16, false, "1")];
-    uses.map(|(item, wide, rank)| COPY_SOURCE.named_source(&[("ITEM", item_type(item)), ("INDEX", index_type(wide)), ("RANK", rank)]))
+    uses.map(|(item, wide, rank)| COPY_SOURCE.named_source(&[("ITEM", item_cpp_type(item)), ("INDEX", index_type(wide)), ("RANK", rank)]))
         .into()
 }
 
@@ -168,8 +168,8 @@ impl StridedCopy {
     fn queue_strided_copy(&self, context: &'static Context) -> crate::Result<()> {
         let wide = self.needs_wide_index();
         let rank = self.dims.len().to_string();
-        let defines = [("ITEM", item_type(self.item)), ("INDEX", index_type(wide)), ("RANK", rank.as_str())];
-        let function = COPY_SOURCE.kernel(context, "copy_strided", &defines)?;
+        let defines = [("ITEM", item_cpp_type(self.item)), ("INDEX", index_type(wide)), ("RANK", rank.as_str())];
+        let function = COPY_SOURCE.get_or_compile_kernel(context, "copy_strided", &defines)?;
         let count: usize = self.dims.iter().product();
         let axes = pack_axes(&self.dims, [&self.from[..], &self.to[..]], wide);
         let mut args = Args::new();
@@ -184,8 +184,8 @@ impl StridedCopy {
         let (outer, inner) = (&self.dims[..last], self.dims[last]);
         let wide = self.needs_wide_index();
         let rank = last.to_string();
-        let defines = [("ITEM", item_type(self.item)), ("INDEX", index_type(wide)), ("RANK", rank.as_str())];
-        let function = COPY_SOURCE.kernel(context, "copy_rows", &defines)?;
+        let defines = [("ITEM", item_cpp_type(self.item)), ("INDEX", index_type(wide)), ("RANK", rank.as_str())];
+        let function = COPY_SOURCE.get_or_compile_kernel(context, "copy_rows", &defines)?;
         let chunk = CHUNK_BYTES / self.item;
         let chunks = if self.has_aligned_rows() { inner / chunk } else { (inner + 2 * chunk - 2) / chunk };
         let count = outer.iter().product::<usize>() * chunks;
@@ -205,8 +205,8 @@ impl StridedCopy {
         let [from, to] = [&self.from, &self.to].map(|s| outer.iter().map(|&axis| s[axis]).collect::<Strides>());
         let wide = self.needs_wide_index();
         let rank = outer.len().to_string();
-        let defines = [("ITEM", item_type(self.item)), ("INDEX", index_type(wide)), ("RANK", rank.as_str())];
-        let function = COPY_SOURCE.kernel(context, "copy_tiled", &defines)?;
+        let defines = [("ITEM", item_cpp_type(self.item)), ("INDEX", index_type(wide)), ("RANK", rank.as_str())];
+        let function = COPY_SOURCE.get_or_compile_kernel(context, "copy_tiled", &defines)?;
         let (rows, columns) = (self.dims[row], self.dims[last]);
         let tiles = (dims.iter().product::<usize>() * rows.div_ceil(TILE_SIDE) * columns.div_ceil(TILE_SIDE)) as u64;
         let steps = [[self.from[row], self.from[last]], [self.to[row], self.to[last]]].map(|s| pack_index_pair(s, wide));

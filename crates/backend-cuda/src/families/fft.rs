@@ -34,7 +34,7 @@ const MAX_CUFFT_RANK: usize = 3;
 const MAX_CUFFT_CALLS: usize = 64;
 
 /// Returns names and sources of the kernels, for compile checks without a device.
-pub fn compile_check_sources() -> Vec<(String, String)> {
+pub fn sources_for_compile_check() -> Vec<(String, String)> {
     [DType::F32, DType::F64].map(|dtype| FFT_SOURCE.named_source(&[("T", ctype(dtype))])).into()
 }
 
@@ -237,7 +237,7 @@ impl FftCall<'_> {
         let address = device::pointer_to_read(spectrum)?;
         let queue = || {
             let dtype = spectrum.dtype().real();
-            let function = FFT_SOURCE.kernel(self.context, "clear_ignored_imaginary_parts", &[("T", ctype(dtype))])?;
+            let function = FFT_SOURCE.get_or_compile_kernel(self.context, "clear_ignored_imaginary_parts", &[("T", ctype(dtype))])?;
             let mut args = Args::new();
             args.push(&address).push(&sizes);
             // SAFETY: the arguments match clear_ignored_imaginary_parts. The indices stay inside `spectrum`, a C-ordered array of the
@@ -402,6 +402,6 @@ mod tests {
 
     #[test]
     fn the_source_has_the_kernel() {
-        assert!(compile_check_sources().iter().all(|(_, text)| text.contains("clear_ignored_imaginary_parts")));
+        assert!(sources_for_compile_check().iter().all(|(_, text)| text.contains("clear_ignored_imaginary_parts")));
     }
 }

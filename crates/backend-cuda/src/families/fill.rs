@@ -12,7 +12,7 @@ use crate::families::kernel::{self, DEFAULT_THREADS, KernelSource};
 static FILL_SOURCE: KernelSource = KernelSource { name: "fill.cu", text: include_str!("../kernels/fill.cu") };
 
 /// Returns names and sources of the kernels, for compile checks without a device. The list covers one per dtype.
-pub fn compile_check_sources() -> Vec<(String, String)> {
+pub fn sources_for_compile_check() -> Vec<(String, String)> {
     DType::ALL.iter().map(|d| FILL_SOURCE.named_source(&[("T", ctype(*d))])).collect()
 }
 
@@ -107,7 +107,7 @@ fn fill_strided(context: &'static Context, dtype: DType, pointer: u64, count: u6
 }
 
 fn launch_fill(context: &'static Context, name: &str, dtype: DType, count: u64, args: &mut Args) -> crate::Result<()> {
-    let function = FILL_SOURCE.kernel(context, name, &[("T", ctype(dtype))])?;
+    let function = FILL_SOURCE.get_or_compile_kernel(context, name, &[("T", ctype(dtype))])?;
     // SAFETY: callers pass the parameters of their kernel in fill.cu. These are an address in the output, from which `count` elements
     // follow, then values of the declared sizes (16 bytes hold any T).
     unsafe { function.launch(kernel::grid_for_items(count, DEFAULT_THREADS), [DEFAULT_THREADS, 1, 1], 0, args.pointers()) }

@@ -9,7 +9,7 @@ use cuprum_core::{Array, Call, DType, Outcome, Result, StoredArray, Work, declin
 use crate::codegen::{ctype, index_type};
 use crate::device::{self, WithCallContext};
 use crate::driver::Context;
-use crate::families::copy::item_type;
+use crate::families::copy::item_cpp_type;
 use crate::families::indexed_loop::IndexedLoop;
 use crate::families::kernel::KernelSource;
 
@@ -18,10 +18,10 @@ static GATHER_SOURCE: KernelSource =
 
 /// Returns names and sources of the kernels, for compile checks without a device. The list covers every item size, both index types, and
 /// several ranks.
-pub fn compile_check_sources() -> Vec<(String, String)> {
+pub fn sources_for_compile_check() -> Vec<(String, String)> {
     let uses = [(1, "i64", false, "1"), (2, "i32", true, "2"), (4, "i64", false, "0"), (8, "i64", true, "3"), (16, "i32", false, "2")];
     let listed = |(item, index, wide, rank)| {
-        GATHER_SOURCE.named_source(&[("ITEM", item_type(item)), ("INDEX_ELEMENT", index), ("INDEX", index_type(wide)), ("RANK", rank)])
+        GATHER_SOURCE.named_source(&[("ITEM", item_cpp_type(item)), ("INDEX_ELEMENT", index), ("INDEX", index_type(wide)), ("RANK", rank)])
     };
     uses.map(listed).into()
 }
@@ -68,10 +68,10 @@ fn plan_gather(values: &StoredArray, axis: usize, index_count: usize, addresses:
 
 fn queue_gather(context: &'static Context, gather: &IndexedLoop<2>, indices: u64, index_dtype: DType, op: u64) -> crate::Result<()> {
     let rank = gather.dims.len().to_string();
-    let item = item_type(gather.item);
+    let item = item_cpp_type(gather.item);
     let defines =
         [("ITEM", item), ("INDEX_ELEMENT", ctype(index_dtype)), ("INDEX", index_type(gather.needs_wide_index())), ("RANK", &rank[..])];
-    let function = GATHER_SOURCE.kernel(context, "gather_take", &defines)?;
+    let function = GATHER_SOURCE.get_or_compile_kernel(context, "gather_take", &defines)?;
     // SAFETY: gather_take has the parameters that `queue_kernel` lists, without `extra`. The axes stay inside the input, and the kernel
     // checks every index.
     unsafe { gather.queue_kernel(context, &function, 1, indices, &[], op) }

@@ -53,7 +53,7 @@ fn cuda_source(program: &Expression, access: InputAccess, binning: Binning, shar
 
 /// Returns names and sources of the kernels, for compile checks without a device. The list covers every binning rule, in shared and in
 /// global memory.
-pub fn compile_check_sources() -> Vec<(String, String)> {
+pub fn sources_for_compile_check() -> Vec<(String, String)> {
     let (number, even, edges) = (Binning::Number { weighted: false }, Binning::Edges { even: true }, Binning::Edges { even: false });
     let uses = [(number, DType::I64), (even, DType::F32), (even, DType::F64), (edges, DType::F32), (edges, DType::F64)];
     let all = uses.into_iter().flat_map(|(binning, dtype)| [true, false].map(|shared| (binning, dtype, shared)));
@@ -176,7 +176,7 @@ mod tests {
 
     #[test]
     fn sources_are_complete() {
-        let list = compile_check_sources();
+        let list = sources_for_compile_check();
         assert_eq!(list.len(), 11);
         assert!(list.iter().all(|(_, text)| text.contains("histogram_") && text.contains("struct Params")));
     }

@@ -46,7 +46,7 @@ impl KernelSource {
     }
 
     /// Returns the `extern "C"` kernel `name`, compiled with `defines`. The first call compiles the source.
-    pub fn kernel(&self, context: &'static Context, name: &str, defines: Defines) -> Result<Arc<Function>> {
+    pub fn get_or_compile_kernel(&self, context: &'static Context, name: &str, defines: Defines) -> Result<Arc<Function>> {
         let mut key = SmallVec::<[u8; 96]>::new();
         let parts = defines.iter().flat_map(|(name, text)| [*name, *text]);
         for text in [self.name, name].into_iter().chain(parts) {

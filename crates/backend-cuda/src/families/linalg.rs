@@ -20,8 +20,8 @@ use linalg_problem::LinalgProblem;
 pub use self::decomposition_path::{DecompositionPath, with_decomposition_path};
 
 /// Returns names and sources of the kernels, for compile checks without a device.
-pub fn compile_check_sources() -> Vec<(String, String)> {
-    [small_matrix_kernels::compile_check_sources(), library_decomposition::compile_check_sources()].concat()
+pub fn sources_for_compile_check() -> Vec<(String, String)> {
+    [small_matrix_kernels::sources_for_compile_check(), library_decomposition::sources_for_compile_check()].concat()
 }
 
 /// Executes `call`, an operation of the kernel family `Linalg`, on the device.

@@ -356,7 +356,7 @@ const PACKED_CHECK_VARIANTS: [(u64, usize, bool, bool); 5] =
 
 /// Returns names and sources of the kernels, for compile checks without a device. The list covers every operation and dtype, many results
 /// per kernel, unaligned and repeated inputs, several ranks, and both index widths.
-pub fn compile_check_sources() -> Vec<(String, String)> {
+pub fn sources_for_compile_check() -> Vec<(String, String)> {
     let flat = |repeated, aligned| MapKernelClass::Flat(InputAccess { repeated, aligned });
     let programs = test_programs::example_programs();
     let all = programs.iter().enumerate().map(|(n, program)| MapKernel { program, class: flat(0, true), wide: n % 2 == 1 });

@@ -28,7 +28,7 @@ fn sampler_struct_name(sampler: Sampler) -> &'static str {
         Sampler::Geometric => "Geometric",
         Sampler::LogSeries => "LogSeries",
         Sampler::Zipf => "Zipf",
-        Sampler::HalfTangentOfVonMises => "HalfTangentOfVonMises",
+        Sampler::TangentOfHalfVonMisesAngle => "TangentOfHalfVonMisesAngle",
     }
 }
 
@@ -39,7 +39,7 @@ fn sampler_defines(sampler: Sampler, dtype: DType) -> [(&'static str, &'static s
 
 /// Returns names and sources of the kernels, for compile checks without a device. The list covers one source per dtype, and one per
 /// sampler.
-pub fn compile_check_sources() -> Vec<(String, String)> {
+pub fn sources_for_compile_check() -> Vec<(String, String)> {
     let draws = DType::ALL.iter().filter(|d| d.is_int() || d.is_float()).map(|d| RANDOM_SOURCE.named_source(&[("T", ctype(*d))]));
     let samples = Sampler::ALL.into_iter().map(|sampler| {
         let dtype = if sampler.is_discrete() { DType::I64 } else { DType::F64 };
@@ -87,7 +87,7 @@ fn queue_sampler_kernel(
     addresses: [u64; 3],
     parameters: [f64; 3],
 ) -> crate::Result<()> {
-    let function = SAMPLERS_SOURCE.kernel(context, "random_samples", &sampler_defines(sampler, dtype))?;
+    let function = SAMPLERS_SOURCE.get_or_compile_kernel(context, "random_samples", &sampler_defines(sampler, dtype))?;
     let mut args = Args::new();
     args.push(&pointer).push(&count).push(&random.key).push(&random.first_block).push(&random.stream);
     addresses.iter().for_each(|address| {
@@ -124,7 +124,7 @@ fn queue_random_numbers(context: &'static Context, random: &Random, dtype: DType
     values.iter().for_each(|value| {
         args.push(value);
     });
-    let function = RANDOM_SOURCE.kernel(context, name, &[("T", ctype(dtype))])?;
+    let function = RANDOM_SOURCE.get_or_compile_kernel(context, name, &[("T", ctype(dtype))])?;
     let blocks = count.div_ceil(random.distribution.elements_per_philox_block(dtype) as u64);
     // SAFETY: the arguments match the kernel in random.cu. The output has `count` elements. Each of `values` has 16 bytes, and the kernel's
     // parameter has at most 16.

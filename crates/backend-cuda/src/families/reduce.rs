@@ -79,7 +79,7 @@ fn cuda_source(
     out: DType,
     shape: ReduceKernelConfig,
 ) -> std::result::Result<String, &'static str> {
-    let element = codegen::element_source_with_body(program, shape.access, op.0.body)?;
+    let element = codegen::element_source_with_user_functions(program, shape.access, op.0.body)?;
     Ok([codegen::PRELUDE, &element, &reduction_kernel_source(code, out, shape)].concat())
 }
 
@@ -124,7 +124,7 @@ static_assert(sizeof(cuprum::Reduction::Acc) <= {acc_size}, "a partial result fi
 
 /// Returns names and sources of the kernels, for compile checks without a device. The list covers every operation and dtype, in several
 /// shapes.
-pub fn compile_check_sources() -> Vec<(String, String)> {
+pub fn sources_for_compile_check() -> Vec<(String, String)> {
     let mut list = Vec::new();
     for (n, dtype) in DType::ALL.into_iter().enumerate() {
         for (m, (op, reduction)) in reduction_code::axis_reductions().enumerate().filter(|(m, _)| (n + m) % 3 == 0) {
@@ -451,6 +451,6 @@ mod tests {
 
     #[test]
     fn sources_are_listed() {
-        assert!(compile_check_sources().len() > 20);
+        assert!(sources_for_compile_check().len() > 20);
     }
 }

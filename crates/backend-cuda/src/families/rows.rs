@@ -21,7 +21,7 @@ use crate::driver::Context;
 use crate::families::kernel;
 use crate::families::map::MAX_PARAMETER_BYTES;
 
-mod sample_programs;
+mod test_programs;
 
 /// Number of threads per block of kernels whose teams have at most 32 threads. A team is the group of threads that share a row.
 const THREADS_PER_BLOCK_OF_SMALL_TEAMS: usize = 128;
@@ -34,14 +34,14 @@ const MAX_ROW_REGISTERS_IN_LARGE_BLOCK: usize = 40;
 /// Number of threads that fills any GPU sold today. If all rows together need fewer threads, more threads share each row.
 const FULL_DEVICE_THREADS: usize = 1 << 17;
 /// Possible numbers of vector loads per thread. The list is short, so that rows of similar length share a kernel.
-const VECTOR_LOADS_PER_THREAD: [usize; 23] = [1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 18, 20, 22, 24, 28, 32, 36, 40, 44, 46, 48];
+const VECTOR_LOADS_PER_THREAD_CHOICES: [usize; 23] = [1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 18, 20, 22, 24, 28, 32, 36, 40, 44, 46, 48];
 
 /// The parameters that determine the source of a row kernel, besides the program.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct RowKernelConfig {
     /// Number of threads that compute a row.
     team: usize,
-    /// Index in [`VECTOR_LOADS_PER_THREAD`] of the number of vector loads per thread.
+    /// Index in [`VECTOR_LOADS_PER_THREAD_CHOICES`] of the number of vector loads per thread.
     packs: usize,
     /// Number of elements per vector load.
     width: usize,
@@ -79,10 +79,10 @@ impl RowKernelConfig {
         while team < 256 && packs_of(team) > few && plan.rows * team < FULL_DEVICE_THREADS {
             team *= 2;
         }
-        let packs = VECTOR_LOADS_PER_THREAD
+        let packs = VECTOR_LOADS_PER_THREAD_CHOICES
             .iter()
             .position(|&p| p >= packs_of(team))
-            .filter(|&p| VECTOR_LOADS_PER_THREAD[p] * words <= MAX_ROW_REGISTERS_IN_LARGE_BLOCK || team <= 32);
+            .filter(|&p| VECTOR_LOADS_PER_THREAD_CHOICES[p] * words <= MAX_ROW_REGISTERS_IN_LARGE_BLOCK || team <= 32);
         let Some(packs) = packs else {
             return Err(DeclineReason::with_text(|| {
                 format!("{} elements of {} words do not fit in registers", plan.length, stages.registers_per_element())
@@ -115,7 +115,7 @@ impl RowKernelConfig {
     /// Returns the intended number of resident threads per multiprocessor, which limits the registers of a thread. More resident threads
     /// have more loads in flight.
     fn target_resident_threads(self, stages: &RowStages) -> usize {
-        let words = VECTOR_LOADS_PER_THREAD[self.packs] * self.width * stages.registers_per_element();
+        let words = VECTOR_LOADS_PER_THREAD_CHOICES[self.packs] * self.width * stages.registers_per_element();
         if stages.is_short_and_cheap() && words <= 24 { 1536 } else { 1024 }
     }
 
@@ -136,8 +136,8 @@ impl RowKernelConfig {
             self.team,
             self.threads_per_block(),
             self.width,
-            VECTOR_LOADS_PER_THREAD[self.packs],
-            self.packs.checked_sub(1).map_or(0, |fewer| VECTOR_LOADS_PER_THREAD[fewer]),
+            VECTOR_LOADS_PER_THREAD_CHOICES[self.packs],
+            self.packs.checked_sub(1).map_or(0, |fewer| VECTOR_LOADS_PER_THREAD_CHOICES[fewer]),
             program.row_reductions().count().max(1),
             self.target_resident_threads(stages) / self.threads_per_block(),
         );
@@ -247,33 +247,33 @@ fn launch_row_kernel(call: &Call, program: &Expression, plan: &RowLoopPlan) -> R
 
 /// Returns names and sources of the kernels, for compile checks without a device. The list covers typical expressions in several dtypes
 /// over rows of many lengths.
-pub fn compile_check_sources() -> Vec<(String, String)> {
+pub fn sources_for_compile_check() -> Vec<(String, String)> {
     let floats = [DType::F32, DType::F16, DType::F64, DType::BF16];
     let lengths = [11585, 11584, 1000, 32, 31, 2, 4097, 127, 5000];
     type Maker = fn(DType) -> Expression;
     let makers: [(&str, Maker, usize); 6] = [
-        ("softmax", sample_programs::softmax, 0),
-        ("log_softmax", sample_programs::log_softmax, 0),
-        ("layer_norm", sample_programs::layer_norm, 0),
-        ("min_max", sample_programs::min_max_scaling, 0),
-        ("logsumexp", sample_programs::logsumexp, 1),
-        ("variance", sample_programs::variance, 1),
+        ("softmax", test_programs::softmax, 0),
+        ("log_softmax", test_programs::log_softmax, 0),
+        ("layer_norm", test_programs::layer_norm, 0),
+        ("min_max", test_programs::min_max_scaling, 0),
+        ("logsumexp", test_programs::logsumexp, 1),
+        ("variance", test_programs::variance, 1),
     ];
     let mut list = Vec::new();
     for (m, (what, make, results)) in makers.into_iter().enumerate() {
         for (d, dtype) in floats.into_iter().enumerate() {
             let length = if m + d == 0 { 11585 } else { lengths[(4 * m + d) % lengths.len()] };
-            list.extend(sample_programs::named_source(what, &make(dtype), length, results, m + d));
+            list.extend(test_programs::named_source(what, &make(dtype), length, results, m + d));
         }
     }
-    list.extend(sample_programs::named_source("variance", &sample_programs::variance(DType::F32), 11584, 1, 0));
-    list.extend(sample_programs::named_source("layer_norm", &sample_programs::layer_norm(DType::F32), 11584, 0, 0));
-    list.extend(sample_programs::named_source("variance", &sample_programs::variance(DType::C64), 11585, 1, 0));
-    list.extend(sample_programs::named_source("variance", &sample_programs::variance(DType::C128), 3000, 1, 1));
+    list.extend(test_programs::named_source("variance", &test_programs::variance(DType::F32), 11584, 1, 0));
+    list.extend(test_programs::named_source("layer_norm", &test_programs::layer_norm(DType::F32), 11584, 0, 0));
+    list.extend(test_programs::named_source("variance", &test_programs::variance(DType::C64), 11585, 1, 0));
+    list.extend(test_programs::named_source("variance", &test_programs::variance(DType::C128), 3000, 1, 1));
     for (n, dtype) in DType::ALL.into_iter().enumerate() {
-        list.extend(sample_programs::named_source("ends", &sample_programs::min_and_product(dtype), lengths[n % lengths.len()], 2, n));
+        list.extend(test_programs::named_source("ends", &test_programs::min_and_product(dtype), lengths[n % lengths.len()], 2, n));
     }
-    list.extend(sample_programs::named_source("share of take", &sample_programs::take_divided_by_sum(), 4097, 0, 0));
+    list.extend(test_programs::named_source("share of take", &test_programs::take_divided_by_sum(), 4097, 0, 0));
     list
 }
 
@@ -291,8 +291,9 @@ mod tests {
 
     #[test]
     fn teams_follow_the_length() {
-        let program = sample_programs::softmax(DType::F32);
-        let team = |rows, length| shape_of(&program, rows, length, 256).map(|s| (s.team, VECTOR_LOADS_PER_THREAD[s.packs] * s.width));
+        let program = test_programs::softmax(DType::F32);
+        let team =
+            |rows, length| shape_of(&program, rows, length, 256).map(|s| (s.team, VECTOR_LOADS_PER_THREAD_CHOICES[s.packs] * s.width));
         assert_eq!(team(100_000, 32), Some((8, 4)));
         assert_eq!(team(100_000, 31), Some((8, 4)));
         assert_eq!(team(100_000, 1000), Some((32, 32)));
@@ -300,13 +301,13 @@ mod tests {
         assert_eq!(team(11585, 11585), Some((512, 24)));
         assert_eq!(team(11584, 11584), Some((512, 24)));
         assert_eq!(team(1000, 32768), Some((1024, 32)));
-        assert_eq!(shape_of(&sample_programs::softmax(DType::F64), 1000, 32768, 256), None, "64 words of registers");
+        assert_eq!(shape_of(&test_programs::softmax(DType::F64), 1000, 32768, 256), None, "64 words of registers");
     }
 
     #[test]
     fn addresses_decide_only_the_load_width() {
-        let program = sample_programs::layer_norm(DType::F32);
-        let [even, odd] = [256, 260].map(|address| shape_of(&sample_programs::softmax(DType::F32), 300, 1004, address).unwrap());
+        let program = test_programs::layer_norm(DType::F32);
+        let [even, odd] = [256, 260].map(|address| shape_of(&test_programs::softmax(DType::F32), 300, 1004, address).unwrap());
         assert!(even.layout.aligned && !odd.layout.aligned);
         assert_eq!(
             RowKernelConfig { layout: OperandLayout::default(), ..even },
@@ -314,6 +315,6 @@ mod tests {
         );
         // The factor of the final product takes no register before the product, because it is loaded only then.
         assert_eq!(RowStages::assign_steps(&program, 0).registers_per_element(), 1);
-        assert_eq!(RowStages::assign_steps(&sample_programs::variance(DType::C64), 0).registers_per_element(), 2);
+        assert_eq!(RowStages::assign_steps(&test_programs::variance(DType::C64), 0).registers_per_element(), 2);
     }
 }

@@ -78,7 +78,7 @@ fn cuda_source(program: &Expression, combine: Op, rank: usize, wide: bool, look_
 
 /// Returns names and sources of the kernels, for compile checks without a device. The list covers the operations over every dtype, with
 /// several ranks and both index widths.
-pub fn compile_check_sources() -> Vec<(String, String)> {
+pub fn sources_for_compile_check() -> Vec<(String, String)> {
     let mut list = Vec::new();
     for (n, dtype) in DType::ALL.into_iter().enumerate() {
         let (op, rank, wide) = ([ADD, MULTIPLY, MAXIMUM, MINIMUM][n % 4], [0, 1, 3][n % 3], n % 2 == 1);
@@ -215,7 +215,7 @@ mod tests {
 
     #[test]
     fn sources_are_complete() {
-        let list = compile_check_sources();
+        let list = sources_for_compile_check();
         assert_eq!(list.len(), 2 * DType::ALL.len() + 2);
         assert!(list.iter().all(|(_, text)| text.contains("combine_lower_threads") && text.contains("struct Params")));
     }

@@ -21,12 +21,12 @@ use crate::device::{self, WithCallContext};
 use launch::{CombineDefinitions, ScatterLaunch, plan_scatter};
 
 /// Returns names and sources of the kernels, for compile checks without a device.
-pub fn compile_check_sources() -> Vec<(String, String)> {
+pub fn sources_for_compile_check() -> Vec<(String, String)> {
     [
-        launch::compile_check_sources(),
-        packed_store::compile_check_sources(),
-        partitioned_store::compile_check_sources(),
-        sum::compile_check_sources(),
+        launch::sources_for_compile_check(),
+        packed_store::sources_for_compile_check(),
+        partitioned_store::sources_for_compile_check(),
+        sum::sources_for_compile_check(),
     ]
     .concat()
 }

@@ -24,7 +24,7 @@ const MAX_SAMPLE_BYTES_FOR_FEW_VALUES: usize = 8 << 10;
 const MIN_COUNT_FOR_LARGE_SAMPLE: usize = 1 << 20;
 /// Maximum distance between sampled elements at which a thread searches four values at a time. At larger distances, the L1 cache is too
 /// small for that, so each thread searches one value at a time.
-const MAX_SAMPLE_DISTANCE_FOR_FOUR_VALUES: usize = 8;
+const MAX_SAMPLE_DISTANCE_FOR_FOUR_VALUES_PER_THREAD: usize = 8;
 
 /// Shared memory of a block of the kernel `find_members`, as in `search.cu`: a filter of 2^19 bits, and a list of 8192 16-bit numbers.
 const FIND_MEMBERS_SHARED_BYTES: u32 = (1 << 16) + 2 * FIND_MEMBERS_TILE_LENGTH as u32;
@@ -48,7 +48,7 @@ fn kernel_defines(dtype: DType, result: SearchResultKind, several: bool) -> [(&'
 
 /// Returns names and sources of the kernels, for compile checks without a device. The list covers every dtype, with insertion points and
 /// with the search for equal elements.
-pub fn compile_check_sources() -> Vec<(String, String)> {
+pub fn sources_for_compile_check() -> Vec<(String, String)> {
     let pairs = [[SearchResultKind::BeforeEqual, SearchResultKind::IsFound], [SearchResultKind::AfterEqual, SearchResultKind::IsMissing]];
     let named = |(n, result): (usize, SearchResultKind), dtype| SEARCH_SOURCE.named_source(&kernel_defines(dtype, result, n % 3 == 0));
     DType::ALL.iter().enumerate().flat_map(|(n, &dtype)| pairs[n % 2].map(|result| named((n, result), dtype))).collect()
@@ -74,7 +74,7 @@ pub fn run_call(call: &Call) -> Result<Outcome> {
     // The number of samples is less than a power of two, because element 0 of the search tree in shared memory is not used.
     let step = size / (max_bytes / values.dtype().itemsize()) + 1;
     let sample_bytes = ((size / step + 1).next_power_of_two() * values.dtype().itemsize()) as u32;
-    let several = step <= MAX_SAMPLE_DISTANCE_FOR_FOUR_VALUES;
+    let several = step <= MAX_SAMPLE_DISTANCE_FOR_FOUR_VALUES_PER_THREAD;
     let finds_members = matches!(result, SearchResultKind::IsFound | SearchResultKind::IsMissing)
         && size <= MAX_FILTERED_ELEMENTS
         && count / MIN_VALUES_PER_FILTERED_ELEMENT >= size.max(FIND_MEMBERS_TILE_LENGTH)
@@ -84,7 +84,7 @@ pub fn run_call(call: &Call) -> Result<Outcome> {
         return device::outcome_from_buffers(call, [out]);
     }
     let queue = || {
-        let function = SEARCH_SOURCE.kernel(context, "search_sorted", &kernel_defines(values.dtype(), result, several))?;
+        let function = SEARCH_SOURCE.get_or_compile_kernel(context, "search_sorted", &kernel_defines(values.dtype(), result, several))?;
         function.allow_dynamic_shared_memory(sample_bytes)?;
         let mut args = Args::new();
         args.push(&addresses[0]).push(&addresses[1]).push(&size).push(&step).push(&addresses[2]).push(&count);
@@ -109,7 +109,7 @@ fn queue_find_members(
     addresses: [u64; 3],
     sizes: [usize; 2],
 ) -> crate::Result<()> {
-    let function = SEARCH_SOURCE.kernel(context, "find_members", &kernel_defines(dtype, result, false))?;
+    let function = SEARCH_SOURCE.get_or_compile_kernel(context, "find_members", &kernel_defines(dtype, result, false))?;
     function.allow_dynamic_shared_memory(FIND_MEMBERS_SHARED_BYTES)?;
     let mut args = Args::new();
     args.push(&addresses[0]).push(&addresses[1]).push(&sizes[0]).push(&addresses[2]).push(&sizes[1]);

@@ -63,7 +63,7 @@ impl<'a> SegmentKernelConfig<'a> {
 }
 
 /// Returns names and sources of the kernels, for compile checks without a device. The list covers every reduction and dtype.
-pub fn compile_check_sources() -> Vec<(String, String)> {
+pub fn sources_for_compile_check() -> Vec<(String, String)> {
     let of = |name: String, op: Op, (program, access, acc, team): (&Expression, InputAccess, DType, u32)| {
         let fold = FoldTemplate::of(op.reduction()?, acc)?;
         let text = SegmentKernelConfig { program, access, fold, acc, team }.cuda_source().ok()?;
@@ -152,7 +152,7 @@ mod tests {
 
     #[test]
     fn every_reduction_of_segments_has_sources() {
-        assert!(compile_check_sources().len() > 40);
+        assert!(sources_for_compile_check().len() > 40);
     }
 
     #[test]

@@ -11,7 +11,7 @@ use crate::codegen::{self, InputAccess, KernelKey, device_sources, test_programs
 use crate::compile::module::Args;
 use crate::device::{self, CudaBuffer, WithCallContext};
 use crate::driver::Context;
-use crate::families::copy::item_type;
+use crate::families::copy::item_cpp_type;
 use crate::families::kernel::{self, DEFAULT_THREADS};
 
 const SELECT_SOURCE: &str = include_str!("../kernels/select.cu");
@@ -45,7 +45,7 @@ impl SelectKernelConfig {
 fn cuda_source(condition: &Expression, shape: SelectKernelConfig) -> std::result::Result<String, &'static str> {
     let SelectKernelConfig { access, values, indices, items } = shape;
     let element = codegen::element_source(condition, access)?;
-    let (item, has_values, has_indices) = (item_type(values.unwrap_or(1)), values.is_some() as u8, indices as u8);
+    let (item, has_values, has_indices) = (item_cpp_type(values.unwrap_or(1)), values.is_some() as u8, indices as u8);
     let defines = format!("#define ITEM {item}\n#define ITEMS {items}\n#define VALUES {has_values}\n#define INDICES {has_indices}\n");
     Ok([
         codegen::PRELUDE,
@@ -60,7 +60,7 @@ fn cuda_source(condition: &Expression, shape: SelectKernelConfig) -> std::result
 
 /// Returns names and sources of the kernels, for compile checks without a device. The list covers every element size, with elements,
 /// indices or both as outputs.
-pub fn compile_check_sources() -> Vec<(String, String)> {
+pub fn sources_for_compile_check() -> Vec<(String, String)> {
     let uses = [
         (DType::Bool, Some(1), false),
         (DType::Bool, None, true),
@@ -201,7 +201,7 @@ mod tests {
 
     #[test]
     fn sources_are_complete() {
-        let list = compile_check_sources();
+        let list = sources_for_compile_check();
         assert_eq!(list.len(), 7);
         assert!(list.iter().all(|(_, text)| text.contains("select_flat") && text.contains("struct Params")));
     }

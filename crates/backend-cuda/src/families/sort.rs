@@ -44,7 +44,7 @@ const MAX_ALL_PAIRS_LENGTH: usize = 128;
 /// Number of values of a radix digit, as in `sort_radix.cuh`.
 pub(super) const RADIX: usize = 256;
 /// Minimum number of elements whose digits a block counts before it adds its counts to the global counts.
-const MIN_COUNT_CHUNK_LENGTH: usize = 1 << 15;
+const MIN_DIGITS_COUNTED_PER_BLOCK: usize = 1 << 15;
 
 /// The algorithm of a sort.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -86,7 +86,7 @@ impl SortTile {
 
     /// Returns the smallest tile that holds a row of `length` elements, or `None` if the row is too long. `indices` tells whether indices
     /// are sorted too.
-    fn smallest_for_row(length: usize, itemsize: usize, indices: bool) -> Option<SortTile> {
+    fn smallest_tile_for_row(length: usize, itemsize: usize, indices: bool) -> Option<SortTile> {
         let largest = SortTile::largest_tile(itemsize, indices);
         let small = [1, 2, 4, 8, 16]
             .map(|items| SortTile { threads: 256, items })
@@ -100,7 +100,7 @@ fn select_strategy(length: usize, itemsize: usize, indices: bool) -> SortStrateg
     if length <= MAX_ALL_PAIRS_LENGTH {
         return SortStrategy::AllPairs;
     }
-    match SortTile::smallest_for_row(length, itemsize, indices) {
+    match SortTile::smallest_tile_for_row(length, itemsize, indices) {
         Some(tile) => SortStrategy::SharedRadix(tile),
         None => {
             let wide = length >= 1 << 30;
@@ -111,13 +111,13 @@ fn select_strategy(length: usize, itemsize: usize, indices: bool) -> SortStrateg
 }
 
 /// Returns the C++ type of elements of `dtype`.
-fn element_type(dtype: DType) -> &'static str {
+fn cpp_element_type(dtype: DType) -> &'static str {
     if dtype == DType::Bool { "u8" } else { ctype(dtype) }
 }
 
 /// Calls `use_defines` with the source of the algorithm `strategy` and its macro definitions. `indices` tells whether indices are an
 /// output.
-fn with_defines<R>(
+fn call_with_defines<R>(
     strategy: SortStrategy,
     dtype: DType,
     indices: bool,
@@ -125,7 +125,7 @@ fn with_defines<R>(
 ) -> R {
     let indices = ("INDICES", if indices { "1" } else { "0" });
     let sizes = |tile: SortTile| (tile.threads.to_string(), tile.items.to_string());
-    let element = ("ELEMENT", element_type(dtype));
+    let element = ("ELEMENT", cpp_element_type(dtype));
     match strategy {
         SortStrategy::AllPairs => use_defines(&ALL_PAIRS_SOURCE, &[element]),
         SortStrategy::SharedRadix(tile) => {
@@ -142,16 +142,18 @@ fn with_defines<R>(
 
 /// Returns names and sources of the kernels, for compile checks without a device. The list covers every dtype and algorithm, alternately
 /// with values and indices as output.
-pub fn compile_check_sources() -> Vec<(String, String)> {
+pub fn sources_for_compile_check() -> Vec<(String, String)> {
     let lengths = [2, 200, 1000, 3000, 1 << 20, 1 << 30];
     let uses = DType::ALL.into_iter().enumerate().flat_map(|(n, dtype)| {
         let pick = move |(m, length): (usize, usize)| (n + m).is_multiple_of(2).then_some((dtype, length, (n + m).is_multiple_of(4)));
         lengths.into_iter().enumerate().filter_map(pick)
     });
     let listed = uses.map(|(dtype, length, indices)| {
-        with_defines(select_strategy(length, dtype.itemsize(), indices), dtype, indices, |source, defines| source.named_source(defines))
+        call_with_defines(select_strategy(length, dtype.itemsize(), indices), dtype, indices, |source, defines| {
+            source.named_source(defines)
+        })
     });
-    listed.chain(segment_sort::compile_check_sources()).collect()
+    listed.chain(segment_sort::sources_for_compile_check()).collect()
 }
 
 /// Executes `call`, an operation of the kernel family `Sort`, on the device.
@@ -210,19 +212,21 @@ fn pointer_or_null(buffer: Option<&Arc<CudaBuffer>>) -> u64 {
 
 impl SortLaunch<'_> {
     fn kernel_function(&self, strategy: SortStrategy, name: &str) -> Result<Arc<Function>> {
-        with_defines(strategy, self.dtype, self.sort.indices, |source, defines| source.kernel(self.context, name, defines))
-            .with_call_context(self.call)
+        call_with_defines(strategy, self.dtype, self.sort.indices, |source, defines| {
+            source.get_or_compile_kernel(self.context, name, defines)
+        })
+        .with_call_context(self.call)
     }
 
     /// Returns the mask that kernels XOR with each digit: all ones for descending order, else 0.
-    fn digit_mask(&self) -> u32 {
+    fn digit_xor_mask(&self) -> u32 {
         if self.sort.descending { 0xff } else { 0 }
     }
 
     fn queue_sort(&self, strategy: SortStrategy) -> Result<()> {
         let (values, index_out) = (pointer_or_null(self.values), pointer_or_null(self.index_out));
         // The kernels `sort_tiny` and `sort_block` take row lengths in 32 bits, which suffice because these kernels sort short rows.
-        let (length, limit, digit_mask) = (self.length as i32, self.limit as i32, self.digit_mask());
+        let (length, limit, digit_xor_mask) = (self.length as i32, self.limit as i32, self.digit_xor_mask());
         let mut args = Args::new();
         args.push(&self.from).push(&values).push(&index_out).push(&self.rows).push(&length).push(&limit);
         match strategy {
@@ -236,7 +240,7 @@ impl SortLaunch<'_> {
                 unsafe { function.launch(grid, [DEFAULT_THREADS, 1, 1], 0, args.pointers()) }.with_call_context(self.call)
             }
             SortStrategy::SharedRadix(tile) => {
-                args.push(&digit_mask);
+                args.push(&digit_xor_mask);
                 let function = self.kernel_function(strategy, "sort_block")?;
                 // SAFETY: the arguments match sort_block in sort_block.cu. A tile holds a row, and the index output exists if the kernel
                 // was compiled for it.
@@ -250,10 +254,11 @@ impl SortLaunch<'_> {
     fn queue_onesweep(&self, strategy: SortStrategy, tile: SortTile, word: usize) -> Result<()> {
         let SortLaunch { call, rows, length, limit, .. } = *self;
         let itemsize = self.dtype.itemsize();
-        let (elements, digit_mask, passes) = (rows * length, self.digit_mask(), itemsize);
+        let (elements, digit_xor_mask, passes) = (rows * length, self.digit_xor_mask(), itemsize);
         let tiles = length.div_ceil(tile.element_count());
-        let chunk =
-            MIN_COUNT_CHUNK_LENGTH.max(elements.div_ceil(16 * self.context.info().sm_count.max(1) as usize)).next_multiple_of(tile.threads);
+        let chunk = MIN_DIGITS_COUNTED_PER_BLOCK
+            .max(elements.div_ceil(16 * self.context.info().sm_count.max(1) as usize))
+            .next_multiple_of(tile.threads);
         let chunks = length.div_ceil(chunk);
 
         // The zeroed memory holds the digit counts, tile states, row masks and tickets. A second set of tile states follows: each pass uses
@@ -288,7 +293,7 @@ impl SortLaunch<'_> {
         let threads = [tile.threads as u32, 1, 1];
         let function = self.kernel_function(strategy, "sort_count_digits")?;
         let mut args = Args::new();
-        args.push(&self.from).push(&starts).push(&length).push(&chunk).push(&chunks).push(&digit_mask);
+        args.push(&self.from).push(&starts).push(&length).push(&chunk).push(&chunks).push(&digit_xor_mask);
         // SAFETY: the arguments match sort_count_digits in sort_onesweep.cu. `starts` has RADIX counts for each row and pass.
         unsafe { function.launch(grid_of_blocks(rows * chunks), threads, 0, args.pointers()) }.with_call_context(call)?;
         let function = self.kernel_function(strategy, "sort_digit_starts")?;
@@ -315,7 +320,7 @@ impl SortLaunch<'_> {
             let [mine, next] = if pass % 2 == 0 { states } else { [states[1], states[0]] };
             let mut args = Args::new();
             args.push(&buffers).push(&starts).push(&masks).push(&ticket).push(&mine).push(&next);
-            args.push(&length).push(&limit).push(&tiles).push(&pass).push(&digit_mask);
+            args.push(&length).push(&limit).push(&tiles).push(&pass).push(&digit_xor_mask);
             // SAFETY: the arguments match sort_pass in sort_onesweep.cu. `buffers` has the layout of the C++ struct. Each buffer has
             // `length` elements per row, the outputs `limit`. There are RADIX states per tile, and a block per tile.
             unsafe { function.launch(grid_of_blocks(rows * tiles), threads, 0, args.pointers()) }.with_call_context(call)?;
@@ -345,7 +350,7 @@ mod tests {
 
     #[test]
     fn sources_are_complete() {
-        let list = compile_check_sources();
+        let list = sources_for_compile_check();
         assert_eq!(list.len(), 45 + 30);
         for name in ["sort_tiny(", "sort_block(", "sort_pass(", "sort_segments(", "sort_segments_short("] {
             assert!(list.iter().any(|(_, text)| text.contains(name)), "{name}");

@@ -62,17 +62,17 @@ impl SparseKernelConfig {
 
 /// Returns the maximum length of rows that one team multiplies by a dense matrix. With several teams per row, rows of about equal length
 /// take longer, but one team takes too long for the longest rows of skewed matrices.
-fn max_team_length(elements: usize, rows: usize) -> usize {
+fn max_row_length_per_team(elements: usize, rows: usize) -> usize {
     (2 * (elements / rows.max(1)).clamp(16, 128)).next_power_of_two()
 }
 
 /// Returns names and sources of the kernels, for compile checks without a device. The list covers every dtype, and several shapes.
-pub fn compile_check_sources() -> Vec<(String, String)> {
+pub fn sources_for_compile_check() -> Vec<(String, String)> {
     let shapes = [(1, 1), (8, 1), (32, 4), (2, 1), (32, 2), (16, 1), (4, 1)].into_iter().cycle();
     let listed = compile_check_dtypes().zip(shapes);
     let dense = listed
         .map(|((dtype, index), (team, per))| SPARSE_SOURCE.named_source(&SparseKernelConfig { team, per }.kernel_defines(dtype, index)));
-    dense.chain(sparse_product::compile_check_sources()).collect()
+    dense.chain(sparse_product::sources_for_compile_check()).collect()
 }
 
 /// Returns the dtypes and index types of the sources that are compiled in checks without a device: every dtype, and both index types.
@@ -133,7 +133,7 @@ pub fn run_call(call: &Call) -> Result<Outcome> {
             None => ("csr_times_vector", SparseKernelConfig::for_vector_product(count, rows)),
             Some(width) => ("csr_times_matrix", SparseKernelConfig::for_matrix_product(width)),
         };
-        let function = SPARSE_SOURCE.kernel(context, name, &shape.kernel_defines(values.dtype(), indices.dtype()))?;
+        let function = SPARSE_SOURCE.get_or_compile_kernel(context, name, &shape.kernel_defines(values.dtype(), indices.dtype()))?;
         let fault = context.fault_pointer()?;
         let teams = DEFAULT_THREADS as usize / shape.team;
         let across = width.map_or(1, |width| width.div_ceil(shape.team * shape.per).min(MAX_GRID_Y));
@@ -142,10 +142,10 @@ pub fn run_call(call: &Call) -> Result<Outcome> {
         for address in &addresses {
             args.push(address);
         }
-        let max_team_length = max_team_length(count, rows);
+        let max_row_length_per_team = max_row_length_per_team(count, rows);
         args.push(&rows).push(&columns).push(&count);
         if let Some(width) = &width {
-            args.push(width).push(&max_team_length);
+            args.push(width).push(&max_row_length_per_team);
         }
         args.push(&fault).push(&op);
         // SAFETY: the arguments match the kernel. `indptr` has `rows + 1` elements, `indices` and `values` have `count`, `b` has `columns`

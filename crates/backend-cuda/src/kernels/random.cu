@@ -15,7 +15,7 @@ template <int BITS> __device__ inline R uniform_number(const RandomWords& words,
 }
 
 // Stores the N numbers from Philox block `block`, counted from the start of the output. Numbers past the end of the output are dropped.
-template <int N> __device__ inline void store_block_numbers(T* out, u64 block, u64 count, const Pack<T, N>& values) {
+template <int N> __device__ inline void store_philox_block(T* out, u64 block, u64 count, const Pack<T, N>& values) {
     const u64 at = block * N;
     if (at + N <= count) {
         store_aligned<N>(out + at, values);
@@ -39,7 +39,7 @@ random_uniform(T* out, u64 count, u64 key, u64 first_block, u32 stream, R low, R
             const R scaled = mul_rn(factor, add_rn(low, mul_rn(uniform_number<UNIFORM_BITS>(words, n), span)));
             values.at[n] = cast<T>(scaled < limit ? scaled : limit);
         }
-        store_block_numbers(out, b, count, values);
+        store_philox_block(out, b, count, values);
     }
 }
 
@@ -116,12 +116,12 @@ extern "C" __global__ void __launch_bounds__(256) random_normal(T* out, u64 coun
             values.at[n] = cast<T>(add_rn(mean, mul_rn(deviation, mul_rn(at.radius, at.cosine))));
             values.at[n + 1] = cast<T>(add_rn(mean, mul_rn(deviation, mul_rn(at.radius, at.sine))));
         }
-        store_block_numbers(out, b, count, values);
+        store_philox_block(out, b, count, values);
     }
 }
 
 // Distance from a Philox block to the block with the low halves of the same 128-bit random numbers.
-constexpr u64 LOW_DIGITS_BLOCK_OFFSET = 1ull << 63;
+constexpr u64 LOW_HALF_BLOCK_OFFSET = 1ull << 63;
 
 // Writes random integers from `low` up to, but not including, `low + span`. Each is `low` plus the upper 64 bits of the product of `span`
 // and a random number: of 64 bits for spans up to 2^32, and of 128 bits for larger spans. A span of 0 means 2^64.
@@ -133,7 +133,7 @@ extern "C" __global__ void __launch_bounds__(256) random_integers(T* out, u64 co
         #pragma unroll
         for (int n = 0; n < 2; n++) offsets[n] = span == 0 ? words.pair(n) : __umul64hi(words.pair(n), span);
         if (span > 1ull << 32) {
-            const RandomWords low_words = philox(first_block + b + LOW_DIGITS_BLOCK_OFFSET, 0, stream, key);
+            const RandomWords low_words = philox(first_block + b + LOW_HALF_BLOCK_OFFSET, 0, stream, key);
             #pragma unroll
             for (int n = 0; n < 2; n++) {
                 const u64 rest = words.pair(n) * span;
@@ -143,6 +143,6 @@ extern "C" __global__ void __launch_bounds__(256) random_integers(T* out, u64 co
         Pack<T, 2> values;
         #pragma unroll
         for (int n = 0; n < 2; n++) values.at[n] = cast<T>(low + offsets[n]);
-        store_block_numbers(out, b, count, values);
+        store_philox_block(out, b, count, values);
     }
 }

@@ -123,7 +123,7 @@ struct Uniforms {
 };
 
 // The random words for one element of the output: one Philox block per attempt of the rejection sampling.
-struct AttemptWords {
+struct RejectionAttempts {
     u64 key, block;
     u32 stream, next = 0;
 
@@ -160,7 +160,7 @@ struct Gamma {
         d = (shape < 1.0 ? shape + 1.0 : shape) - 0.3333333333333333;
         c = Real(1.0) / square_root(Real(9.0) * d);
     }
-    __device__ Real draw(AttemptWords& attempts) const {
+    __device__ Real draw(RejectionAttempts& attempts) const {
         if (shape == 0.0) return 0.0;
         Real gamma;
         for (;;) {
@@ -190,7 +190,7 @@ struct Poisson {
         log_inverse_alpha = is_small ? Real(0.0) : reproducible_log(Real(1.1239) + Real(1.1328) / (b - 3.4));
         v_r = Real(0.9277) - Real(3.6224) / (b - 2.0);
     }
-    __device__ Real draw(AttemptWords& attempts) const {
+    __device__ Real draw(RejectionAttempts& attempts) const {
         if (mean < 10.0) {
             const Real uniform = attempts.uniform_pair().u;
             Real k = 0.0, term = power, sum = power;
@@ -216,7 +216,7 @@ struct Poisson {
 };
 
 // Number of trials above which the acceptance bound uses binomial_log_weight.
-constexpr f64 MAX_TRIALS_OF_DIRECT_BOUND = 1099511627776.0;
+constexpr f64 MAX_TRIALS_FOR_DIRECT_ACCEPTANCE_BOUND = 1099511627776.0;
 
 // Returns the logarithm of the probability of `k` successes in `n` trials, up to a constant. The terms of the size of `n` cancel
 // analytically.
@@ -245,11 +245,11 @@ struct Binomial {
         v_r = Real(0.92) - Real(4.2) / b;
         alpha = (Real(2.83) + Real(5.1) / b) * deviation;
         bound = 0.0;
-        if (!is_small && n > MAX_TRIALS_OF_DIRECT_BOUND) bound = -binomial_log_weight(n, p, mode);
+        if (!is_small && n > MAX_TRIALS_FOR_DIRECT_ACCEPTANCE_BOUND) bound = -binomial_log_weight(n, p, mode);
         else if (!is_small)
             bound = (mode + 0.5) * reproducible_log((mode + 1.0) / (odds * (n - mode + 1.0))) + stirling_correction(mode) + stirling_correction(n - mode);
     }
-    __device__ Real draw_with_small_mean(AttemptWords& attempts) const {
+    __device__ Real draw_with_small_mean(RejectionAttempts& attempts) const {
         if (p == 0.0) return 0.0;
         const Real uniform = attempts.uniform_pair().u;
         Real k = 0.0, term = none, sum = none;
@@ -261,7 +261,7 @@ struct Binomial {
         }
         return k;
     }
-    __device__ Real draw_with_large_mean(AttemptWords& attempts) const {
+    __device__ Real draw_with_large_mean(RejectionAttempts& attempts) const {
         for (;;) {
             const Uniforms at = attempts.uniform_pair();
             const Real u = at.u - 0.5, v = at.v;
@@ -270,7 +270,7 @@ struct Binomial {
             if ((distance >= 0.07 && v <= v_r) || attempts.is_exhausted()) return k;
             if (k < 0.0 || k > n) continue;
             const Real left = reproducible_log(v * alpha / (a / (distance * distance) + b));
-            if (n > MAX_TRIALS_OF_DIRECT_BOUND) {
+            if (n > MAX_TRIALS_FOR_DIRECT_ACCEPTANCE_BOUND) {
                 if (left <= bound + binomial_log_weight(n, p, k)) return k;
                 continue;
             }
@@ -279,7 +279,7 @@ struct Binomial {
             if (left <= bound + ratios - stirling_correction(k) - stirling_correction(n - k)) return k;
         }
     }
-    __device__ Real draw(AttemptWords& attempts) const {
+    __device__ Real draw(RejectionAttempts& attempts) const {
         const Real successes = is_small ? draw_with_small_mean(attempts) : draw_with_large_mean(attempts);
         return is_swapped ? n - successes : successes;
     }
@@ -303,7 +303,7 @@ struct Hypergeometric {
             width = Real(1.7155277699214135) * deviation + 0.8989161620588988;
         }
     }
-    __device__ Real draw_one_by_one(AttemptWords& attempts) const {
+    __device__ Real draw_one_by_one(RejectionAttempts& attempts) const {
         Real left = good, total = good + bad, taken = 0.0;
         while (taken < drawn) {
             const Real uniform = attempts.uniform_pair().u;
@@ -313,7 +313,7 @@ struct Hypergeometric {
         }
         return drawn < sample ? left : good - left;
     }
-    __device__ Real draw_by_ratio_of_uniforms(AttemptWords& attempts) const {
+    __device__ Real draw_by_ratio_of_uniforms(RejectionAttempts& attempts) const {
         Real candidate = 0.0;
         for (;;) {
             const Uniforms at = attempts.uniform_pair();
@@ -331,13 +331,15 @@ struct Hypergeometric {
         const Real good_drawn = good > bad ? drawn - candidate : candidate;
         return drawn < sample ? good - good_drawn : good_drawn;
     }
-    __device__ Real draw(AttemptWords& attempts) const { return drawn < 10.0 ? draw_one_by_one(attempts) : draw_by_ratio_of_uniforms(attempts); }
+    __device__ Real draw(RejectionAttempts& attempts) const {
+        return drawn < 10.0 ? draw_one_by_one(attempts) : draw_by_ratio_of_uniforms(attempts);
+    }
 };
 
 struct Geometric {
     Real log_failure;
     __device__ Geometric(Real p, Real, Real) : log_failure(reproducible_log1p(-p)) {}
-    __device__ Real draw(AttemptWords& attempts) const {
+    __device__ Real draw(RejectionAttempts& attempts) const {
         const Real uniform = attempts.uniform_pair().u;
         return lesser(greater(round_up(reproducible_log(Real(1.0) - uniform) / log_failure), 1.0), MAX_DISCRETE_RESULT);
     }
@@ -346,7 +348,7 @@ struct Geometric {
 struct LogSeries {
     Real p, log_failure;
     __device__ LogSeries(Real p, Real, Real) : p(p), log_failure(reproducible_log1p(-p)) {}
-    __device__ Real draw(AttemptWords& attempts) const {
+    __device__ Real draw(RejectionAttempts& attempts) const {
         const Uniforms at = attempts.uniform_pair();
         const Real v = greater(at.v, 5.551115123125783e-17);
         if (v >= p) return 1.0;
@@ -363,7 +365,7 @@ struct Zipf {
         power = reproducible_exp(exponent * 0.6931471805599453);
         least = reproducible_exp(-exponent * reproducible_log(MAX_DISCRETE_RESULT));
     }
-    __device__ Real draw(AttemptWords& attempts) const {
+    __device__ Real draw(RejectionAttempts& attempts) const {
         if (exponent > 1000.0) return 1.0;
         for (;;) {
             const Uniforms at = attempts.uniform_pair();
@@ -377,16 +379,16 @@ struct Zipf {
     }
 };
 
-struct HalfTangentOfVonMises {
+struct TangentOfHalfVonMisesAngle {
     Real kappa, r, ratio;
-    __device__ HalfTangentOfVonMises(Real kappa, Real, Real) : kappa(kappa) {
+    __device__ TangentOfHalfVonMisesAngle(Real kappa, Real, Real) : kappa(kappa) {
         const Real tau = Real(1.0) + square_root(Real(1.0) + Real(4.0) * (kappa * kappa));
         const Real rho = kappa < 1e-5 ? Real(0.5) * kappa : (tau - square_root(tau + tau)) / (kappa + kappa);
         const Real above = Real(1.0) + rho, below = Real(1.0) - rho;
         r = (Real(1.0) + rho * rho) / (rho + rho);
         ratio = below * below / (above * above);
     }
-    __device__ Real draw(AttemptWords& attempts) const {
+    __device__ Real draw(RejectionAttempts& attempts) const {
         if (kappa > 1e6) return Real(0.5) * attempts.normal_and_uniform().u / square_root(kappa);
         for (;;) {
             const Uniforms at = attempts.uniform_triple();
@@ -412,7 +414,7 @@ random_samples(T* out, u64 count, u64 key, u64 first_block, u32 stream, const f6
     const u64 stride = static_cast<u64>(gridDim.x) * blockDim.x;
     for (u64 i = static_cast<u64>(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += stride) {
         const SAMPLER sampler(first ? first[i] : a, second ? second[i] : b, third ? third[i] : c);
-        AttemptWords attempts = {key, first_block + i, stream};
+        RejectionAttempts attempts = {key, first_block + i, stream};
         out[i] = cast<T>(sampler.draw(attempts).value);
     }
 }

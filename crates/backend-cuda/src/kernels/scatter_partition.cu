@@ -2,8 +2,8 @@
 // the last one remains. Requires digit_look_back.cuh, block_range.cuh and resolve_index.cuh.
 //
 // A stable radix sort groups the values by bucket, a range of BUCKET_ROWS consecutive rows. One block then stores the values of a bucket,
-// and finds the last value of each row in shared memory. All random accesses are thus to a small part of the target. The last values of rows
-// in buckets of many values are found in global memory.
+// and finds the last value of each row in shared memory. All random accesses are thus to a small part of the target. The last values of
+// rows in buckets of many values are found in global memory.
 //
 // The host also defines ITEM (an unsigned type with the size of an element) and INDEX_ELEMENT (the element type of the index array).
 
@@ -12,12 +12,12 @@ using namespace cuprum;
 constexpr u32 BUCKET_BITS = 13, BUCKET_ROWS = 1u << BUCKET_BITS;
 constexpr u32 MAX_PASSES = 3;
 // Maximum number of values of a bucket that one block stores. Larger buckets are stored by several blocks.
-constexpr u32 LARGE_BUCKET = 1u << 14;
+constexpr u32 LARGE_BUCKET_THRESHOLD = 1u << 14;
 // Number of copies of a block's digit counts, so that lanes of a warp rarely increment the same counter.
 constexpr int COUNTER_COPIES = 4;
 
 // Returns the row that `index` selects, or the first row after the last of the `buckets` buckets if `index` is out of bounds.
-__device__ inline u32 row_in_buckets(i64 index, i64 extent, u32 buckets) {
+__device__ inline u32 row_or_past_last_bucket(i64 index, i64 extent, u32 buckets) {
     const i64 row = resolve_index(index, extent);
     return row < 0 ? buckets << BUCKET_BITS : static_cast<u32>(row);
 }
@@ -35,7 +35,7 @@ scatter_count_digits(const INDEX_ELEMENT* __restrict__ indices, u32* __restrict_
     const i64 begin = blockIdx.x * chunk, end = begin + chunk < count ? begin + chunk : count;
     u32* mine = own + threadIdx.x % COUNTER_COPIES;
     for_each_in_block_range<THREADS>(indices, begin, end, [&](INDEX_ELEMENT index, i64) {
-        const u32 row = row_in_buckets(index, extent, buckets);
+        const u32 row = row_or_past_last_bucket(index, extent, buckets);
         if (row >= extent) report_fault(fault, 1, op, index, static_cast<u64>(extent));
         for (u32 p = 0; p < passes; p++) atomicAdd(mine + (p * RADIX + byte_at(row, digit_shift(p))) * COUNTER_COPIES, 1u);
     });
@@ -55,7 +55,8 @@ extern "C" __global__ void __launch_bounds__(RADIX) scatter_digit_starts(u32* co
     *at = sum_lower_threads(sums, *at);
 }
 
-// The values of a pass, with their rows. The first pass reads `indices` and the values to store, later passes the output of the pass before.
+// The values of a pass, with their rows. The first pass reads `indices` and the values to store, later passes the output of the pass
+// before.
 struct PassInput {
     // Null after the first pass.
     const INDEX_ELEMENT* indices;
@@ -88,7 +89,7 @@ scatter_partition(const __grid_constant__ PassInput in, u32* __restrict__ out_ro
     #pragma unroll
     for (int k = 0; k < ITEMS; k++) {
         const i64 i = begin + first + k * 32;
-        if (first + k * 32 < valid) rows[k] = in.indices != nullptr ? row_in_buckets(in.indices[i], extent, buckets) : in.rows[i];
+        if (first + k * 32 < valid) rows[k] = in.indices != nullptr ? row_or_past_last_bucket(in.indices[i], extent, buckets) : in.rows[i];
     }
     // Padding after the last value has the largest digit. The sort is stable, so the padding stays after all values.
     #pragma unroll
@@ -148,14 +149,14 @@ extern "C" __global__ void __launch_bounds__(256) scatter_bucket_starts(u32* sta
     }
 }
 
-// Stores the last value of each row, for buckets of at most LARGE_BUCKET values. There is one block per bucket. `step` is the distance
-// between rows of `out`, in elements.
+// Stores the last value of each row, for buckets of at most LARGE_BUCKET_THRESHOLD values. There is one block per bucket. `step` is the
+// distance between rows of `out`, in elements.
 extern "C" __global__ void __launch_bounds__(256)
 scatter_store_buckets(ITEM* out, const u32* __restrict__ rows, const ITEM* __restrict__ items, const u32* __restrict__ starts, i64 step) {
     // For each row of the bucket, the position of its last value in the bucket plus 1, or 0.
     __shared__ u32 last[BUCKET_ROWS];
     const u32 begin = starts[blockIdx.x], size = starts[blockIdx.x + 1] - begin;
-    if (size == 0 || size > LARGE_BUCKET) return;
+    if (size == 0 || size > LARGE_BUCKET_THRESHOLD) return;
     for (u32 r = threadIdx.x; r < BUCKET_ROWS; r += blockDim.x) last[r] = 0;
     __syncthreads();
     // The values are processed from last to first. Most of those that are not the last of their row then need no atomic operation.
@@ -170,20 +171,20 @@ scatter_store_buckets(ITEM* out, const u32* __restrict__ rows, const ITEM* __res
     }
 }
 
-// Calls `use(position, row, last)` for each value of a large bucket among the LARGE_BUCKET values of this block, from last to first. `last`
-// points to the number for `row` in `lasts`, which has BUCKET_ROWS numbers for each large bucket.
+// Calls `use(position, row, last)` for each value of a large bucket among the LARGE_BUCKET_THRESHOLD values of this block, from last to
+// first. `last` points to the number for `row` in `lasts`, which has BUCKET_ROWS numbers for each large bucket.
 template <class Use>
 __device__ inline void for_each_in_large_buckets(const u32* rows, const u32* starts, u32* lasts, i64 count, u32 buckets, const Use& use) {
-    const i64 begin = static_cast<i64>(gridDim.x - 1 - blockIdx.x) * LARGE_BUCKET;
-    const u32 size = count - begin < LARGE_BUCKET ? static_cast<u32>(count - begin) : LARGE_BUCKET;
+    const i64 begin = static_cast<i64>(gridDim.x - 1 - blockIdx.x) * LARGE_BUCKET_THRESHOLD;
+    const u32 size = count - begin < LARGE_BUCKET_THRESHOLD ? static_cast<u32>(count - begin) : LARGE_BUCKET_THRESHOLD;
     // A large bucket has more values than a block, so it contains the first or the last of them.
     const u32 ends[2] = {rows[begin] >> BUCKET_BITS, rows[begin + size - 1] >> BUCKET_BITS};
     for (u32 e = 0; e < (ends[0] == ends[1] ? 1 : 2); e++) {
         if (ends[e] >= buckets) continue;
         const u32 first = starts[ends[e]], end = starts[ends[e] + 1];
-        if (end - first <= LARGE_BUCKET) continue;
-        // Two large buckets start more than LARGE_BUCKET values apart.
-        u32* const of_bucket = lasts + static_cast<i64>(first / LARGE_BUCKET) * BUCKET_ROWS;
+        if (end - first <= LARGE_BUCKET_THRESHOLD) continue;
+        // Two large buckets start more than LARGE_BUCKET_THRESHOLD values apart.
+        u32* const of_bucket = lasts + static_cast<i64>(first / LARGE_BUCKET_THRESHOLD) * BUCKET_ROWS;
         for (u32 n = threadIdx.x; n < size; n += blockDim.x) {
             const u32 i = static_cast<u32>(begin) + size - 1 - n;
             if (i >= first && i < end) use(i, rows[i], of_bucket + rows[i] % BUCKET_ROWS);

@@ -39,7 +39,7 @@ __device__ inline f64 scale(f64 x, int exponent) { return x * power_of_two(expon
 __device__ inline int upper_exponent(u32 field) { return static_cast<int>(field > 0 ? field : 1) - 1022; }
 
 // Properties of the values and of the output that decide whether the integers of all values have the same units.
-struct Range {
+struct ExponentRange {
     // The largest exponent field of all values.
     u32 largest;
     // 2047 minus the smallest exponent field of all nonzero values. The difference starts at 0 and grows, as the other members do.
@@ -67,7 +67,7 @@ __device__ inline void store_warp_maximum(u32* at, u32 value) {
 
 // Writes the largest and the smallest exponent field of all values to `range`.
 extern "C" __global__ void __launch_bounds__(256)
-scatter_find_range(Range* range, const ELEMENT* in, INDEX count, const __grid_constant__ Axes<INDEX, RANK, 3> axes) {
+scatter_find_exponent_range(ExponentRange* range, const ELEMENT* in, INDEX count, const __grid_constant__ Axes<INDEX, RANK, 3> axes) {
     u32 largest = 0, smallest_from_top = 0;
     const INDEX stride = static_cast<INDEX>(gridDim.x) * blockDim.x;
     for (INDEX i = static_cast<INDEX>(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += stride) {
@@ -86,7 +86,7 @@ scatter_find_range(Range* range, const ELEMENT* in, INDEX count, const __grid_co
 
 // Writes to `range` whether an element of `out` is -0.0.
 extern "C" __global__ void __launch_bounds__(256)
-scatter_find_negative_zeros(Range* range, const ELEMENT* out, INDEX count, const __grid_constant__ Axes<INDEX, RANK, 2> axes) {
+scatter_find_negative_zeros(ExponentRange* range, const ELEMENT* out, INDEX count, const __grid_constant__ Axes<INDEX, RANK, 2> axes) {
     bool found = false;
     const INDEX stride = static_cast<INDEX>(gridDim.x) * blockDim.x;
     for (INDEX i = static_cast<INDEX>(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += stride) {
@@ -100,8 +100,8 @@ scatter_find_negative_zeros(Range* range, const ELEMENT* out, INDEX count, const
 // Writes `exponents` for each part (real or imaginary) of each element, unless the integers of all values have the same units
 // (`has_common_units`). Values whose index is out of bounds are skipped.
 extern "C" __global__ void __launch_bounds__(256)
-scatter_exponents(u32* exponents, const ELEMENT* in, const INDEX_ELEMENT* indices, INDEX count, i64 rows, i64 step, const Range* range,
-                  u64 bits, Fault*, u64, const __grid_constant__ Axes<INDEX, RANK, 3> axes) {
+scatter_exponents(u32* exponents, const ELEMENT* in, const INDEX_ELEMENT* indices, INDEX count, i64 rows, i64 step,
+                  const ExponentRange* range, u64 bits, Fault*, u64, const __grid_constant__ Axes<INDEX, RANK, 3> axes) {
     if (range->has_common_units(bits)) return;
     const INDEX stride = static_cast<INDEX>(gridDim.x) * blockDim.x;
     for (INDEX i = static_cast<INDEX>(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += stride) {
@@ -123,7 +123,8 @@ scatter_exponents(u32* exponents, const ELEMENT* in, const INDEX_ELEMENT* indice
 // values fits. An index out of bounds is recorded in `fault`.
 extern "C" __global__ void __launch_bounds__(256)
 scatter_add(u64* sums, const ELEMENT* in, const INDEX_ELEMENT* indices, INDEX count, i64 rows, i64 step, u64* rests,
-            const u32* exponents, const Range* range, u64 bits, Fault* fault, u64 op, const __grid_constant__ Axes<INDEX, RANK, 3> axes) {
+            const u32* exponents, const ExponentRange* range, u64 bits, Fault* fault, u64 op,
+            const __grid_constant__ Axes<INDEX, RANK, 3> axes) {
     const bool has_common_units = range->has_common_units(bits);
     const u32 largest = range->largest;
     const INDEX stride = static_cast<INDEX>(gridDim.x) * blockDim.x;
@@ -158,7 +159,7 @@ scatter_add(u64* sums, const ELEMENT* in, const INDEX_ELEMENT* indices, INDEX co
 // Adds the sums to the elements of `out` that have received values. `axes` holds the strides of `out`, then those of a contiguous
 // array of the same shape, which locate the sums.
 extern "C" __global__ void __launch_bounds__(256)
-scatter_store_sums(ELEMENT* out, const u32* exponents, const u64* sums, const u64* rests, INDEX count, const Range* range, u64 bits,
+scatter_store_sums(ELEMENT* out, const u32* exponents, const u64* sums, const u64* rests, INDEX count, const ExponentRange* range, u64 bits,
                    const __grid_constant__ Axes<INDEX, RANK, 2> axes) {
     const bool has_common_units = range->has_common_units(bits);
     const u32 largest = range->largest;

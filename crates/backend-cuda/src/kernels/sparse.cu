@@ -1,7 +1,7 @@
 // Products of a matrix in compressed row format (CSR) with dense vectors and matrices. Requires sparse.cuh.
 //
 // TEAM is the number of threads that share a row, a power of 2 up to 32. In products with matrices, each thread computes PER columns. The
-// order of each sum depends only on TEAM, the length of the row and, in products with matrices, `max_team_length`.
+// order of each sum depends only on TEAM, the length of the row and, in products with matrices, `max_row_length_per_team`.
 
 using namespace cuprum;
 
@@ -88,11 +88,11 @@ __device__ inline void add_products(const CsrMatrix& m, const T* b, i64 width, i
 }
 
 // Writes the product of the matrix with the dense matrix `b` of `width` columns in C order to `out`. The threads of a team compute adjacent
-// columns. Blocks along y compute TEAM * PER columns each. A team computes each row of at most `max_team_length` elements, and a block each
-// longer row.
+// columns. Blocks along y compute TEAM * PER columns each. A team computes each row of at most `max_row_length_per_team` elements, and a
+// block each longer row.
 extern "C" __global__ void __launch_bounds__(THREADS)
 csr_times_matrix(T* __restrict__ out, const I* __restrict__ indptr, const I* __restrict__ indices, const T* __restrict__ values,
-                 const T* __restrict__ b, i64 rows, i64 columns, i64 count, i64 width, i64 max_team_length, Fault* fault, u64 op) {
+                 const T* __restrict__ b, i64 rows, i64 columns, i64 count, i64 width, i64 max_row_length_per_team, Fault* fault, u64 op) {
     __shared__ RowRange long_rows[TEAMS];
     __shared__ alignas(16) unsigned char storage[THREADS * sizeof(Acc)];
     Acc* const partial = reinterpret_cast<Acc*>(storage);
@@ -105,7 +105,7 @@ csr_times_matrix(T* __restrict__ out, const I* __restrict__ indptr, const I* __r
         for (i64 first = static_cast<i64>(blockIdx.x) * TEAMS; first < rows; first += stride) {
             const i64 row = first + team;
             const RowRange range = m.row_range(row, bad);
-            const bool is_long = range.end - range.begin > max_team_length;
+            const bool is_long = range.end - range.begin > max_row_length_per_team;
             Acc sums[PER];
             #pragma unroll
             for (int k = 0; k < PER; k++) sums[k] = zero();

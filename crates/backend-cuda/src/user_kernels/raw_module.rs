@@ -17,7 +17,7 @@ use crate::device;
 use crate::driver;
 
 /// Name of the header with cuprum's element types and operations, for `#include <cuprum.cuh>`.
-const OPERATIONS_HEADER: &str = "cuprum.cuh";
+const OPERATIONS_HEADER_NAME: &str = "cuprum.cuh";
 /// The NVRTC option (from 12.0 on, without hyphens) that excludes the source's folder, which is the working directory, from the search for
 /// `#include "name"`. Headers then do not find other headers in their own folders. Some versions reject the option if it is repeated.
 const NO_SOURCE_INCLUDE_OPTION: &str = "no-source-include";
@@ -135,8 +135,8 @@ impl RawSource {
         if !may_read_files && !options.iter().any(|option| option.trim_start_matches('-') == NO_SOURCE_INCLUDE_OPTION) {
             options.push("--no-source-include");
         }
-        let operations = (may_read_files || self.source_and_header_texts().any(|text| text.contains(OPERATIONS_HEADER)))
-            .then_some((OPERATIONS_HEADER, OPERATIONS_PRELUDE));
+        let operations = (may_read_files || self.source_and_header_texts().any(|text| text.contains(OPERATIONS_HEADER_NAME)))
+            .then_some((OPERATIONS_HEADER_NAME, OPERATIONS_PRELUDE));
         let headers: Vec<_> = self.headers.iter().map(|(name, text)| (name.as_str(), text.as_str())).chain(operations).collect();
         let include_dirs: Vec<&Path> = self.include_dirs.iter().map(PathBuf::as_path).collect();
         let name_expressions: Vec<&str> = self.expressions.iter().map(String::as_str).collect();
@@ -244,8 +244,8 @@ impl RawModule {
     /// Converts `error`, which a lookup of the symbol `name` returned. `what` is the word for the symbol in the message: `kernel` or
     /// `variable`. For a missing symbol, the message lists the module's name expressions.
     fn symbol_lookup_error(&self, what: &str, name: &str, error: CudaError) -> Error {
-        const DRIVER_NOT_FOUND_CODE: u32 = driver::sys::CUresult::CUDA_ERROR_NOT_FOUND.0;
-        if !matches!(error, CudaError::Driver { code: DRIVER_NOT_FOUND_CODE, .. }) {
+        const SYMBOL_NOT_FOUND_CODE: u32 = driver::sys::CUresult::CUDA_ERROR_NOT_FOUND.0;
+        if !matches!(error, CudaError::Driver { code: SYMBOL_NOT_FOUND_CODE, .. }) {
             return device::to_core_error("cuda", OP, self.device, error);
         }
         let known: Vec<&str> = self.lowered.iter().map(|(expression, _)| expression.as_str()).collect();

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use cuprum_backend_cuda as _;
-use cuprum_core::ops::sparse::{CsrParts, SPARSE_MULTIPLY, multiply_by_dense, product, solve_triangular};
+use cuprum_core::ops::sparse::{CsrParts, SPARSE_MULTIPLY, multiply_by_dense, multiply_by_sparse, solve_triangular};
 use cuprum_core::{Complex, DType, Element, Error, Family, NdArray, Result, explain, ops::linalg::Triangle, zeros};
 
 use crate::try_on_device;
@@ -74,7 +74,7 @@ fn products_of_two_sparse_matrices() {
     try_on_device(|_| {
         let [indptr, indices, values] = matrix(&[7; 90], 90, DType::F64, DType::I32)?;
         let m = CsrParts { indptr: &indptr, indices: &indices, values: &values, columns: 90 };
-        let (p, i, v) = product(m, m)?;
+        let (p, i, v) = multiply_by_sparse(m, m)?;
         let b = dense(&[90], DType::F64)?;
         let squared = CsrParts { indptr: &p, indices: &i, values: &v, columns: 90 };
         assert!(multiply_by_dense(squared, &b)?.to_bytes()? == multiply_by_dense(m, &multiply_by_dense(m, &b)?)?.to_bytes()?);
@@ -111,7 +111,7 @@ fn check_product<T: Element>(a: [&NdArray; 3], b: [&NdArray; 3], columns: usize,
         CsrParts { indptr, indices, values, columns }
     }
     let (inner, index) = (b[0].size() - 1, a[1].dtype());
-    let (got, records) = explain(|| product(parts(a, inner), parts(b, columns)));
+    let (got, records) = explain(|| multiply_by_sparse(parts(a, inner), parts(b, columns)));
     let (indptr, indices, values) = got?;
     let is_served = records.iter().any(|r| r.family == Family::Sparse && r.served_by == Some("cuda"));
     assert!(is_served || a[1].size() == 0, "{records:?}");
@@ -208,7 +208,7 @@ fn indices_out_of_bounds_are_errors() {
             for columns in [3, 0] {
                 let b = CsrParts { indptr: &ranges, indices: &indices, values: &values, columns };
                 let failed = |e: Option<Error>| matches!(e, Some(Error::Index { size, .. }) if size == columns);
-                let outcome = product(a, b).and_then(|(indptr, ..)| indptr.to_bytes());
+                let outcome = multiply_by_sparse(a, b).and_then(|(indptr, ..)| indptr.to_bytes());
                 assert!(failed(outcome.err()), "product with {columns} columns, length {length}");
                 for shape in [&[columns][..], &[columns, 3]] {
                     let outcome = multiply_by_dense(b, &zeros(shape, DType::F32)?).and_then(|a| a.to_bytes());

@@ -126,7 +126,7 @@ fn memory_is_counted_limited_and_returned() {
     context.trim().unwrap();
     assert!(context.memory_stats().unwrap().reserved <= during.reserved);
     // Nearly all memory, twice: the second request reuses the memory of the first.
-    let most = context.free_memory().unwrap() / 10 * 8;
+    let most = context.free_device_bytes().unwrap() / 10 * 8;
     drop(context.alloc_on_current_stream(most).unwrap());
     drop(context.alloc_on_current_stream(most / 2).unwrap());
     let third = context.alloc_on_current_stream(most + most / 20).unwrap();
@@ -191,7 +191,7 @@ fn kept_blocks_are_returned_before_a_request_fails() {
     assert!(context.memory_stats().unwrap().cached <= before.cached);
 
     // A fifth of the memory is kept, then nine tenths are requested.
-    let free = context.free_memory().unwrap();
+    let free = context.free_device_bytes().unwrap();
     drop(context.alloc_on_current_stream(free / 5).unwrap());
     drop(context.alloc_on_current_stream(free / 10 * 9).unwrap());
     context.trim().unwrap();

@@ -17,7 +17,7 @@ pub struct Measurement {
 }
 
 /// Range of valid times and rates. Ratios of numbers outside this range could be infinite or zero.
-const VALID_RANGE: std::ops::RangeInclusive<f64> = 1e-6..=1e15;
+const VALID_TIMES_AND_RATES: std::ops::RangeInclusive<f64> = 1e-6..=1e15;
 
 /// The units in which limits and rates are given.
 const RATE_UNITS: [&str; 2] = ["GB_s", "GFLOP_s"];
@@ -30,7 +30,7 @@ pub struct SpeedLimit {
 }
 
 impl SpeedLimit {
-    pub fn parse_limit(text: &str) -> Result<SpeedLimit, String> {
+    pub fn parse_speed_limit(text: &str) -> Result<SpeedLimit, String> {
         let (unit, value) = text.split_once('=').ok_or("takes UNIT=LIMIT")?;
         let unit =
             RATE_UNITS.iter().position(|u| *u == unit).ok_or_else(|| format!("the unit is {}, not '{unit}'", RATE_UNITS.join(" or ")))?;
@@ -80,7 +80,7 @@ impl Measurements {
         if let Some(error) = text("error") {
             return Err(format!("{workload}: {peer}: {error}"));
         }
-        let usable = |key: &str| value[key].as_f64().filter(|number| VALID_RANGE.contains(number));
+        let usable = |key: &str| value[key].as_f64().filter(|number| VALID_TIMES_AND_RATES.contains(number));
         // Rejects lines without a time of the workload. Lines of a launch without dispatch (`bare_launch`) have host times only.
         let us = usable("gpu_us").or(usable("us")).ok_or_else(|| format!("{workload}: {peer}: lacks a time between 1e-6 and 1e15 us"))?;
         let served_by = text("served_by").unwrap_or_default().to_string();
@@ -138,9 +138,9 @@ impl Measurements {
     }
 
     /// Resolves a limit to an index in [`RATE_UNITS`] and a rate in this unit.
-    pub fn resolve_limit(&self, limit: &SpeedLimit) -> Result<(usize, f64), String> {
+    pub fn resolve_speed_limit(&self, limit: &SpeedLimit) -> Result<(usize, f64), String> {
         let rate = limit.value.parse::<f64>().ok().or_else(|| self.find_measurement(&limit.value, OWN_LIBRARY_NAME)?.rates[limit.unit]);
-        let rate = rate.filter(|r| VALID_RANGE.contains(r));
+        let rate = rate.filter(|r| VALID_TIMES_AND_RATES.contains(r));
         let unit = RATE_UNITS[limit.unit];
         rate.map(|rate| (limit.unit, rate))
             .ok_or_else(|| format!("'{}' is neither a number between 1e-6 and 1e15 nor a workload with {unit}", limit.value))

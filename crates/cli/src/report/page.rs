@@ -59,8 +59,8 @@ pub fn render(measurements: &Measurements, limits: &[(usize, f64)], machine: &Va
     }
     page += &machine_table(machine);
     page += &format!("<h2>Rules</h2>\n<ul>{}</ul>\n", MEASUREMENT_RULES.iter().map(|rule| format!("<li>{rule}</li>")).collect::<String>());
-    page += &ratio_summary(&rows);
-    page += &ratio_bar_chart(&rows);
+    page += &speed_ratio_summary(&rows);
+    page += &speed_ratio_bar_chart(&rows);
     page += &sweeps::sweep_charts(&rows, &measurements.peer_names());
     page += &workload_table(&rows, &measurements.peer_names(), limits);
     if !measurements.unused.is_empty() {
@@ -88,7 +88,7 @@ fn machine_table(machine: &Value) -> String {
 }
 
 /// Returns the geometric means of the speed ratios: of all rows, and of each operation.
-fn ratio_summary(rows: &[WorkloadRow]) -> String {
+fn speed_ratio_summary(rows: &[WorkloadRow]) -> String {
     let ratios = |wanted: Option<&str>| -> Vec<f64> {
         rows.iter().filter(|r| wanted.is_none_or(|w| operation_of_workload(r.workload) == w)).filter_map(|r| r.ratio).collect()
     };
@@ -118,9 +118,9 @@ fn ratio_summary(rows: &[WorkloadRow]) -> String {
 }
 
 /// Returns a bar chart of the speed ratios on a logarithmic axis. Bars of losses extend to the left of 1x, all other bars to the right.
-fn ratio_bar_chart(rows: &[WorkloadRow]) -> String {
+fn speed_ratio_bar_chart(rows: &[WorkloadRow]) -> String {
     // Workloads whose names state a size have no bar. `sweeps::sweep_charts` shows their times as curves.
-    let single = rows.iter().filter(|r| sweeps::split_function_and_power(r.workload).is_none());
+    let single = rows.iter().filter(|r| sweeps::split_workload_name(r.workload).is_none());
     let bars: Vec<(&str, f64)> = single.filter_map(|r| Some((r.workload, r.ratio?))).collect();
     if bars.is_empty() {
         return String::new();

@@ -22,14 +22,14 @@ pub fn sweep_charts(rows: &[WorkloadRow], peers: &[&str]) -> String {
 }
 
 /// Returns the function and the power of two of the size that the name of a workload states.
-pub fn split_function_and_power(workload: &str) -> Option<(&str, u32)> {
+pub fn split_workload_name(workload: &str) -> Option<(&str, u32)> {
     let (function, power) = workload.rsplit_once("_2^")?;
     Some((function, power.parse().ok().filter(|power| *power < 64)?))
 }
 
 fn group_rows_into_sweeps<'a>(rows: &'a [WorkloadRow], peers: &[&'a str]) -> Vec<SizeSweep<'a>> {
     let mut sized: Vec<(&str, u32, &WorkloadRow)> =
-        rows.iter().filter_map(|r| split_function_and_power(r.workload).map(|(f, power)| (f, power, r))).collect();
+        rows.iter().filter_map(|r| split_workload_name(r.workload).map(|(f, power)| (f, power, r))).collect();
     sized.sort_by_key(|(function, power, _)| (*function, *power));
     sized
         .chunk_by(|a, b| a.0 == b.0)
@@ -134,9 +134,9 @@ mod tests {
 
     #[test]
     fn names_state_function_and_size() {
-        assert_eq!(split_function_and_power("add_f32_2^20"), Some(("add_f32", 20)));
+        assert_eq!(split_workload_name("add_f32_2^20"), Some(("add_f32", 20)));
         for other in ["add_f32_128M", "add_2^x", "add_2^", "add_2^64", "2^3"] {
-            assert_eq!(split_function_and_power(other), None, "{other}");
+            assert_eq!(split_workload_name(other), None, "{other}");
         }
     }
 

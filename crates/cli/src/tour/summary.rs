@@ -1,8 +1,8 @@
 //! The three sentences at the end of `cuprum tour`: fast results, missing parts, and the next step. They are computed from the results
 //! alone.
 
-use super::{TourResult, format_time};
-use crate::tour::text::count_with_noun;
+use super::{TourMeasurement, format_time};
+use crate::tour::text_wrapping::count_with_noun;
 
 /// An accelerator that is not available, with the reason and the advice that `cuprum info` shows.
 pub struct MissingAccelerator {
@@ -28,18 +28,18 @@ pub struct RunContext {
 const MIN_NOTABLE_SPEEDUP: f64 = 1.1;
 
 /// Returns the sentences "Fast here", "Missing here" and "Try next".
-pub fn summary_sentences(results: &[TourResult], context: &RunContext) -> [String; 3] {
+pub fn summary_sentences(results: &[TourMeasurement], context: &RunContext) -> [String; 3] {
     [fast_here_sentence(results), missing_here_sentence(results, context), try_next_sentence(results, context)]
 }
 
 /// Returns the valid results of the CPU if `on_cpu`, else of the other devices.
-fn valid_results(results: &[TourResult], on_cpu: bool) -> impl Iterator<Item = &TourResult> {
+fn valid_results(results: &[TourMeasurement], on_cpu: bool) -> impl Iterator<Item = &TourMeasurement> {
     results.iter().filter(move |r| r.agrees && r.device_us.is_finite() && r.device_us > 0.0 && (r.device == "cpu") == on_cpu)
 }
 
 /// Returns the fastest result of each workload on the CPU if `on_cpu`, else on the other devices.
-fn fastest_results(results: &[TourResult], on_cpu: bool) -> Vec<&TourResult> {
-    let mut best: Vec<&TourResult> = Vec::new();
+fn fastest_results(results: &[TourMeasurement], on_cpu: bool) -> Vec<&TourMeasurement> {
+    let mut best: Vec<&TourMeasurement> = Vec::new();
     for result in valid_results(results, on_cpu) {
         match best.iter_mut().find(|b| b.work == result.work) {
             Some(b) if result.device_us < b.device_us => *b = result,
@@ -51,9 +51,9 @@ fn fastest_results(results: &[TourResult], on_cpu: bool) -> Vec<&TourResult> {
 }
 
 /// Returns each workload's fastest results on another device and on the CPU, with the CPU's time divided by the device's time.
-fn speedups_over_cpu(results: &[TourResult]) -> Vec<(&TourResult, f64)> {
+fn speedups_over_cpu(results: &[TourMeasurement]) -> Vec<(&TourMeasurement, f64)> {
     let on_cpu = fastest_results(results, true);
-    let gain = |r: &TourResult| on_cpu.iter().find(|c| c.work == r.work).map(|c| c.device_us / r.device_us);
+    let gain = |r: &TourMeasurement| on_cpu.iter().find(|c| c.work == r.work).map(|c| c.device_us / r.device_us);
     fastest_results(results, false).into_iter().filter_map(|r| gain(r).map(|g| (r, g))).collect()
 }
 
@@ -64,7 +64,7 @@ where
     items.into_iter().max_by(|a, b| a.1.total_cmp(&b.1))
 }
 
-fn fast_here_sentence(results: &[TourResult]) -> String {
+fn fast_here_sentence(results: &[TourMeasurement]) -> String {
     let gains = speedups_over_cpu(results);
     if let Some((best, gain)) = largest_by_value(&gains).filter(|(_, gain)| *gain > 1.0) {
         let faster = gains.iter().filter(|(_, g)| *g > 1.0).count();
@@ -76,8 +76,8 @@ fn fast_here_sentence(results: &[TourResult]) -> String {
             count_with_noun(gains.len(), "workload")
         );
     }
-    let rate = |amount: fn(&TourResult) -> f64| {
-        let rates: Vec<(&TourResult, f64)> = valid_results(results, true).map(|r| (r, amount(r) / r.device_us / 1e3)).collect();
+    let rate = |amount: fn(&TourMeasurement) -> f64| {
+        let rates: Vec<(&TourMeasurement, f64)> = valid_results(results, true).map(|r| (r, amount(r) / r.device_us / 1e3)).collect();
         largest_by_value(&rates).filter(|(_, rate)| *rate > 0.0).map(|&(r, rate)| (r.work, rate))
     };
     // Memory-bound operations are rated in bytes per second, matrix products in floating-point operations.
@@ -90,7 +90,7 @@ fn fast_here_sentence(results: &[TourResult]) -> String {
     }
 }
 
-fn missing_here_sentence(results: &[TourResult], context: &RunContext) -> String {
+fn missing_here_sentence(results: &[TourMeasurement], context: &RunContext) -> String {
     let wrong = results.iter().filter(|r| !r.agrees).count();
     if wrong > 0 {
         return format!("Missing here: correct results; {wrong} of {} are wrong or failed.", count_with_noun(results.len(), "result"));
@@ -108,15 +108,15 @@ fn missing_here_sentence(results: &[TourResult], context: &RunContext) -> String
     }
 }
 
-fn try_next_sentence(results: &[TourResult], context: &RunContext) -> String {
+fn try_next_sentence(results: &[TourMeasurement], context: &RunContext) -> String {
     if let Some(wrong) = results.iter().find(|r| !r.agrees) {
         return format!("Try next: report {} on {} with the output of `cuprum info`.", wrong.work, wrong.device);
     }
     if let Some(accelerator) = context.missing.iter().find(|m| !m.help.is_empty()) {
         return format!("Try next: for {}, {}.", accelerator.name, accelerator.help.trim_end_matches('.'));
     }
-    let base_time = |r: &TourResult| results.iter().find(|b| b.work == r.work && b.device == r.device && b.accelerators.is_empty());
-    let gains: Vec<(&TourResult, f64)> = valid_results(results, false)
+    let base_time = |r: &TourMeasurement| results.iter().find(|b| b.work == r.work && b.device == r.device && b.accelerators.is_empty());
+    let gains: Vec<(&TourMeasurement, f64)> = valid_results(results, false)
         .filter(|r| !r.accelerators.is_empty())
         .filter_map(|r| base_time(r).map(|b| (r, b.device_us / r.device_us)))
         .collect();
@@ -135,8 +135,8 @@ fn try_next_sentence(results: &[TourResult], context: &RunContext) -> String {
 mod tests {
     use super::*;
 
-    fn result(work: &'static str, device: &str, accelerators: &str, us: f64) -> TourResult {
-        TourResult {
+    fn result(work: &'static str, device: &str, accelerators: &str, us: f64) -> TourMeasurement {
+        TourMeasurement {
             work,
             device: device.into(),
             accelerators: accelerators.into(),
@@ -158,7 +158,7 @@ mod tests {
 
     #[test]
     fn cpu_alone_reports_rates_and_the_missing_accelerators() {
-        let product = TourResult { flops: 2e9, ..result("matmul", "cpu", "", 20_000.0) };
+        let product = TourMeasurement { flops: 2e9, ..result("matmul", "cpu", "", 20_000.0) };
         let results = [result("add", "cpu", "", 400.0), product];
         let missing = vec![
             MissingAccelerator { name: "cuda".into(), why: "no driver".into(), help: "install the NVIDIA driver".into() },
@@ -187,7 +187,7 @@ mod tests {
 
     #[test]
     fn wrong_results_come_first_and_odd_times_are_ignored() {
-        let wrong = TourResult { agrees: false, error: None, ..result("add", "cpu", "", 0.0) };
+        let wrong = TourMeasurement { agrees: false, error: None, ..result("add", "cpu", "", 0.0) };
         let [fast, missing, next] = summary_sentences(&[wrong, result("nan", "cpu", "", f64::NAN)], &context());
         assert_eq!(fast, "Fast here: no workload has a correct result.");
         assert_eq!(missing, "Missing here: correct results; 1 of 2 results are wrong or failed.");

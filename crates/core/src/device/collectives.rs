@@ -53,13 +53,13 @@ pub trait Communicator: Send + Sync {
     ///
     /// # Errors
     /// An error of the library or the device, or the error of `keep_waiting`. The communicator is unusable afterwards.
-    fn exchange(&self, sends: &[SentPiece], receives: &[ReceivedPiece], keep_waiting: KeepWaiting) -> Result<Vec<Arc<dyn Buffer>>>;
+    fn send_and_receive(&self, sends: &[SentPiece], receives: &[ReceivedPiece], keep_waiting: KeepWaiting) -> Result<Vec<Arc<dyn Buffer>>>;
 
     /// Returns the first asynchronous error of the library, such as a lost connection, or `Ok` if there is none.
     fn check_async_error(&self) -> Result<()>;
 
-    /// Aborts all transfers of [`Communicator::exchange`], including queued ones. Received buffers then have undefined contents. A second
-    /// call has no effect.
+    /// Aborts all transfers of [`Communicator::send_and_receive`], including queued ones. Received buffers then have undefined contents.
+    /// A second call has no effect.
     fn abort(&self);
 }
 

@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::str::FromStr;
 use std::sync::Mutex;
 
-use super::device_drivers::{DeviceSource, SynchronizeHook, driver};
+use super::device_drivers::{RegistryHooks, SynchronizeHook, driver};
 use super::device_memory::MemoryStats;
 use super::driver::DeviceInfo;
 use crate::error::{Error, Result};
@@ -24,7 +24,7 @@ impl Device {
 
     /// Returns every ready device of this machine, the host first.
     pub fn all() -> Vec<Device> {
-        inventory::iter::<DeviceSource>().flat_map(|source| (source.ready)()).collect()
+        inventory::iter::<RegistryHooks>().flat_map(|hooks| (hooks.ready)()).collect()
     }
 
     /// Returns the device on which this thread creates new arrays.
@@ -166,7 +166,7 @@ fn parse_device(text: &str) -> Result<Device> {
         return Ok(Device::all().into_iter().find(|d| d.kind() != DeviceKind::CPU).unwrap_or(Device::CPU));
     }
     let (name, number) = t.split_once(':').unwrap_or((&t, "0"));
-    let kinds: Vec<&'static str> = inventory::iter::<DeviceSource>().flat_map(|source| (source.kinds)()).collect();
+    let kinds: Vec<&'static str> = inventory::iter::<RegistryHooks>().flat_map(|hooks| (hooks.kinds)()).collect();
     let kind = kinds.iter().find(|k| **k == name).copied().or((name == "cpu").then_some("cpu")).ok_or_else(|| {
         let known: String = kinds.iter().map(|kind| format!(", {kind}")).collect();
         let message = format!(

@@ -9,7 +9,7 @@ use crate::types::device::{Device, DeviceKind, MAX_DEVICE_KINDS};
 
 /// Functions that open and list devices. The registry of accelerators submits them through `inventory`, because the module `device` does
 /// not depend on the registry.
-pub(crate) struct DeviceSource {
+pub(crate) struct RegistryHooks {
     /// Opens a device.
     pub open: fn(Device) -> Result<Box<dyn DeviceDriver>>,
     /// Returns the names of the device kinds that have a backend.
@@ -17,7 +17,7 @@ pub(crate) struct DeviceSource {
     /// Returns every ready device, the host first.
     pub ready: fn() -> Vec<Device>,
 }
-inventory::collect!(DeviceSource);
+inventory::collect!(RegistryHooks);
 
 /// A function that runs after each [`Device::synchronize`].
 pub(crate) struct SynchronizeHook(pub fn());
@@ -49,9 +49,9 @@ pub fn driver(device: Device) -> Result<&'static dyn DeviceDriver> {
 
 fn open_driver(device: Device) -> Result<Box<dyn DeviceDriver>> {
     settings::check_once_without_devices()?;
-    let source = inventory::iter::<DeviceSource>().next();
-    let source = source.ok_or_else(|| Error::Device { op: "device", message: format!("there is no device {device}") })?;
-    (source.open)(device)
+    let hooks = inventory::iter::<RegistryHooks>().next();
+    let hooks = hooks.ok_or_else(|| Error::Device { op: "device", message: format!("there is no device {device}") })?;
+    (hooks.open)(device)
 }
 
 impl DeviceKind {

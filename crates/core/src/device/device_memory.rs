@@ -45,7 +45,7 @@ pub trait Buffer: Any + Send + Sync {
 }
 
 /// Alignment of host memory from the pool in bytes: the size of a cache line and of the widest SIMD register.
-pub const ALIGNMENT: usize = 64;
+pub const HOST_ALIGNMENT: usize = 64;
 
 /// Returns the block size that a pooling allocator uses for `nbytes`.
 ///

@@ -9,7 +9,7 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::device_memory::Buffer;
-pub use super::device_memory::{ALIGNMENT, pool_block_size};
+pub use super::device_memory::{HOST_ALIGNMENT, pool_block_size};
 pub use super::host_driver::HostDriver;
 use super::host_pool;
 use crate::dtype::{DType, Element};
@@ -22,7 +22,7 @@ use crate::types::device::Device;
 /// receives the buffer as the target of an output ([`OutputSpec::target_buffer`](crate::OutputSpec::target_buffer)). No other code writes
 /// to a shared buffer.
 ///
-/// Memory from the pool is aligned to [`ALIGNMENT`]. Other memory is aligned for some dtypes only ([`HostBuffer::is_aligned_for`]).
+/// Memory from the pool is aligned to [`HOST_ALIGNMENT`]. Other memory is aligned for some dtypes only ([`HostBuffer::is_aligned_for`]).
 /// Kernels need the alignment of one element, and return an error if the memory is aligned less.
 pub struct HostBuffer {
     ptr: NonNull<u8>,
@@ -454,7 +454,7 @@ mod tests {
 
     #[test]
     fn block_size_wastes_at_most_an_eighth() {
-        for granule in [ALIGNMENT, 512] {
+        for granule in [HOST_ALIGNMENT, 512] {
             for n in (0..5000).chain([100_000, 1 << 20, (1 << 20) + 1, (64 << 20) - 1, 64 << 20, (64 << 20) + 1]) {
                 let size = pool_block_size(n, granule);
                 assert!(size >= n.max(1) && size.is_multiple_of(granule) && size <= n + (n / 8).max(granule), "{n}: {size}");

@@ -5,7 +5,7 @@
 //! 2 MiB and more use huge pages. The limit (`CUPRUM_CPU_MEMORY_LIMIT`, [`Device::set_memory_limit`]) covers arrays,
 //! [`MemoryReservation`]s and cached blocks; cached blocks are released before a request fails.
 //!
-//! All blocks are aligned to [`ALIGNMENT`] and initialised: they contain zeros from the system, or data of an earlier buffer.
+//! All blocks are aligned to [`HOST_ALIGNMENT`] and initialised: they contain zeros from the system, or data of an earlier buffer.
 #![allow(unsafe_code)]
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
@@ -17,7 +17,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock};
 
 use smallvec::SmallVec;
 
-use super::device_memory::{ALIGNMENT, MemoryStats, pool_block_size};
+use super::device_memory::{HOST_ALIGNMENT, MemoryStats, pool_block_size};
 use crate::error::{Error, Result};
 use crate::fault_injection::{FailurePoint, should_fail};
 use crate::settings;
@@ -75,7 +75,7 @@ pub(crate) fn allocate(nbytes: usize, zero: bool) -> Result<NonNull<u8>> {
     let block = if nbytes <= MAX_SMALL_BLOCK {
         allocate_small(nbytes, zero)
     } else {
-        allocate_large(pool_block_size(nbytes, ALIGNMENT), zero, limit.map_or(usize::MAX, |l| l - used))
+        allocate_large(pool_block_size(nbytes, HOST_ALIGNMENT), zero, limit.map_or(usize::MAX, |l| l - used))
     };
     match block {
         Some(block) => {
@@ -166,7 +166,7 @@ impl Drop for MemoryReservation {
 pub(crate) unsafe fn free(block: NonNull<u8>, nbytes: usize) {
     USED_BYTES.fetch_sub(nbytes, Ordering::Relaxed);
     if nbytes > MAX_SMALL_BLOCK {
-        let evicted = lock_large_block_cache().cache_block(block, pool_block_size(nbytes, ALIGNMENT), cache_limit());
+        let evicted = lock_large_block_cache().cache_block(block, pool_block_size(nbytes, HOST_ALIGNMENT), cache_limit());
         release_evicted_blocks(evicted);
         return;
     }
@@ -217,7 +217,7 @@ thread_local! {
 
 /// Returns the index and the block size of the smallest size class that holds `nbytes`.
 fn small_size_class(nbytes: usize) -> (usize, usize) {
-    let lines = nbytes.div_ceil(ALIGNMENT).max(1);
+    let lines = nbytes.div_ceil(HOST_ALIGNMENT).max(1);
     let index = match lines {
         1..=4 => lines - 1,
         _ => {
@@ -232,7 +232,7 @@ fn small_size_class(nbytes: usize) -> (usize, usize) {
 /// Returns the block size of the size class `index` of small blocks, in bytes.
 fn small_block_size(index: usize) -> usize {
     let lines = if index < 4 { index + 1 } else { (index % 4 + 5) << (index / 4 - 1) };
-    lines * ALIGNMENT
+    lines * HOST_ALIGNMENT
 }
 
 fn allocate_small(nbytes: usize, zero: bool) -> Option<NonNull<u8>> {
@@ -354,13 +354,13 @@ pub(crate) fn used_bytes() -> usize {
 mod system_memory {
     use super::*;
 
-    /// Allocates `size` zeroed bytes, where `size` is a positive multiple of [`ALIGNMENT`]. Returns `None` if the system has too little
-    /// memory.
+    /// Allocates `size` zeroed bytes, where `size` is a positive multiple of [`HOST_ALIGNMENT`]. Returns `None` if the system has too
+    /// little memory.
     pub(super) fn allocate_from_system(size: usize) -> Option<NonNull<u8>> {
         if uses_own_mapping(size) {
             return map_pages(size);
         }
-        let layout = Layout::from_size_align(size, ALIGNMENT).ok()?;
+        let layout = Layout::from_size_align(size, HOST_ALIGNMENT).ok()?;
         // SAFETY: `layout` has a positive size, as `alloc_zeroed` requires.
         NonNull::new(unsafe { alloc_zeroed(layout) })
     }
@@ -370,7 +370,7 @@ mod system_memory {
         if uses_own_mapping(size) {
             return unmap_pages(block, size);
         }
-        if let Ok(layout) = Layout::from_size_align(size, ALIGNMENT) {
+        if let Ok(layout) = Layout::from_size_align(size, HOST_ALIGNMENT) {
             // SAFETY: `block` was allocated in `allocate_from_system` with this layout, and the pool has the only pointer to it.
             unsafe { dealloc(block.as_ptr(), layout) };
         }
@@ -433,7 +433,7 @@ mod tests {
         for n in (0..=MAX_SMALL_BLOCK).step_by(7).chain([1, 64, 65, 255, 256, 257, 320, 321, MAX_SMALL_BLOCK]) {
             let (index, size) = small_size_class(n);
             assert!(
-                index < SMALL_SIZE_CLASS_COUNT && size >= n && size <= (n + n / 4).next_multiple_of(ALIGNMENT).max(ALIGNMENT),
+                index < SMALL_SIZE_CLASS_COUNT && size >= n && size <= (n + n / 4).next_multiple_of(HOST_ALIGNMENT).max(HOST_ALIGNMENT),
                 "{n}: {index}, {size}"
             );
             assert!(index == 0 || small_block_size(index - 1) < n, "{n} also fits class {index} - 1");

@@ -29,8 +29,8 @@ use crate::types::device::Device;
 pub struct Stream {
     /// The device of the stream.
     pub device: Device,
-    /// Number of the stream on its device; 0 for the default stream. Ids from [`Stream::FIRST_CAPTURE_ID`] belong to streams that capture a
-    /// [`Graph`](crate::Graph).
+    /// Number of the stream on its device; 0 for the default stream. Ids from [`Stream::FIRST_CAPTURE_STREAM_ID`] belong to streams
+    /// that capture a [`Graph`](crate::Graph).
     pub id: u32,
 }
 
@@ -41,7 +41,7 @@ thread_local! {
 
 impl Stream {
     /// First id of streams that capture a graph.
-    pub const FIRST_CAPTURE_ID: u32 = 64;
+    pub const FIRST_CAPTURE_STREAM_ID: u32 = 64;
 
     /// Returns the default stream, which is current outside of [`Stream::scope`].
     pub fn default_of(device: Device) -> Stream {
@@ -74,7 +74,7 @@ impl Stream {
 
     /// Returns whether work on this stream is captured into a graph instead of running.
     pub fn is_capturing(self) -> bool {
-        self.id >= Stream::FIRST_CAPTURE_ID
+        self.id >= Stream::FIRST_CAPTURE_STREAM_ID
     }
 }
 
@@ -109,6 +109,6 @@ mod tests {
         });
         let thrown = std::panic::catch_unwind(|| stream(one, 9).scope(|| panic!("out")));
         assert!(thrown.is_err() && Stream::current(one).id == 0, "a panic restores the stream");
-        assert!(stream(one, Stream::FIRST_CAPTURE_ID).is_capturing() && !stream(one, 32).is_capturing());
+        assert!(stream(one, Stream::FIRST_CAPTURE_STREAM_ID).is_capturing() && !stream(one, 32).is_capturing());
     }
 }

@@ -12,7 +12,7 @@ use std::sync::{Mutex, OnceLock};
 
 pub use super::kernel::{Kernel, OpFilter};
 use crate::call::DeclineReason;
-use crate::device::{Device, DeviceDriver, DeviceKind, DeviceSource, MAX_DEVICE_KINDS, MAX_DEVICES_PER_KIND};
+use crate::device::{Device, DeviceDriver, DeviceKind, MAX_DEVICE_KINDS, MAX_DEVICES_PER_KIND, RegistryHooks};
 use crate::error::{Error, Result};
 use crate::op::{Capabilities, Family};
 use crate::settings::{self, SettingCheck};
@@ -462,7 +462,7 @@ inventory::submit! {
 // ---- devices ----
 
 inventory::submit! {
-    DeviceSource { open: open_device, kinds: kinds_with_base_accelerator, ready: ready_devices }
+    RegistryHooks { open: open_device, kinds: kinds_with_base_accelerator, ready: ready_devices }
 }
 
 /// Returns the names of the device kinds that have their own (base) accelerator.

@@ -6,9 +6,10 @@
 //! fastest. Each call of the trial runs on a single candidate, so that no work is repeated and no buffer is copied. A candidate first
 //! serves one untimed call, because it may compile, and then a timed call. If the two fastest candidates are close, they are timed again.
 //!
-//! At most [`MAX_CANDIDATES`] accelerators are tried, and those other than the winner serve at most [`MAX_LOSING_RUNS`] calls. A program of
-//! 1,000 calls loses less than 2 % if no candidate takes over six times the time of the winner, compilation aside. A candidate that
-//! declines or fails is excluded, and another accelerator of the device serves the call.
+//! At most [`MAX_CANDIDATES`] accelerators are tried, and those other than the winner serve at most
+//! [`MAX_RUNS_OF_SLOWER_ACCELERATORS`] calls. A program of 1,000 calls loses less than 2 % if no candidate takes over six times the time
+//! of the winner, compilation aside. A candidate that declines or fails is excluded, and another accelerator of the device serves the
+//! call.
 //!
 //! The time of a call is the larger of its host time and its device time, because the larger one bounds the throughput of many such calls.
 //! Winners are stored in memory and in the cache folder, with the versions of all measured components; see [`all_results`]. An accelerator
@@ -37,7 +38,7 @@ pub use tuning_results::{DeviceResults, TuningResult};
 /// accelerator.
 pub const MAX_CANDIDATES: usize = 3;
 /// Maximum number of calls per signature that run on accelerators other than the fastest, to measure them.
-pub const MAX_LOSING_RUNS: usize = 5;
+pub const MAX_RUNS_OF_SLOWER_ACCELERATORS: usize = 5;
 /// Two candidates of a trial are close if their times differ by at most this factor.
 const MAX_CLOSE_TIME_RATIO: f64 = 1.25;
 
@@ -99,7 +100,7 @@ impl SignatureTrial {
         in_play.sort_by(|&a, &b| time(a).total_cmp(&time(b)));
         let (winner, second) = (in_play[0], in_play[1]);
         let others: usize = in_play[1..].iter().map(|&n| self.candidates[n].runs).sum();
-        if time(second) > MAX_CLOSE_TIME_RATIO * time(winner) || others >= MAX_LOSING_RUNS {
+        if time(second) > MAX_CLOSE_TIME_RATIO * time(winner) || others >= MAX_RUNS_OF_SLOWER_ACCELERATORS {
             return Some(NextStep::Decide { winner });
         }
         let candidate = if self.candidates[winner].runs < self.candidates[second].runs { winner } else { second };
@@ -443,8 +444,8 @@ mod tests {
         assert_eq!(next(&[(3, Some(10.0)), (2, Some(12.0))]), Ok((1, true)));
         assert_eq!(next(&[(2, Some(10.0)), (2, Some(12.6))]), Err(0));
         assert_eq!(next(&[(2, Some(0.4)), (2, Some(0.3))]), Err(1));
-        assert_eq!(next(&[(9, Some(10.0)), (MAX_LOSING_RUNS, Some(10.1))]), Err(0), "the loser has run often enough");
-        assert_eq!(next(&[(9, Some(10.0)), (MAX_LOSING_RUNS - 1, Some(10.1))]), Ok((1, true)));
+        assert_eq!(next(&[(9, Some(10.0)), (MAX_RUNS_OF_SLOWER_ACCELERATORS, Some(10.1))]), Err(0), "the loser has run often enough");
+        assert_eq!(next(&[(9, Some(10.0)), (MAX_RUNS_OF_SLOWER_ACCELERATORS - 1, Some(10.1))]), Ok((1, true)));
     }
 
     #[test]

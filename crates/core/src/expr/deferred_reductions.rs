@@ -68,7 +68,7 @@ impl NdArray {
         flat.declared = dispatch::kernel_capabilities(Family::Rows, self.device())?;
         let root = flat.push_array(self, &shape, true)?;
         flat.program.outputs.push(root);
-        let kept = flat.reusable_node_outputs(&shape);
+        let kept = flat.inner_nodes_to_store(&shape);
         flat.program.outputs.extend(kept.iter().map(|(step, _)| *step));
         let inputs: SmallVec<[&Layout; 8]> = flat.inputs.iter().map(|a| a.layout()).collect();
         let (mut outputs, mut in_loop) = (SmallVec::<[OutputSpec; 2]>::new(), SmallVec::<[Layout; 2]>::new());

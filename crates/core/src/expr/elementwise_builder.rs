@@ -12,7 +12,7 @@ use crate::device::Device;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::layout::{Dims, broadcast_shapes};
-use crate::op::{ArgumentType, Cost, DTypeSignature, Op, OpGroup, TypeRule};
+use crate::op::{ArgumentType, Cost, DTypeSignature, MultiResultOp, Op, TypeRule};
 use crate::scalar::Scalar;
 
 /// Maximum number of nodes in an expression. An operation that would exceed this number first evaluates its largest deferred arguments.
@@ -37,7 +37,7 @@ pub(crate) fn elementwise_consuming_args(op: Op, args: &mut [Operand]) -> Result
         return Err(Error::value(name, format!("takes {} arguments, {} given", op.arity(), args.len())));
     }
     let signature = match shared_dtype(args) {
-        Some(shared) if rule != TypeRule::Where => rule.resolve_shared_dtype(name, shared)?,
+        Some(shared) if rule != TypeRule::Where => rule.resolve_for_shared_dtype(name, shared)?,
         _ => {
             check_weak_ints(name, rule, args)?;
             rule.resolve_dtypes(name, &args.iter().map(Operand::arg_type).collect::<SmallVec<[ArgumentType; 3]>>())?
@@ -112,19 +112,19 @@ pub(crate) fn build_with_dtypes(op: Op, args: &mut [Operand], signature: DTypeSi
 /// Builds the result arrays of a function with several results, and evaluates them at once unless deferral is enabled.
 ///
 /// # Errors
-/// The errors of [`elementwise`]. [`Error::Value`] if the group does not have `N` results.
-pub fn elementwise_group<const N: usize>(group: &OpGroup, args: &[Operand]) -> Result<[NdArray; N]> {
+/// The errors of [`elementwise`]. [`Error::Value`] if the function does not have `N` results.
+pub fn elementwise_multi_result<const N: usize>(function: &MultiResultOp, args: &[Operand]) -> Result<[NdArray; N]> {
     let siblings = Arc::new(Siblings::new());
     let types: SmallVec<[ArgumentType; 3]> = args.iter().map(Operand::arg_type).collect();
     let mut arrays = SmallVec::<[NdArray; N]>::new();
-    for &(op, rule) in group.results {
+    for &(op, rule) in function.results {
         if args.len() != op.arity() {
-            return Err(Error::value(group.name, format!("takes {} arguments, {} given", op.arity(), args.len())));
+            return Err(Error::value(function.name, format!("takes {} arguments, {} given", op.arity(), args.len())));
         }
-        check_weak_ints(group.name, rule, args)?;
-        let signature = rule.resolve_dtypes(group.name, &types)?;
-        check_operands(group.name, args, &signature)?;
-        common_shape(group.name, args)?;
+        check_weak_ints(function.name, rule, args)?;
+        let signature = rule.resolve_dtypes(function.name, &types)?;
+        check_operands(function.name, args, &signature)?;
+        common_shape(function.name, args)?;
         let mut array = build_with_dtypes(op, &mut args.iter().cloned().collect::<Operands>(), signature)?;
         // Siblings are results of one function, such as `divmod`, that one pass computes together. A result that was evaluated already or
         // appended to the node of an argument gets no siblings.
@@ -136,7 +136,7 @@ pub fn elementwise_group<const N: usize>(group: &OpGroup, args: &[Operand]) -> R
         arrays.push(array);
     }
     let _ = siblings.set(arrays.iter().map(|array| Arc::downgrade(&array.0)).collect()); // the only `set` on `siblings`
-    arrays.into_inner().map_err(|_| Error::value(group.name, format!("has {} results, not {N}", group.results.len())))
+    arrays.into_inner().map_err(|_| Error::value(function.name, format!("has {} results, not {N}", function.results.len())))
 }
 
 /// Returns the arrays among the arguments.

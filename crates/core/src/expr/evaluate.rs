@@ -146,11 +146,11 @@ impl NdArray {
         let mut flat = ProgramBuilder::new(self.lacks_fusion_code(), false);
         let root = flat.push_array(self, self.shape(), true)?;
         flat.program.outputs.push(root);
-        let mut kept = flat.reusable_node_outputs(self.shape());
+        let mut kept = flat.inner_nodes_to_store(self.shape());
         for (step, _) in &kept {
             flat.program.outputs.push(*step);
         }
-        for sibling in self.other_group_results() {
+        for sibling in self.other_results_of_function() {
             let step = flat.push_array(&sibling, self.shape(), false)?;
             if !flat.program.outputs.contains(&step) {
                 flat.program.outputs.push(step);
@@ -356,7 +356,7 @@ fn is_elementwise(program: &Program) -> bool {
     let computes = |step: &u16| !matches!(program.steps[usize::from(*step)].kind, StepKind::Input(_));
     program.outputs.len() == 1
         && program.outputs.iter().all(computes)
-        && program.ops().all(|op| op.family() == Family::Map && !op.is_foreign())
+        && program.ops().all(|op| op.family() == Family::Map && !op.is_defined_in_another_crate())
 }
 
 /// A guard that stores an error in the array if it is dropped before the array has a value. An evaluation that panics has already taken the

@@ -71,8 +71,8 @@ pub(super) enum Expression {
     Fold(DeferredReduction),
 }
 
-/// The results of an [`OpGroup`](crate::op::OpGroup). When one result is evaluated, the same call also computes the other results that are
-/// alive and deferred.
+/// The results of a [`MultiResultOp`](crate::op::MultiResultOp). When one result is evaluated, the same call also computes the other
+/// results that are alive and deferred.
 pub(super) type Siblings = OnceLock<SmallVec<[Weak<ArrayState>; 2]>>;
 
 /// The arguments of an operation.
@@ -224,7 +224,7 @@ impl NdArray {
     /// Returns whether the array is deferred and another crate defines its operation without code for fused kernels.
     #[inline]
     pub(super) fn lacks_fusion_code(&self) -> bool {
-        self.is_deferred() && self.0.op.is_some_and(|op| op.is_foreign() && op.0.body.is_none())
+        self.is_deferred() && self.0.op.is_some_and(|op| op.is_defined_in_another_crate() && op.0.body.is_none())
     }
 
     /// Returns whether the value is still to be computed.
@@ -259,8 +259,8 @@ impl NdArray {
         }
     }
 
-    /// Returns the other results of the [`OpGroup`](crate::op::OpGroup) that this array belongs to, if they are still deferred.
-    pub(super) fn other_group_results(&self) -> SmallVec<[NdArray; 2]> {
+    /// Returns the other results of the [`MultiResultOp`](crate::op::MultiResultOp) that computes this array, if they are still deferred.
+    pub(super) fn other_results_of_function(&self) -> SmallVec<[NdArray; 2]> {
         let siblings = match self.lock_expression().as_ref() {
             Some(Expression::Elementwise { siblings: Some(siblings), .. }) if !self.lacks_fusion_code() => siblings.clone(),
             _ => return SmallVec::new(),

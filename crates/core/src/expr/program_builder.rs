@@ -101,7 +101,7 @@ impl ProgramBuilder {
     ///
     /// Only nodes with references outside this expression are returned. A node of the loop's shape must also be expensive to compute, or
     /// have been computed before as an inner step of another program. A node with one element per row must contain reductions.
-    pub fn reusable_node_outputs(&self, shape: &[usize]) -> SmallVec<[(u16, NdArray); 2]> {
+    pub fn inner_nodes_to_store(&self, shape: &[usize]) -> SmallVec<[(u16, NdArray); 2]> {
         self.seen
             .iter()
             .filter(|s| {

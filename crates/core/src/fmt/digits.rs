@@ -10,12 +10,12 @@ pub fn shortest_digits(v: f64, dtype: DType) -> (String, i32) {
         DType::F16 | DType::BF16 => return shortest_16_bit_float_digits(v.abs(), dtype),
         _ => format!("{v:e}"),
     };
-    let (digits, e) = split_digits(&text);
+    let (digits, e) = split_exponent_notation(&text);
     (round_tie_to_even(v.abs(), dtype, &digits).unwrap_or(digits), e)
 }
 
 /// Splits a number in Rust's exponent notation into mantissa digits and exponent.
-fn split_digits(text: &str) -> (String, i32) {
+fn split_exponent_notation(text: &str) -> (String, i32) {
     let (mantissa, e) = text.split_once('e').unwrap_or((text, "0"));
     (mantissa.trim_start_matches('-').replace('.', ""), e.parse().unwrap_or(0))
 }
@@ -42,7 +42,7 @@ fn shortest_16_bit_float_digits(v: f64, dtype: DType) -> (String, i32) {
             return (above, e);
         }
     }
-    split_digits(&format!("{v:e}"))
+    split_exponent_notation(&format!("{v:e}"))
 }
 
 /// Returns the digits of the decimal number below `digits` if `v` is exactly halfway between both numbers, the last digit of `digits` is

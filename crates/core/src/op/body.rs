@@ -136,7 +136,7 @@ impl OperationBody {
     }
 
     /// Returns the parameters, each with the index of its first argument in the C++ function of [`OperationBody::source`].
-    pub fn indexed_parameters(&self) -> impl Iterator<Item = (usize, &'static Parameter)> + use<> {
+    pub fn parameters_with_argument_index(&self) -> impl Iterator<Item = (usize, &'static Parameter)> + use<> {
         self.parameters.iter().scan(0, |next, p| {
             let at = *next;
             *next += p.kind.argument_count();
@@ -146,14 +146,14 @@ impl OperationBody {
 
     /// Returns whether argument `n` of the C++ function of [`OperationBody::source`] is the pointer to the elements of a whole array.
     pub fn is_whole_array(&self, n: usize) -> bool {
-        self.indexed_parameters().any(|(at, p)| at == n && p.kind == ParameterKind::Whole)
+        self.parameters_with_argument_index().any(|(at, p)| at == n && p.kind == ParameterKind::Whole)
     }
 
     /// Returns the dtype of the generic type `T` in a call, or float32 if the function is not generic.
     ///
     /// `dtype(n)` returns the dtype of argument `n` of the C++ function. `result` is the dtype of the result.
     pub fn generic_dtype(&self, dtype: impl Fn(usize) -> DType, result: DType) -> DType {
-        match self.indexed_parameters().find(|(_, p)| p.of == BodyDType::Generic) {
+        match self.parameters_with_argument_index().find(|(_, p)| p.of == BodyDType::Generic) {
             Some((at, _)) => dtype(at),
             None if self.result == BodyDType::Generic => result,
             None => DType::F32,

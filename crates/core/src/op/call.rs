@@ -72,7 +72,8 @@ pub struct Call<'a> {
     pub device: Device,
     /// The stream on which the kernel runs.
     pub stream: Stream,
-    /// Stored inputs: the inputs of the program, then the extra input of the kernel family if there is one ([`Request::has_extra_input`]).
+    /// Stored inputs: the inputs of the program, then the extra input of the kernel family if there is one
+    /// ([`Request::has_input_outside_program`]).
     pub inputs: &'a [StoredArray],
     /// dtype and layout of each output.
     pub outputs: &'a [OutputSpec],
@@ -157,10 +158,10 @@ impl Call<'_> {
         self.work.program()
     }
 
-    /// Returns the program's inputs, and the family's extra input if it has one ([`Request::has_extra_input`]).
+    /// Returns the program's inputs, and the family's extra input if it has one ([`Request::has_input_outside_program`]).
     pub fn program_inputs(&self) -> (&[StoredArray], Option<&StoredArray>) {
         match self.inputs.split_last() {
-            Some((last, inputs)) if self.work.request().has_extra_input() => (inputs, Some(last)),
+            Some((last, inputs)) if self.work.request().has_input_outside_program() => (inputs, Some(last)),
             _ => (self.inputs, None),
         }
     }

@@ -168,20 +168,20 @@ impl TypeRule {
             TypeRule::Where => result_type(args.get(1..).unwrap_or_default()),
             _ => result_type(args),
         };
-        self.resolve_promoted_dtype(op, promoted, || inexact_dtype(args, promoted))
+        self.resolve_for_promoted_dtype(op, promoted, || inexact_dtype(args, promoted))
     }
 
     /// Returns the result of [`TypeRule::resolve_dtypes`] for arrays of the dtype `shared` and scalars that adopt this dtype. Not valid for
     /// [`TypeRule::Where`], whose condition is bool.
     #[inline(always)]
-    pub(crate) fn resolve_shared_dtype(self, op: &'static str, shared: DType) -> Result<DTypeSignature> {
-        self.resolve_promoted_dtype(op, shared, || shared.to_inexact())
+    pub(crate) fn resolve_for_shared_dtype(self, op: &'static str, shared: DType) -> Result<DTypeSignature> {
+        self.resolve_for_promoted_dtype(op, shared, || shared.to_inexact())
     }
 
     /// Returns the dtypes to which this rule converts arguments that promote to `promoted`, and the result dtype. `floating` returns the
     /// floating dtype in which a function such as `sin` computes the arguments.
     #[inline(always)]
-    fn resolve_promoted_dtype(self, op: &'static str, promoted: DType, floating: impl FnOnce() -> DType) -> Result<DTypeSignature> {
+    fn resolve_for_promoted_dtype(self, op: &'static str, promoted: DType, floating: impl FnOnce() -> DType) -> Result<DTypeSignature> {
         let refuse = |what: &str| Err(Error::dtype(op, format!("not defined for {what}"), &[promoted]));
         let same = |d: DType| Ok(DTypeSignature { args: [d; MAX_ARITY], result: d });
         let to_bool = |d: DType| Ok(DTypeSignature { args: [d; MAX_ARITY], result: DType::Bool });
@@ -259,10 +259,10 @@ pub struct OpDef {
 
 /// An elementwise function with several results (`divmod`): one operation for each result. All operations have the same arguments.
 ///
-/// [`elementwise_group`](crate::expr::elementwise_group) applies the function. If its results are deferred, one Map call computes all of
-/// them.
+/// [`elementwise_multi_result`](crate::expr::elementwise_multi_result) applies the function. If its results are deferred, one Map call
+/// computes all of them.
 #[derive(Debug)]
-pub struct OpGroup {
+pub struct MultiResultOp {
     /// NumPy 2's name.
     pub name: &'static str,
     /// The operation of each result, with the dtype rule that the operation follows in this function.
@@ -283,7 +283,7 @@ impl Op {
         self.0.index as usize
     }
     /// Returns whether another crate defines the operation.
-    pub fn is_foreign(self) -> bool {
+    pub fn is_defined_in_another_crate(self) -> bool {
         self.0.index == u16::MAX
     }
     /// Returns the family.
@@ -297,7 +297,7 @@ impl Op {
     /// Returns whether this is `astype`, the only built-in operation with [`TypeRule::Same`].
     #[inline]
     pub(crate) fn is_conversion(self) -> bool {
-        self.0.rule == Some(TypeRule::Same) && !self.is_foreign()
+        self.0.rule == Some(TypeRule::Same) && !self.is_defined_in_another_crate()
     }
     /// Returns the description of how elements combine, if the operation is a reduction over axes or of segments, or a scan.
     pub fn reduction(self) -> Option<&'static ReductionDef> {

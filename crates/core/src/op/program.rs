@@ -32,7 +32,8 @@ pub enum StepKind {
 impl StepKind {
     /// Returns a tag and a number that identify this kind of step in keys of kernel caches.
     ///
-    /// Operations of other crates share one number ([`Op::is_foreign`]), so a cache key of such an operation needs more than this pair.
+    /// Operations of other crates share one number ([`Op::is_defined_in_another_crate`]), so a cache key of such an operation needs
+    /// more than this pair.
     pub fn cache_key_tag(self) -> (u8, u16) {
         match self {
             StepKind::Input(n) => (0, n),

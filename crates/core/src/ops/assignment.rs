@@ -165,7 +165,7 @@ impl NdArray {
         if let (Work::Scatter(request), [indices, values]) = (&work, inputs)
             && request.needs.is_some()
         {
-            *self = super::scatter::combine_float_values_of_request(&NdArray::from(region), indices, values, request)?;
+            *self = super::scatter::run_float_scatter(&NdArray::from(region), indices, values, request)?;
             return Ok(());
         }
         if matches!(work, Work::Map(_)) && !(layout.offset() * target.dtype().itemsize()).is_multiple_of(16) {

@@ -41,7 +41,7 @@ pub use clip::clip;
 pub use conj::conj;
 pub use power::{ldexp, power};
 pub use round::round;
-pub use several_results::{DIVMOD, FREXP, MODF, OP_GROUPS, divmod, frexp, modf};
+pub use several_results::{DIVMOD, FREXP, MODF, MULTI_RESULT_OPS, divmod, frexp, modf};
 
 /// Returns whether a table entry has the option `method`, which also declares a method of `ndarray`. `words` is `["method"]` if the entry
 /// has the option, else empty.

@@ -127,7 +127,7 @@ impl Function {
         };
         let can_cast = |from: DType, to: DType| from.can_cast_by_rule(to, self.name, &casting);
         can_cast(DType::F64, DType::F64)?;
-        let operand_dtype = dtype.filter(|dtype| !self.is_fixed_result_dtype(*dtype));
+        let operand_dtype = dtype.filter(|dtype| !self.always_returns_dtype(*dtype));
         if let Some(dtype) = operand_dtype {
             // The argument `dtype` of `ldexp` applies only to its first operand; the exponents `x2` are integers.
             for name in self.operand_names().filter(|name| self.name != "ldexp" || *name != "x2") {
@@ -210,7 +210,7 @@ impl Function {
     }
 
     /// Returns whether the result has `dtype` for all operands. Such a dtype does not convert the operands.
-    fn is_fixed_result_dtype(&self, dtype: DType) -> bool {
+    fn always_returns_dtype(&self, dtype: DType) -> bool {
         match dtype {
             DType::Bool => self.returns_bool_for_numbers(),
             DType::U8 => self.name == "bitwise_count",

@@ -17,7 +17,7 @@ use self::arguments::{
 };
 pub use self::distributions::*;
 pub use self::multivariate::*;
-use self::parameters::{NOT_NEGATIVE, any_real_parameter, checked_real_parameter, result_shape, truncate_to_integer};
+use self::parameters::{NOT_NEGATIVE, checked_real_parameter, result_shape, truncate_to_integer, unrestricted_real_parameter};
 pub use self::permutations::{Population, bytes, choice, permutation, permuted, shuffle};
 use crate::arguments::IntoShape;
 use crate::array::{NdArray, StoredArray};
@@ -534,7 +534,7 @@ impl Generator {
             let (device, output) = (Device::current()?, OutputSpec::contiguous(DType::U64, shape)?);
             super::dispatch_single_output(INTEGERS, device, &[], output, Work::Random(Random { first_block, ..random }))
         };
-        let low_block = random.first_block.wrapping_add(Distribution::LOW_DIGITS_BLOCK_OFFSET);
+        let low_block = random.first_block.wrapping_add(Distribution::LOW_HALF_BLOCK_OFFSET);
         Ok((draw(random.first_block)?, if needs_low_half { Some(draw(low_block)?) } else { None }))
     }
 
@@ -613,7 +613,7 @@ impl Generator {
     pub fn uniform(&self, low: impl Into<Operand>, high: impl Into<Operand>, shape: impl IntoShape, dtype: DType) -> Result<NdArray> {
         let (low, high, shape) = (low.into(), high.into(), shape.into_shape());
         let draw = || {
-            let (low, high) = (any_real_parameter(low, "low")?, any_real_parameter(high, "high")?);
+            let (low, high) = (unrestricted_real_parameter(low, "low")?, unrestricted_real_parameter(high, "high")?);
             let (Operand::Scalar(low), Operand::Scalar(high)) = (&low, &high) else {
                 return self.uniform_between(low, high, &shape, dtype);
             };
@@ -643,7 +643,7 @@ impl Generator {
         Self::check_float_dtype(NORMAL, dtype)?;
         let (mean, std, shape) = (mean.into(), std.into(), shape.into_shape());
         let draw = || {
-            let (mean, std) = (any_real_parameter(mean, "loc")?, any_real_parameter(std, "scale")?);
+            let (mean, std) = (unrestricted_real_parameter(mean, "loc")?, unrestricted_real_parameter(std, "scale")?);
             let (Operand::Scalar(mean), Operand::Scalar(std)) = (&mean, &std) else {
                 return self.normal_around(mean, std, &shape, dtype);
             };

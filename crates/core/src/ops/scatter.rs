@@ -183,12 +183,7 @@ impl ScatterInputs {
 
 /// Runs `request`, which combines floating-point or complex values with rows of `target`, by any method that the device of `target`
 /// supports. No other array uses the memory of `target`.
-pub(super) fn combine_float_values_of_request(
-    target: &NdArray,
-    indices: &StoredArray,
-    values: &StoredArray,
-    request: &call::Scatter,
-) -> Result<NdArray> {
+pub(super) fn run_float_scatter(target: &NdArray, indices: &StoredArray, values: &StoredArray, request: &call::Scatter) -> Result<NdArray> {
     let combine = request.combine.ok_or_else(|| Error::value(SCATTER.name(), "no operation combines the values"))?;
     let inputs = ScatterInputs {
         rows: request.region.clone(),

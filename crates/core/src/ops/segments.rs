@@ -28,8 +28,8 @@ super::ops! { Sort after sort:
     SEGMENT_ARGSORT "segment_argsort" 2, else |inputs, _| run_as_composite(inputs, |inputs| sort_segments_by_composition(super::SEGMENT_ARGSORT, inputs));
 }
 
-/// Maximum segment length for which `sort_segments_by_composition` calls a kernel. A GPU kernel sorts a segment in the shared memory of one thread
-/// block, which limits the length.
+/// Maximum segment length for which `sort_segments_by_composition` calls a kernel. A GPU kernel sorts a segment in the shared memory of one
+/// thread block, which limits the length.
 const MAX_KERNEL_SORT_LENGTH: usize = 4096;
 /// Maximum number of long segments that are sorted one by one. Sorting more of them takes longer than one sort of the whole array by
 /// segment.

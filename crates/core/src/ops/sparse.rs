@@ -134,17 +134,17 @@ pub fn multiply_by_dense(m: CsrParts, b: &NdArray) -> Result<NdArray> {
 /// # use cuprum_backend_cpu as _;
 /// # extern crate cuprum_core as cuprum;
 /// use cuprum::array;
-/// use cuprum::ops::sparse::{CsrParts, product};
+/// use cuprum::ops::sparse::{CsrParts, multiply_by_sparse};
 /// # fn main() -> cuprum::Result<()> {
 /// let (indptr, indices, values) = (array![0i32, 2, 3], array![0i32, 1, 1], array![1.0, 2.0, 3.0]); // [[1, 2], [0, 3]]
 /// let m = CsrParts { indptr: &indptr, indices: &indices, values: &values, columns: 2 };
-/// let (indptr, indices, values) = product(m, m)?;
+/// let (indptr, indices, values) = multiply_by_sparse(m, m)?;
 /// assert_eq!((indptr, indices), (array![0i32, 2, 3], array![0i32, 1, 1]));
 /// assert_eq!(values, array![1.0, 8.0, 9.0]);
 /// # Ok(())
 /// # }
 /// ```
-pub fn product(a: CsrParts, b: CsrParts) -> Result<(NdArray, NdArray, NdArray)> {
+pub fn multiply_by_sparse(a: CsrParts, b: CsrParts) -> Result<(NdArray, NdArray, NdArray)> {
     let name = SPARSE_PRODUCT.name();
     let device = a.check_components(SPARSE_PRODUCT)?;
     b.check_components(SPARSE_PRODUCT)?;

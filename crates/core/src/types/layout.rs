@@ -71,7 +71,7 @@ impl Layout {
     pub fn contiguous(shape: &[usize]) -> Result<Layout> {
         checked_size("layout", shape)?;
         let strides = c_strides(shape);
-        let f_contiguous = shape.len() < 2 || is_dense(shape.iter().zip(&strides));
+        let f_contiguous = shape.len() < 2 || has_contiguous_strides(shape.iter().zip(&strides));
         Ok(Layout { shape: Dims::from_slice(shape), strides, offset: 0, c_contiguous: true, f_contiguous })
     }
 
@@ -111,8 +111,8 @@ impl Layout {
     }
 
     fn new_unchecked(shape: Dims, strides: Strides, offset: usize) -> Layout {
-        let c_contiguous = is_dense(shape.iter().rev().zip(strides.iter().rev()));
-        let f_contiguous = is_dense(shape.iter().zip(strides.iter()));
+        let c_contiguous = has_contiguous_strides(shape.iter().rev().zip(strides.iter().rev()));
+        let f_contiguous = has_contiguous_strides(shape.iter().zip(strides.iter()));
         let offset = if shape.contains(&0) { 0 } else { offset };
         Layout { shape, strides, offset, c_contiguous, f_contiguous }
     }
@@ -365,7 +365,7 @@ impl Layout {
 /// Returns whether each stride is the product of the extents of all inner axes. `axes` yields extent and stride, the innermost axis first.
 ///
 /// Strides of extent-1 axes are ignored, and empty arrays are contiguous.
-fn is_dense<'a>(axes: impl Iterator<Item = (&'a usize, &'a isize)> + Clone) -> bool {
+fn has_contiguous_strides<'a>(axes: impl Iterator<Item = (&'a usize, &'a isize)> + Clone) -> bool {
     if axes.clone().any(|(&n, _)| n == 0) {
         return true;
     }

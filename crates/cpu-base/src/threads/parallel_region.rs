@@ -32,7 +32,7 @@ pub(super) fn run_region(pool: &ThreadPool, threads: usize, work: &(dyn Fn() + S
     });
     {
         let _close = CloseRegionOnDrop(&region);
-        for position in region.positions_woken_by(0) {
+        for position in region.helper_positions_woken_by(0) {
             let region = region.clone();
             pool.spawn(move || region.run_helper(position));
         }
@@ -67,7 +67,7 @@ unsafe impl Sync for ParallelRegion {}
 impl ParallelRegion {
     /// Returns the positions of the helpers that the thread at `position` wakes: its children in a binary tree, at most two. The caller
     /// has position 0.
-    fn positions_woken_by(&self, position: usize) -> impl Iterator<Item = usize> + use<> {
+    fn helper_positions_woken_by(&self, position: usize) -> impl Iterator<Item = usize> + use<> {
         let threads = self.threads;
         (2 * position + 1..2 * position + 3).take_while(move |&position| position < threads)
     }
@@ -77,7 +77,7 @@ impl ParallelRegion {
         if !self.enter_region() {
             return;
         }
-        for position in self.positions_woken_by(position) {
+        for position in self.helper_positions_woken_by(position) {
             let region = self.clone();
             rayon::spawn(move || region.run_helper(position));
         }

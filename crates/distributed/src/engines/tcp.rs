@@ -7,7 +7,7 @@ use cuprum_core::host_buffer::HostBuffer;
 use cuprum_core::{Array, DType, Device, Error, Layout, NdArray, Result, StoredArray};
 
 use super::{Engine, PieceEndpoint, Transfer};
-use crate::processes::ledger::{ExchangeRound, ROUND_BYTES, describe_difference};
+use crate::processes::ledger::{ENCODED_ROUND_BYTES, ExchangeRound, describe_difference};
 use crate::processes::world::{SendJob, World};
 
 /// Maximum size of a transfer, in bytes. A piece is sent while the next piece is copied to host memory.
@@ -66,7 +66,7 @@ impl TcpEngine {
             if expected.peek().is_none() {
                 continue;
             }
-            let mut header = [0; ROUND_BYTES];
+            let mut header = [0; ENCODED_ROUND_BYTES];
             self.world.receive_bytes(from, &mut header)?;
             let other = ExchangeRound::from_bytes(&header);
             if other != *round {

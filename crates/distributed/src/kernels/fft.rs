@@ -25,7 +25,7 @@ pub(super) fn run(call: &Call) -> Result<Outcome> {
     let mut cuts = divided_axes_of_largest(mesh, call.inputs);
     let mut transformed = (0..cuts.len()).filter(|m| cuts[*m].is_some_and(|axis| request.axes.contains(&axis)));
     let (first, second) = (transformed.next(), transformed.next());
-    let Some(mesh_axis) = first else { return run_one_step(mesh, call, request, &cuts) };
+    let Some(mesh_axis) = first else { return run_in_one_step(mesh, call, request, &cuts) };
     if second.is_some() {
         decline!("several mesh axes divide transformed axes");
     }
@@ -33,12 +33,12 @@ pub(super) fn run(call: &Call) -> Result<Outcome> {
     let is_free = |axis: &usize| !request.axes.contains(axis) && !cuts.contains(&Some(*axis)) && request.shape[*axis] >= ranks;
     if let Some(axis) = longest_axis(request.shape, (0..request.shape.len()).filter(is_free)) {
         cuts[mesh_axis] = Some(axis);
-        return run_one_step(mesh, call, request, &cuts);
+        return run_in_one_step(mesh, call, request, &cuts);
     }
     if request.axes.len() == 1 {
         decline!("a transform along the only divided axis");
     }
-    run_two_steps(mesh, call, request, cuts, mesh_axis)
+    run_in_two_steps(mesh, call, request, cuts, mesh_axis)
 }
 
 /// Returns the axis of `axes` with the largest extent in `shape`. Among equal extents, returns the axis with the lowest number.
@@ -47,7 +47,7 @@ fn longest_axis(shape: &[usize], axes: impl Iterator<Item = usize>) -> Option<us
 }
 
 /// Runs a transform along axes that no mesh axis divides. `cuts` has the axis that each mesh axis divides.
-fn run_one_step(mesh: Mesh, call: &Call, request: &Fft, cuts: &DividedAxes) -> Result<Outcome> {
+fn run_in_one_step(mesh: Mesh, call: &Call, request: &Fft, cuts: &DividedAxes) -> Result<Outcome> {
     match transform_local_parts(mesh, call, request, call.inputs, &call.outputs[0], cuts)? {
         Ok(parts) => sharded_outcome(mesh, call, cuts, parts),
         Err(reason) => decline_with_reason(reason),
@@ -56,7 +56,7 @@ fn run_one_step(mesh: Mesh, call: &Call, request: &Fft, cuts: &DividedAxes) -> R
 
 /// Runs a transform along all axes that mesh axis `mesh_axis` could divide, in two steps. The first step transforms all axes except one,
 /// which is divided. The second step transforms this axis while another axis is divided.
-fn run_two_steps(mesh: Mesh, call: &Call, request: &Fft, mut cuts: DividedAxes, mesh_axis: usize) -> Result<Outcome> {
+fn run_in_two_steps(mesh: Mesh, call: &Call, request: &Fft, mut cuts: DividedAxes, mesh_axis: usize) -> Result<Outcome> {
     let last = request.axes[request.axes.len() - 1];
     let others = |axis: usize| request.axes.iter().copied().filter(move |other| *other != axis);
     // Only the transform of the last axis has real inputs (`rfftn`) or real results (`irfftn`). The first step must therefore transform the

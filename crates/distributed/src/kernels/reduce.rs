@@ -11,9 +11,9 @@ use cuprum_core::{
 };
 use smallvec::SmallVec;
 
+use crate::axis_blocks::AxisBlocks;
 use crate::buffer::{ShardedBuffer, zero_size_array};
 use crate::mesh::Mesh;
-use crate::partition::AxisBlocks;
 use crate::placement::{Distribution, DividedAxes, Placement, part_index_and_count, region_extents};
 use crate::ranks::{
     decline_with_reason, divided_axes_of_largest, has_sharded_input, local_output_spec, mesh_of_call, run_on_local_ranks, run_on_rank,

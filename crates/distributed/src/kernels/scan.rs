@@ -11,9 +11,9 @@ use cuprum_core::{
 };
 use smallvec::SmallVec;
 
+use crate::axis_blocks::AxisBlocks;
 use crate::buffer::{ShardedBuffer, sharded_array_from_parts, zero_size_array};
 use crate::mesh::Mesh;
-use crate::partition::AxisBlocks;
 use crate::placement::{Distribution, DividedAxes, Placement, part_index_and_count, region_extents};
 use crate::ranks::{
     decline_with_reason, divided_axes_of_largest, has_sharded_input, local_output_spec, mesh_of_call, run_on_local_ranks, run_on_rank,
@@ -160,7 +160,7 @@ fn scan_by_blocks(mesh: Mesh, call: &Call, request: &call::Scan, cuts: &DividedA
                     let has_prefix = arange(0, count as i64, 1)?.not_equal(0)?.reshape(&shape[..])?;
                     combined = where_(has_prefix, combined, scanned)?;
                 }
-                joined.push(merge_blocks(&combined.astype(output.dtype)?, axis)?);
+                joined.push(merge_block_axis(&combined.astype(output.dtype)?, axis)?);
                 block += count;
             }
             let whole = if joined.len() == 1 { joined.remove(0) } else { concat(&joined, axis as isize)? };
@@ -184,7 +184,7 @@ fn split_axis_into_blocks(input: &StoredArray, axis: usize, first: usize, count:
 }
 
 /// Reverses [`split_axis_into_blocks`]: merges the first axis, the block index, into the axis `axis` of the remaining axes.
-fn merge_blocks(array: &NdArray, axis: usize) -> Result<NdArray> {
+fn merge_block_axis(array: &NdArray, axis: usize) -> Result<NdArray> {
     let mut order: Vec<isize> = (1..array.ndim() as isize).collect();
     order.insert(axis, 0);
     let mut shape: Dims = array.shape()[1..].into();

@@ -33,7 +33,7 @@ pub(crate) fn make_library_offer(device: Device, setting: MeshEngine) -> Library
 }
 
 /// Returns why the ranks with these offers cannot use a communication library, or `None` if they can.
-pub(crate) fn library_obstacle(offers: &[LibraryOffer]) -> Option<String> {
+pub(crate) fn reason_library_is_unusable(offers: &[LibraryOffer]) -> Option<String> {
     let first = offers.first()?;
     for (rank, offer) in offers.iter().enumerate() {
         if offer.library.is_empty() {
@@ -51,7 +51,7 @@ pub(crate) fn library_obstacle(offers: &[LibraryOffer]) -> Option<String> {
 
 /// Returns the communication engine that all ranks can use, given their offers by rank.
 pub(crate) fn choose_engine(offers: &[LibraryOffer]) -> EngineChoice {
-    if let Some(reason) = library_obstacle(offers) {
+    if let Some(reason) = reason_library_is_unusable(offers) {
         return EngineChoice::Tcp { reason };
     }
     let library = offers.first().and_then(|offer| CollectiveLibrary::for_device_kind(&offer.kind));
@@ -72,7 +72,7 @@ mod tests {
 
     #[test]
     fn a_library_needs_equal_versions_and_different_devices() {
-        let reason = |offers: &[LibraryOffer]| library_obstacle(offers).unwrap_or_default();
+        let reason = |offers: &[LibraryOffer]| reason_library_is_unusable(offers).unwrap_or_default();
         assert_eq!(reason(&[offer(1), offer(2)]), "");
         assert_eq!(reason(&[offer(1), offer(2), offer(1)]), "ranks 0 and 2 are on the same device");
         let missing = LibraryOffer { library: String::new(), detail: "libx.so is missing".into(), ..offer(2) };

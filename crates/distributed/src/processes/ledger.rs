@@ -27,12 +27,12 @@ pub(crate) struct ExchangeRound {
 }
 
 /// Size of an encoded round in bytes.
-pub(crate) const ROUND_BYTES: usize = 21;
+pub(crate) const ENCODED_ROUND_BYTES: usize = 21;
 
 impl ExchangeRound {
     /// Encodes the round as the bytes of an announcement.
-    pub fn to_bytes(self) -> [u8; ROUND_BYTES] {
-        let mut bytes = [0; ROUND_BYTES];
+    pub fn to_bytes(self) -> [u8; ENCODED_ROUND_BYTES] {
+        let mut bytes = [0; ENCODED_ROUND_BYTES];
         bytes[..8].copy_from_slice(&self.number.to_le_bytes());
         bytes[8..16].copy_from_slice(&self.digest.to_le_bytes());
         bytes[16..20].copy_from_slice(&self.transfers.to_le_bytes());
@@ -41,7 +41,7 @@ impl ExchangeRound {
     }
 
     /// Decodes the bytes of an announcement.
-    pub fn from_bytes(bytes: &[u8; ROUND_BYTES]) -> ExchangeRound {
+    pub fn from_bytes(bytes: &[u8; ENCODED_ROUND_BYTES]) -> ExchangeRound {
         let word = |range: Range<usize>| bytes[range].iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte));
         ExchangeRound { number: word(0..8), digest: word(8..16), transfers: word(16..20) as u32, dtype: bytes[20] }
     }

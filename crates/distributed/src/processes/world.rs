@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use cuprum_core::{DType, Error, Result};
 
 use crate::engines::Transfer;
-use crate::processes::ledger::{ExchangeLedger, ExchangeRound, ROUND_BYTES};
+use crate::processes::ledger::{ENCODED_ROUND_BYTES, ExchangeLedger, ExchangeRound};
 use crate::processes::rank_connections::RankConnections;
 use crate::processes::wire::{
     KeepWaiting, MAX_TEXT_BYTES, MessageDecoder, MessageEncoder, POLL_INTERVAL, WireError, read_full, read_message, write_full,
@@ -35,7 +35,7 @@ const FAILURE_FRAME: u8 = 2;
 /// The frame of the control connection that reports that data moves, a single byte.
 const PROGRESS_FRAME: u8 = 3;
 /// Number of progress reports per time limit while data moves.
-const REPORTS_PER_TIMEOUT: u32 = 20;
+const PROGRESS_REPORTS_PER_TIMEOUT: u32 = 20;
 
 /// Bytes to send: a header, which may be empty, then a range of host memory.
 pub(crate) struct SendJob {
@@ -260,7 +260,7 @@ impl World {
     }
 
     fn report_interval(&self) -> u64 {
-        (self.timeout / REPORTS_PER_TIMEOUT).as_millis() as u64
+        (self.timeout / PROGRESS_REPORTS_PER_TIMEOUT).as_millis() as u64
     }
 
     /// Records that data has moved, and reports it to all ranks unless the last report is recent.
@@ -347,7 +347,7 @@ impl World {
         read_full(control, &mut kind, keep_waiting).ok()?;
         match kind[0] {
             ANNOUNCEMENT_FRAME => {
-                let mut bytes = [0; ROUND_BYTES];
+                let mut bytes = [0; ENCODED_ROUND_BYTES];
                 read_full(control, &mut bytes, keep_waiting).ok()?;
                 let round = ExchangeRound::from_bytes(&bytes);
                 peer.announced.fetch_max(round.number, Ordering::Relaxed);

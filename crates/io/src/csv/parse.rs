@@ -74,7 +74,7 @@ pub(super) fn parse_table(text: &[u8], options: &TextOptions) -> Result<TextTabl
     // parser is created.
     if rows > 0 {
         with_dtype!(options.dtype, T => {
-            let plan = RowParser::<T>::for_columns(&syntax, options, &outputs, columns, strict);
+            let plan = RowParser::<T>::new_for_columns(&syntax, options, &outputs, columns, strict);
             plan.parse_blocks(&blocks, host.as_mut_bytes()?).map_err(|e| syntax.add_hint_about_names(&lines, options, e))?;
         });
     }
@@ -117,7 +117,7 @@ fn select_columns(columns: Option<&[ColumnSelector]>, names: &[String], count: u
                 .ok_or_else(|| Error::value("loadtxt", format!("usecols {i} is out of bounds for a table of {count} columns")))
         }
         ColumnSelector::Name(name) => names.iter().position(|n| n == name).ok_or_else(|| {
-            let list = crate::names::join_first_names(names.iter().map(String::as_str));
+            let list = crate::array_names::join_first_names(names.iter().map(String::as_str));
             file_format_error(format!("no column {name:?}; the table has: {list}"))
         }),
     };
@@ -205,7 +205,7 @@ fn map_in_parallel<I: Send, R: Send>(items: Vec<I>, work: impl Fn(I) -> R + Sync
 }
 
 /// Numbers of table rows and of text lines in a block of the text. Blank lines and comments are not rows.
-struct LineCount {
+struct RowAndLineCount {
     rows: usize,
     lines: usize,
 }
@@ -269,8 +269,8 @@ impl<'a> TableSyntax<'a> {
         at < line.len() && !self.is_comment(line, at)
     }
 
-    fn count_lines(&self, text: &[u8]) -> LineCount {
-        let mut count = LineCount { rows: 0, lines: 0 };
+    fn count_lines(&self, text: &[u8]) -> RowAndLineCount {
+        let mut count = RowAndLineCount { rows: 0, lines: 0 };
         for line in (LineIterator { text, line: 1 }) {
             count.lines += 1;
             count.rows += self.is_data_row(line) as usize;
@@ -458,7 +458,7 @@ struct RowParser<'a, T> {
 }
 
 impl<'a, T: ParseNumber + NoUninit> RowParser<'a, T> {
-    fn for_columns(
+    fn new_for_columns(
         syntax: &'a TableSyntax<'a>,
         options: &TextOptions,
         outputs: &[usize],

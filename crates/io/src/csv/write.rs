@@ -12,7 +12,7 @@ use crate::file_streams;
 use crate::transfer::for_each_byte_block;
 
 /// Maximum width and precision of a number format. The limit bounds the length of the text of a number.
-const MAX_WIDTH: usize = 1000;
+const MAX_WIDTH_OR_PRECISION: usize = 1000;
 
 /// Options of [`savetxt`].
 ///
@@ -231,7 +231,7 @@ struct ShortestDigitsOfHalfFloats(Vec<Option<f32>>);
 
 impl ShortestDigitsOfHalfFloats {
     /// Returns the float32 whose shortest digits are those of `v`, a value of the 16-bit dtype `dtype` with the bytes `bytes`.
-    fn shortest_f32(&mut self, v: f32, dtype: DType, bytes: &[u8]) -> f32 {
+    fn f32_with_digits_of_half(&mut self, v: f32, dtype: DType, bytes: &[u8]) -> f32 {
         if !v.is_finite() {
             return v;
         }
@@ -248,7 +248,7 @@ impl ShortestDigitsOfHalfFloats {
 fn push_shortest_number(dtype: DType, bytes: &[u8], halves: &mut ShortestDigitsOfHalfFloats, text: &mut Vec<u8>) {
     match read_element(dtype, bytes) {
         ElementValue::F32(v) if dtype != DType::F32 => {
-            let v = halves.shortest_f32(v, dtype, bytes);
+            let v = halves.f32_with_digits_of_half(v, dtype, bytes);
             push_float_digits(zmij::Buffer::new().format(v), v.is_finite(), text);
         }
         ElementValue::Int(v) => text.extend_from_slice(itoa::Buffer::new().format(v).as_bytes()),
@@ -305,7 +305,11 @@ impl NumberFormat {
         let flags = rest.bytes().take_while(|b| b"-+ 0#".contains(b)).count();
         let (flags, rest) = rest.split_at(flags);
         let number = |text: &str| -> Result<usize> {
-            if text.is_empty() { Ok(0) } else { text.parse().ok().filter(|n| *n <= MAX_WIDTH).ok_or_else(|| invalid("is too wide")) }
+            if text.is_empty() {
+                Ok(0)
+            } else {
+                text.parse().ok().filter(|n| *n <= MAX_WIDTH_OR_PRECISION).ok_or_else(|| invalid("is too wide"))
+            }
         };
         let digits = |text: &str| text.bytes().take_while(u8::is_ascii_digit).count();
         let (width, rest) = rest.split_at(digits(rest));
@@ -343,15 +347,15 @@ impl NumberFormat {
                 text.extend_from_slice(self.after.as_bytes());
                 Ok(())
             }
-            ElementValue::Int(v) => self.push_formatted_part(v as f64, text),
-            ElementValue::F32(v) => self.push_formatted_part(v.into(), text),
-            ElementValue::F64(v) => self.push_formatted_part(v, text),
+            ElementValue::Int(v) => self.push_real_or_complex_part(v as f64, text),
+            ElementValue::F32(v) => self.push_real_or_complex_part(v.into(), text),
+            ElementValue::F64(v) => self.push_real_or_complex_part(v, text),
             ElementValue::Complex(v) => {
                 text.extend_from_slice(b" (");
-                self.push_formatted_part(v.re, text)?;
+                self.push_real_or_complex_part(v.re, text)?;
                 let sign = text.len();
                 text.push(b'+');
-                self.push_formatted_part(v.im, text)?;
+                self.push_real_or_complex_part(v.im, text)?;
                 // NumPy replaces `+-` by `-`.
                 if text.get(sign + 1) == Some(&b'-') {
                     text.remove(sign);
@@ -363,7 +367,7 @@ impl NumberFormat {
     }
 
     /// Appends a real element or one part of a complex element, with the text around the number.
-    fn push_formatted_part(&self, v: f64, text: &mut Vec<u8>) -> Result<()> {
+    fn push_real_or_complex_part(&self, v: f64, text: &mut Vec<u8>) -> Result<()> {
         text.extend_from_slice(self.before.as_bytes());
         self.push_formatted_real(v, text)?;
         text.extend_from_slice(self.after.as_bytes());

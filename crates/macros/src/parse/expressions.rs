@@ -5,7 +5,7 @@ use quote::ToTokens;
 use syn::spanned::Spanned;
 use syn::{BinOp, Error, Lit, Result, UnOp};
 
-use super::functions::FunctionReader;
+use super::functions::FunctionConverter;
 use crate::syntax_tree::Cost;
 use crate::syntax_tree::{
     BINARY_OPERATORS, BinaryOperator, Block, Expr, ExprKind, FLOAT_CONSTANTS, MethodKind, NUMBER_METHODS, Parameter, ParameterKind,
@@ -13,7 +13,7 @@ use crate::syntax_tree::{
 };
 use crate::type_inference::{GenericBound, PrimitiveType, Type, TypeClass, TypeVariable};
 
-impl FunctionReader<'_> {
+impl FunctionConverter<'_> {
     pub(super) fn convert_expression(&mut self, expr: &syn::Expr) -> Result<Expr> {
         let span = expr.span();
         let made = |kind, ty| Ok(Expr { kind, ty, span });
@@ -74,12 +74,12 @@ impl FunctionReader<'_> {
                 };
                 let condition = self.convert_condition(&branches.cond)?;
                 let (then, otherwise, ty) =
-                    self.with_expression_scope(|reader| reader.convert_if_branches(&branches.then_branch, otherwise, span))?;
+                    self.with_expression_scope(|converter| converter.convert_if_branches(&branches.then_branch, otherwise, span))?;
                 self.operations += 1;
                 made(ExprKind::If(Box::new(condition), then, otherwise), ty)
             }
             syn::Expr::Block(block) if block.label.is_none() => {
-                let read = self.with_expression_scope(|reader| reader.convert_block(&block.block))?;
+                let read = self.with_expression_scope(|converter| converter.convert_block(&block.block))?;
                 let ty = read.value.as_ref().map(|v| v.ty).ok_or_else(|| Error::new(span, "a block without a value"))?;
                 made(ExprKind::Block(read), ty)
             }

@@ -21,7 +21,7 @@ pub fn convert_functions(file: syn::File) -> Result<Vec<Function>> {
     let mut error = file.attrs.first().map(misplaced_attribute_error);
     for item in file.items {
         let read = match item {
-            Item::Fn(function) => FunctionReader::convert_function(function, &functions, &tables),
+            Item::Fn(function) => FunctionConverter::convert_function(function, &functions, &tables),
             Item::Const(constant) => match convert_table(&constant) {
                 Ok(table) => {
                     tables.push(Rc::new(table));
@@ -43,7 +43,7 @@ pub fn convert_functions(file: syn::File) -> Result<Vec<Function>> {
 }
 
 /// Converts one function of a `kernel!` block: its signature, then its body.
-pub(super) struct FunctionReader<'f> {
+pub(super) struct FunctionConverter<'f> {
     pub(super) inference: TypeInference,
     pub(super) generic: Option<Ident>,
     pub(super) variables: Vec<Variable>,
@@ -59,8 +59,8 @@ pub(super) struct FunctionReader<'f> {
     pub(super) cost: Cost,
     pub(super) operations: usize,
     pub(super) result: TypeVariable,
-    /// The type variable, digits and span of each literal. [`FunctionReader::check_literal_ranges`] checks that each literal is in the range
-    /// of its type.
+    /// The type variable, digits and span of each literal. [`FunctionConverter::check_literal_ranges`] checks that each literal is in the
+    /// range of its type.
     pub(super) literals: Vec<(TypeVariable, String, Span)>,
     /// Number of loops around the current statement.
     pub(super) loops: usize,
@@ -68,11 +68,11 @@ pub(super) struct FunctionReader<'f> {
     pub(super) outer_variables: usize,
 }
 
-impl FunctionReader<'_> {
+impl FunctionConverter<'_> {
     fn convert_function(mut item: ItemFn, earlier: &[Function], tables: &[Rc<ConstantTable>]) -> Result<Function> {
         let identity = take_identity_attribute(&mut item.attrs)?;
         let is_helper = take_helper_attribute(&mut item)?;
-        let is_rust_only = take_plain_attribute(&mut item.attrs, "rust_only")?.is_some();
+        let is_rust_only = take_attribute_without_arguments(&mut item.attrs, "rust_only")?.is_some();
         let sig = &item.sig;
         for (wrong, what) in [
             (sig.constness.map(|t| t.span()), "const"),
@@ -104,7 +104,7 @@ impl FunctionReader<'_> {
             return Err(Error::new(sig.ident.span(), format!("`{}` is defined twice", other.name)));
         }
         let (generic, bound) = convert_generic_type(&sig.generics)?;
-        let mut reader = FunctionReader {
+        let mut converter = FunctionConverter {
             inference: TypeInference::new(bound),
             generic,
             variables: Vec::new(),
@@ -122,17 +122,17 @@ impl FunctionReader<'_> {
             outer_variables: 0,
         };
         for input in &sig.inputs {
-            reader.convert_parameter(input)?;
+            converter.convert_parameter(input)?;
         }
         let result = match &sig.output {
-            ReturnType::Type(_, ty) => reader.convert_type(ty)?,
+            ReturnType::Type(_, ty) => converter.convert_type(ty)?,
             ReturnType::Default => return Err(Error::new(sig.ident.span(), "a kernel returns a number or a bool: `-> T`")),
         };
-        reader.result = reader.inference.new_known_type_variable(result);
-        let body = reader.convert_block(&item.block)?;
+        converter.result = converter.inference.new_known_type_variable(result);
+        let body = converter.convert_block(&item.block)?;
         let ends_in_return = matches!(body.statements.last(), Some(Statement::Return(_)));
         match &body.value {
-            Some(value) => reader.inference.unify(reader.result, value.ty, value.span)?,
+            Some(value) => converter.inference.unify(converter.result, value.ty, value.span)?,
             None if ends_in_return => {}
             None => {
                 return Err(Error::new(
@@ -141,9 +141,9 @@ impl FunctionReader<'_> {
                 ));
             }
         }
-        reader.inference.check_requirements()?;
-        reader.check_literal_ranges()?;
-        let arity: usize = reader.parameters.iter().map(|p| p.kind.argument_count()).sum();
+        converter.inference.check_requirements()?;
+        converter.check_literal_ranges()?;
+        let arity: usize = converter.parameters.iter().map(|p| p.kind.argument_count()).sum();
         if arity > MAX_ARITY {
             let message = format!("{arity} arguments, at most {MAX_ARITY} (a `&[T]` parameter counts twice, index(..) once)");
             return Err(Error::new(sig.ident.span(), message));
@@ -151,36 +151,36 @@ impl FunctionReader<'_> {
         if arity == 0 {
             return Err(Error::new(sig.ident.span(), "a kernel has at least one parameter"));
         }
-        if let Some(generic) = reader.generic.as_ref().filter(|_| reader.parameters.iter().all(|p| p.ty != Type::Generic)) {
+        if let Some(generic) = converter.generic.as_ref().filter(|_| converter.parameters.iter().all(|p| p.ty != Type::Generic)) {
             return Err(Error::new(generic.span(), format!("no parameter has the type `{generic}`, so it cannot be inferred")));
         }
         if identity.is_some() {
-            let takes_two = matches!(&reader.parameters[..], [a, b] if a.kind == ParameterKind::Each && b.kind == ParameterKind::Each);
-            if !takes_two || reader.parameters.iter().any(|p| p.ty != result) {
+            let takes_two = matches!(&converter.parameters[..], [a, b] if a.kind == ParameterKind::Each && b.kind == ParameterKind::Each);
+            if !takes_two || converter.parameters.iter().any(|p| p.ty != result) {
                 return Err(Error::new(
                     sig.ident.span(),
                     "a reduction combines two values of one type: `fn name<T: Number>(a: T, b: T) -> T`",
                 ));
             }
         }
-        if reader.operations > 16 {
-            reader.cost = reader.cost.max(Cost::Medium);
+        if converter.operations > 16 {
+            converter.cost = converter.cost.max(Cost::Medium);
         }
-        let slots = reader.inference.type_variable_count();
+        let slots = converter.inference.type_variable_count();
         Ok(Function {
-            types: (0..slots).map(|slot| reader.inference.resolve_type(slot)).collect(),
+            types: (0..slots).map(|slot| converter.inference.resolve_type(slot)).collect(),
             attrs: item.attrs,
             vis: item.vis,
             name: item.sig.ident,
             bound,
-            parameters: reader.parameters,
+            parameters: converter.parameters,
             result,
-            variables: reader.variables,
+            variables: converter.variables,
             body,
-            calls: reader.calls,
-            cost: reader.cost,
+            calls: converter.calls,
+            cost: converter.cost,
             identity,
-            tables: reader.used_tables,
+            tables: converter.used_tables,
             is_helper,
             is_rust_only,
         })
@@ -282,7 +282,7 @@ fn strip_type_groups(ty: &syn::Type) -> &syn::Type {
 
 /// Removes `#[helper]` from the attributes of a private function. Returns whether the attribute was present.
 fn take_helper_attribute(item: &mut ItemFn) -> Result<bool> {
-    let Some(span) = take_plain_attribute(&mut item.attrs, "helper")? else { return Ok(false) };
+    let Some(span) = take_attribute_without_arguments(&mut item.attrs, "helper")? else { return Ok(false) };
     match item.vis {
         syn::Visibility::Inherited => Ok(true),
         _ => Err(Error::new(span, "a function with `#[helper]` is private, because it is not an operation")),
@@ -290,7 +290,7 @@ fn take_helper_attribute(item: &mut ItemFn) -> Result<bool> {
 }
 
 /// Removes the attribute `name`, which has no arguments. Returns the span of the attribute, or `None` if it is absent.
-fn take_plain_attribute(attrs: &mut Vec<syn::Attribute>, name: &str) -> Result<Option<Span>> {
+fn take_attribute_without_arguments(attrs: &mut Vec<syn::Attribute>, name: &str) -> Result<Option<Span>> {
     let Some(at) = attrs.iter().position(|a| a.path().is_ident(name)) else { return Ok(None) };
     let attr = attrs.remove(at);
     attr.meta.require_path_only()?;

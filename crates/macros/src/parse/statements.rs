@@ -5,7 +5,7 @@ use syn::spanned::Spanned;
 use syn::{Error, Pat, Result, Stmt};
 
 use super::expressions::{binary_operator, is_assignment_operator};
-use super::functions::{FunctionReader, name_bound_by_pattern};
+use super::functions::{FunctionConverter, name_bound_by_pattern};
 use crate::syntax_tree::{Block, Cost, Expr, ExprKind, Statement};
 use crate::type_inference::{PrimitiveType, Type, TypeClass};
 
@@ -15,7 +15,7 @@ enum StatementOrValue {
     Value(Expr),
 }
 
-impl FunctionReader<'_> {
+impl FunctionConverter<'_> {
     pub(super) fn convert_block(&mut self, block: &syn::Block) -> Result<Block> {
         let depth = self.scope.len();
         let mut out = Block::default();

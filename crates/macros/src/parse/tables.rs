@@ -5,7 +5,7 @@ use std::rc::Rc;
 use syn::spanned::Spanned;
 use syn::{Error, Lit, Result, UnOp};
 
-use super::functions::FunctionReader;
+use super::functions::FunctionConverter;
 use crate::syntax_tree::{Block, ConstantTable, Cost, Expr, ExprKind, NUMBER_METHODS};
 use crate::type_inference::{PrimitiveType, Type, TypeClass, TypeVariable};
 
@@ -63,7 +63,7 @@ fn table_element_literal(expr: &syn::Expr) -> Result<String> {
     }
 }
 
-impl FunctionReader<'_> {
+impl FunctionConverter<'_> {
     /// Returns whether `expr` is the name of a table, or a row of one.
     pub(super) fn is_table_or_row(&self, expr: &syn::Expr) -> bool {
         match expr {

@@ -32,11 +32,11 @@ const PADE_13_COEFFICIENTS: [f64; 14] = [
 const PADE_13_MAX_NORM: f64 = 5.371920351148152;
 /// Largest estimate from norms of powers for which [`PADE_13_COEFFICIENTS`] is exact to double precision (A. H. Al-Mohy and N. J. Higham,
 /// "A new scaling and squaring algorithm for the matrix exponential", SIAM J. Matrix Anal. Appl. 31, 2009).
-const PADE_13_MAX_ESTIMATE: f64 = 4.25;
+const PADE_13_MAX_NORM_ESTIMATE: f64 = 4.25;
 /// Reciprocal of the leading coefficient of the backward error of [`PADE_13_COEFFICIENTS`], which belongs to power 27 (Al-Mohy and Higham).
 const PADE_13_ERROR_DIVISOR: f64 = 113250775606021113483283660800000000.0;
 /// Maximum number of halvings that is determined by the 1-norm alone. The repeated squaring then loses at most three bits.
-const MAX_SIMPLE_HALVINGS: f64 = 3.0;
+const MAX_HALVINGS_FROM_NORM: f64 = 3.0;
 
 /// The positions of zeros in the matrices of a batch.
 struct TriangularStructure {
@@ -103,7 +103,7 @@ fn halving_counts(a: &NdArray, diagonal: &[bool]) -> Result<Vec<f64>> {
         false => 0.0,
     });
     let simple: Vec<f64> = simple.collect();
-    if simple.iter().all(|&count| count <= MAX_SIMPLE_HALVINGS) {
+    if simple.iter().all(|&count| count <= MAX_HALVINGS_FROM_NORM) {
         return Ok(simple);
     }
     let scaled = |exponents: &[f64]| -> Result<NdArray> {
@@ -133,12 +133,12 @@ fn halving_counts(a: &NdArray, diagonal: &[bool]) -> Result<Vec<f64>> {
     let sums = to_f64_vec(&sums.max([-2, -1])?)?;
     let count = |k: usize| {
         let estimate = sixth[k].max(eighth[k]).min(eighth[k].max(tenth[k]));
-        let count = (estimate - PADE_13_MAX_ESTIMATE.log2()).ceil().max(0.0);
+        let count = (estimate - PADE_13_MAX_NORM_ESTIMATE.log2()).ceil().max(0.0);
         // Base-2 logarithm of the relative backward error of the approximant in units of 2^-53, if no terms cancel.
         let error = sums[k].log2() + 27.0 * (units[k] - count) - (norms[k] - count) - PADE_13_ERROR_DIVISOR.log2() + 53.0;
         (count + (error / 26.0).ceil().max(0.0)).min(simple[k])
     };
-    Ok((0..simple.len()).map(|k| if simple[k] <= MAX_SIMPLE_HALVINGS { simple[k] } else { count(k) }).collect())
+    Ok((0..simple.len()).map(|k| if simple[k] <= MAX_HALVINGS_FROM_NORM { simple[k] } else { count(k) }).collect())
 }
 
 /// Returns the exponentials of square matrices (`scipy.linalg.expm`), by scaling and squaring.

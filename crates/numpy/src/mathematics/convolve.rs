@@ -34,9 +34,9 @@ impl FromArgs for ConvolutionMode {
 }
 
 /// Maximum number of multiplications in one contraction on a device that copies the windows of the signal to memory.
-const MAX_COPIED_PRODUCTS: usize = 1 << 22;
+const MAX_PRODUCTS_WITH_COPIED_WINDOWS: usize = 1 << 22;
 /// Maximum number of multiplications in one contraction that reads the windows in place. More would exceed the maximum size of an array.
-const MAX_IN_PLACE_PRODUCTS: usize = if usize::BITS == 64 { (1_u64 << 48) as usize } else { i32::MAX as usize };
+const MAX_PRODUCTS_WITH_WINDOW_VIEWS: usize = if usize::BITS == 64 { (1_u64 << 48) as usize } else { i32::MAX as usize };
 
 /// Returns the dot products of `kernel` with all windows of `signal`, which is padded with zeros as `mode` requires. `kernel` must not be
 /// longer than `signal`.
@@ -59,7 +59,7 @@ fn sum_window_products(name: &'static str, signal: &NdArray, kernel: &NdArray, m
         Device::CPU => matches!(dtype, DType::F32 | DType::F64),
         device => any_kernel_has_capability(Capability::OverlappingWindows, Family::Contract, device)?,
     };
-    let max_products = if reads_in_place { MAX_IN_PLACE_PRODUCTS } else { MAX_COPIED_PRODUCTS };
+    let max_products = if reads_in_place { MAX_PRODUCTS_WITH_WINDOW_VIEWS } else { MAX_PRODUCTS_WITH_COPIED_WINDOWS };
     // Consecutive windows are shifted by one element, so the view of all windows has stride 1 along both axes.
     let rows = (max_products / m).max(1);
     let mut parts = Vec::with_capacity(count.div_ceil(rows));

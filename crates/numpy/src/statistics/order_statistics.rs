@@ -53,15 +53,15 @@ impl FlattenedRows {
 }
 
 /// Maximum number of partitions in [`order_statistics`] on the CPU. If more are needed, the rows are sorted.
-const MAX_PARTITIONS: usize = 3;
+const MAX_PARTITIONS_ON_CPU: usize = 3;
 /// Maximum number of partitions in [`order_statistics`] on devices other than the CPU, where a partition takes as long as a sort.
-const MAX_PARTITIONS_ON_DEVICES: usize = 1;
+const MAX_PARTITIONS_ON_ACCELERATORS: usize = 1;
 
 /// Returns, for each of the ascending indices in `wanted`, the element at this index of each sorted row.
 ///
 /// The first and last index are a minimum and a maximum. Other indices are found by partitions, each of which gives two neighbouring order
-/// statistics. One sort replaces the partitions if their number exceeds [`MAX_PARTITIONS`], or [`MAX_PARTITIONS_ON_DEVICES`] on devices
-/// other than the CPU.
+/// statistics. One sort replaces the partitions if their number exceeds [`MAX_PARTITIONS_ON_CPU`], or [`MAX_PARTITIONS_ON_ACCELERATORS`] on
+/// devices other than the CPU.
 pub(super) fn order_statistics(rows: &NdArray, wanted: &[usize]) -> Result<Vec<NdArray>> {
     let (last_axis, length) = (rows.ndim() - 1, rows.shape()[rows.ndim() - 1]);
     let mut inner: Vec<usize> = wanted.iter().copied().filter(|&n| n != 0 && n + 1 != length).collect();
@@ -72,7 +72,7 @@ pub(super) fn order_statistics(rows: &NdArray, wanted: &[usize]) -> Result<Vec<N
             pivots.push(n);
         }
     }
-    let max_partitions = if rows.device() == Device::CPU { MAX_PARTITIONS } else { MAX_PARTITIONS_ON_DEVICES };
+    let max_partitions = if rows.device() == Device::CPU { MAX_PARTITIONS_ON_CPU } else { MAX_PARTITIONS_ON_ACCELERATORS };
     if pivots.len() > max_partitions {
         let sorted = rows.sort(-1)?;
         return wanted.iter().map(|&n| FlattenedRows::take_column(&sorted, n)).collect();

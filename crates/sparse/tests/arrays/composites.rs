@@ -4,8 +4,8 @@ use cuprum_backend_cpu as _;
 use cuprum_core::call::Sparse as Request;
 use cuprum_core::ops::linalg::Triangle;
 use cuprum_core::ops::sparse::{
-    CsrParts, SPARSE_MULTIPLY, SPARSE_PRODUCT, SPARSE_SAMPLE, SPARSE_SOLVE_TRIANGULAR, multiply_by_dense, product, sample_dense_product,
-    solve_triangular,
+    CsrParts, SPARSE_MULTIPLY, SPARSE_PRODUCT, SPARSE_SAMPLE, SPARSE_SOLVE_TRIANGULAR, multiply_by_dense, multiply_by_sparse,
+    sample_dense_product, solve_triangular,
 };
 use cuprum_core::{DType, Error, NdArray, Op, Result, eye, random};
 use cuprum_sparse::{CsrArray, Sparse, SparseMath, random_array};
@@ -60,7 +60,7 @@ fn composites_give_the_results_of_kernels() -> Result<()> {
             if b.nnz() > 0 {
                 let inputs = [a.indptr(), a.indices(), a.data(), b.indptr(), b.indices(), b.data()];
                 let got = composite(SPARSE_PRODUCT, &inputs, Request::Product { columns })?;
-                let (indptr, indices, values) = product(parts(&a), parts(&b))?;
+                let (indptr, indices, values) = multiply_by_sparse(parts(&a), parts(&b))?;
                 assert_same(&got[0], &indptr);
                 assert_same(&got[1], &indices);
                 assert_same(&got[2], &values);
@@ -143,7 +143,10 @@ fn kernels_check_indices() {
         let good = CsrParts { indices: &valid, ..m };
         assert!(matches!(multiply_by_dense(m, &b), Err(Error::Index { .. })));
         assert!(matches!(multiply_by_dense(m, &eye(2, 2, 0, DType::F64).unwrap()), Err(Error::Index { .. })));
-        assert!(matches!(product(m, good), Err(Error::Index { .. })) && matches!(product(good, m), Err(Error::Index { .. })));
+        assert!(
+            matches!(multiply_by_sparse(m, good), Err(Error::Index { .. }))
+                && matches!(multiply_by_sparse(good, m), Err(Error::Index { .. }))
+        );
         let square = eye(2, 2, 0, DType::F64).unwrap();
         assert!(matches!(sample_dense_product(&indptr, &indices, &square, &square), Err(Error::Index { .. })));
         assert!(matches!(solve_triangular(m, &b, Triangle::Lower, true), Err(Error::Index { .. })));
@@ -151,6 +154,6 @@ fn kernels_check_indices() {
     for indptr in [cuprum_core::array![0, 3, 2], cuprum_core::array![0, 1, 3], cuprum_core::array![-1, 1, 2]] {
         let m = CsrParts { indptr: &indptr, indices: &valid, values: &values, columns: 2 };
         assert!(multiply_by_dense(m, &b).unwrap_err().to_string().contains("must not decrease"));
-        assert!(product(m, m).is_err() && solve_triangular(m, &b, Triangle::Upper, true).is_err());
+        assert!(multiply_by_sparse(m, m).is_err() && solve_triangular(m, &b, Triangle::Upper, true).is_err());
     }
 }

@@ -60,7 +60,7 @@ macro_rules! with_incomplete_gamma {
             /// Returns the continued fraction of Q(a, x) (NIST Digital Library of Mathematical Functions, 8.9.2) by Lentz's method, without
             /// the factor `a * incomplete_gamma_prefactor(a, x)`.
             #[helper]
-            fn gammaincc_scaled_fraction(a: f64, x: f64) -> f64 {
+            fn gammaincc_scaled_continued_fraction(a: f64, x: f64) -> f64 {
                 let mut b = x + 1.0 - a;
                 let mut c = 1e300;
                 let mut d = 1.0 / b;
@@ -84,7 +84,7 @@ macro_rules! with_incomplete_gamma {
             /// Returns Q(a, x) by its continued fraction.
             #[helper]
             fn gammaincc_continued_fraction(a: f64, x: f64) -> f64 {
-                a * incomplete_gamma_prefactor(a, x) * gammaincc_scaled_fraction(a, x)
+                a * incomplete_gamma_prefactor(a, x) * gammaincc_scaled_continued_fraction(a, x)
             }
 
             /// Returns Temme's uniform expansion of Q for mu >= 0 and of P for mu < 0, without the factor `exp(a * log1p_minus_x(mu))`, for
@@ -117,7 +117,7 @@ macro_rules! with_incomplete_gamma {
                 if a >= 64.0 && mu.abs() <= 0.4 && lower == (mu < 0.0) {
                     return gammainc_scaled_uniform_expansion(a, mu) * stirling_remainder(a).exp() * (2.5066282746310005024158 / a.sqrt());
                 }
-                if lower { gammainc_series_sum(a, x) / a } else { gammaincc_scaled_fraction(a, x) }
+                if lower { gammainc_series_sum(a, x) / a } else { gammaincc_scaled_continued_fraction(a, x) }
             }
 
             /// Returns Q(a, x) for a <= 1 and x <= 1.1, where P may be near 1.

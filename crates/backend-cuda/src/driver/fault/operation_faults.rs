@@ -42,7 +42,7 @@ impl Context {
         if let Some(known) = known.ok().flatten() {
             return Ok(known);
         }
-        let error_word = match stream >= Stream::FIRST_CAPTURE_ID {
+        let error_word = match stream >= Stream::FIRST_CAPTURE_STREAM_ID {
             true => self.capture_error_word(stream)?,
             false => self.error_word_for_launch(stream)?,
         };

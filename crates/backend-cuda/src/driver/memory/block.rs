@@ -7,12 +7,12 @@ use crate::driver::sys;
 use crate::error::Result;
 
 /// Minimum size, in bytes, of an allocation that first calls [`Context::return_excess_free_blocks`].
-const MIN_CHECKED_ALLOCATION_BYTES: usize = 1 << 20;
+const MIN_BYTES_FOR_FREE_MEMORY_CHECK: usize = 1 << 20;
 
 impl Context {
     /// Allocates a block of at least `bytes` bytes that belongs to stream `home`.
     pub(super) fn alloc_block(&'static self, home: u32, bytes: usize) -> Result<Block> {
-        if bytes >= MIN_CHECKED_ALLOCATION_BYTES {
+        if bytes >= MIN_BYTES_FOR_FREE_MEMORY_CHECK {
             self.return_excess_free_blocks()?;
         }
         let taken = self.memory.lock_pool().take_block(home, bytes as u64);

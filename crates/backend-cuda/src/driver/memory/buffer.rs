@@ -10,7 +10,7 @@ use crate::driver::fault::{BufferErrorWords, LaunchErrorWord};
 use crate::driver::free_blocks::Block;
 use crate::driver::stream_mark::StreamMark;
 use crate::driver::stream_order::{StreamUses, stream_bit, stream_numbers};
-use crate::driver::stream_table::FIRST_CAPTURE_ID;
+use crate::driver::stream_table::FIRST_CAPTURE_STREAM_ID;
 use crate::error::{CudaError, Result};
 
 /// A function that orders a stream's access to a block: [`StreamUses::order_read`] or [`StreamUses::order_write`].
@@ -175,7 +175,7 @@ impl DeviceBuffer {
     #[inline]
     fn order_access(&self, stream: u32, order: OrderAccess) -> Result<()> {
         match &self.graph {
-            None if stream < FIRST_CAPTURE_ID && self.bytes > 0 => order(&self.uses, stream, &self.context),
+            None if stream < FIRST_CAPTURE_STREAM_ID && self.bytes > 0 => order(&self.uses, stream, &self.context),
             _ => self.order_access_with_graph(stream, order),
         }
     }
@@ -199,7 +199,7 @@ impl DeviceBuffer {
     /// Returns whether `stream` is the stream of a capture and the captured graph must keep this buffer alive. The graph need not keep a
     /// buffer whose memory it owns.
     pub(crate) fn must_be_kept_by_capture(&self, stream: u32) -> bool {
-        stream >= FIRST_CAPTURE_ID && !self.graph.as_ref().is_some_and(|block| block.graph.is_captured_on(stream))
+        stream >= FIRST_CAPTURE_STREAM_ID && !self.graph.as_ref().is_some_and(|block| block.graph.is_captured_on(stream))
     }
 
     /// Records that the event `mark` comes after the last write to the buffer.
@@ -220,7 +220,7 @@ impl DeviceBuffer {
         for buffer in buffers.into_iter().filter(|b| b.context.has_several_streams() && b.bytes > 0) {
             if mark.is_none() {
                 let stream = buffer.context.current_stream_number();
-                if stream >= FIRST_CAPTURE_ID {
+                if stream >= FIRST_CAPTURE_STREAM_ID {
                     return;
                 }
                 mark = buffer.context.record_stream_mark(stream).ok();

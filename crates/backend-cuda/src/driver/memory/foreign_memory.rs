@@ -9,7 +9,7 @@ use crate::driver::event::Event;
 use crate::driver::in_flight_owners::Marks;
 use crate::driver::primary_context::check_result;
 use crate::driver::stream_order::{StreamSet, stream_numbers};
-use crate::driver::stream_table::FIRST_CAPTURE_ID;
+use crate::driver::stream_table::FIRST_CAPTURE_STREAM_ID;
 use crate::driver::{Context, sys};
 use crate::error::{CudaError, Result};
 
@@ -131,7 +131,7 @@ impl DeviceBuffer {
         unsafe { event.record_on_foreign_stream(stream) }?;
         // The home stream of the block waits for the event and is recorded as a user of the block. Other streams that access the block
         // later wait for the home stream.
-        let home = if self.home_stream() < FIRST_CAPTURE_ID { self.home_stream() } else { 0 };
+        let home = if self.home_stream() < FIRST_CAPTURE_STREAM_ID { self.home_stream() } else { 0 };
         event.make_stream_wait(context, home)?;
         match access {
             ForeignAccess::Read => self.prepare_read_on_stream(home),

@@ -125,7 +125,7 @@ impl Context {
             return Ok(());
         }
         let free_block_bytes = self.memory_stats()?.cached;
-        if free_block_bytes >= MIN_RETURNED_BYTES && keeps_too_much_memory(free_block_bytes, self.free_memory()?) {
+        if free_block_bytes >= MIN_RETURNED_BYTES && keeps_too_much_memory(free_block_bytes, self.free_device_bytes()?) {
             tracing::debug!(free_block_bytes, "free blocks are returned to the device: its other users have less memory left");
             self.trim()?;
         }
@@ -138,7 +138,7 @@ impl Context {
     }
 
     /// Returns the number of free bytes on the device, which all processes share.
-    pub fn free_memory(&self) -> Result<usize> {
+    pub fn free_device_bytes(&self) -> Result<usize> {
         self.set_current()?;
         let (mut free, mut total) = (0usize, 0usize);
         // SAFETY: the context is current, and both out-pointers are locals.

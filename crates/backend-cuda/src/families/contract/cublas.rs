@@ -283,8 +283,8 @@ impl CublasApi {
 
     /// Returns the functions of cuBLAS. The first call loads the library.
     fn shared_functions(driver_major: u32) -> Result<&'static CublasApi> {
-        static SHARED: OnceLock<std::result::Result<CublasApi, MissingLibrary>> = OnceLock::new();
-        SHARED.get_or_init(|| CublasApi::load_functions(driver_major)).as_ref().map_err(|m| m.clone().into())
+        static CUBLAS_API: OnceLock<std::result::Result<CublasApi, MissingLibrary>> = OnceLock::new();
+        CUBLAS_API.get_or_init(|| CublasApi::load_functions(driver_major)).as_ref().map_err(|m| m.clone().into())
     }
 }
 

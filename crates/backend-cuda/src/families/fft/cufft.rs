@@ -140,7 +140,7 @@ impl CufftApi {
 }
 
 /// Returns the path of cuFFT without loading it, or the reason why it is missing.
-pub fn probe(driver_major: u32) -> std::result::Result<PathBuf, String> {
+pub fn locate_cufft(driver_major: u32) -> std::result::Result<PathBuf, String> {
     libraries::locate(&LibrarySpec::cufft(driver_major)).map_err(|m| m.to_string())
 }
 

@@ -34,7 +34,7 @@ pub enum SvdJob {
 }
 
 /// Returns the path of cuSOLVER without loading it, or the reason why it is missing.
-pub fn probe(driver_major: u32) -> std::result::Result<PathBuf, String> {
+pub fn locate_cusolver(driver_major: u32) -> std::result::Result<PathBuf, String> {
     libraries::locate(&LibrarySpec::cusolver(driver_major)).map_err(|m| m.to_string())
 }
 

@@ -25,13 +25,13 @@ pub enum DecompositionPath {
 /// The library decomposes one matrix after the other. The kernels of this crate decompose many matrices at the same time, one on each
 /// multiprocessor.
 #[derive(Clone, Copy, Debug)]
-struct Crossover {
+struct CrossoverBatchSize {
     base: f64,
     power: i32,
 }
 
-impl Crossover {
-    fn for_task(task: Linalg) -> Crossover {
+impl CrossoverBatchSize {
+    fn for_task(task: Linalg) -> CrossoverBatchSize {
         // With this exponent, cuSOLVER is used for every batch size. cuSOLVER decomposes batches of Hermitian matrices in one call, and
         // this crate has no kernel for general eigenvalues.
         const UNLIMITED_BATCH_POWER: i32 = 1_000_000;
@@ -46,7 +46,7 @@ impl Crossover {
             Linalg::Eigh { .. } => (23.9, UNLIMITED_BATCH_POWER),
             Linalg::Eig { .. } | Linalg::Schur | Linalg::Function(_) => (0.5, UNLIMITED_BATCH_POWER),
         };
-        Crossover { base, power }
+        CrossoverBatchSize { base, power }
     }
 
     fn max_batch_size(self, extent: f64) -> f64 {
@@ -60,7 +60,7 @@ const MAX_EXTENT_FOR_SMALL_MATRIX_KERNELS: i32 = 128;
 /// blocks per matrix.
 const MAX_EXTENT_FOR_BATCH_ROUTINES: i32 = 1024;
 /// Maximum number of matrices for which one library call per matrix is faster than a batch routine, as a function of the extent.
-const MAX_MATRICES_FOR_LOOP: Crossover = Crossover { base: 150.0, power: 2 };
+const MAX_MATRICES_FOR_LOOP: CrossoverBatchSize = CrossoverBatchSize { base: 150.0, power: 2 };
 
 /// Returns whether a batch routine of the library is the fastest implementation for `problem`.
 fn prefers_batch_routine(problem: &LinalgProblem) -> bool {
@@ -100,7 +100,7 @@ pub(super) fn choose_decomposition_path(problem: &LinalgProblem) -> Decompositio
     match FORCED_PATH.get() {
         Some(forced) if !matches!(problem.task, Linalg::Eig { .. }) => forced,
         _ if prefers_batch_routine(problem) => DecompositionPath::LibraryBatch,
-        _ if problem.count as f64 <= Crossover::for_task(problem.task).max_batch_size(equivalent_square_extent(problem)) => {
+        _ if problem.count as f64 <= CrossoverBatchSize::for_task(problem.task).max_batch_size(equivalent_square_extent(problem)) => {
             DecompositionPath::Library
         }
         _ => DecompositionPath::Team,

@@ -32,7 +32,7 @@ static SOURCE: KernelSource = KernelSource {
 /// Largest ratio of single- to double-precision throughput at which singular values of float32 and complex64 matrices are computed in
 /// double precision. On such devices double precision is not slower, and cuSOLVER treats fewer matrices as singular
 /// (`docs/notes/linear-algebra.md`).
-const MAX_RATIO_FOR_DOUBLE_PRECISION: u32 = 2;
+const MAX_THROUGHPUT_RATIO_FOR_DOUBLE_PRECISION: u32 = 2;
 /// Maximum extent of Hermitian matrices that cuSOLVER decomposes as a batch, in one call.
 const MAX_EXTENT_OF_HERMITIAN_BATCH: i32 = 512;
 /// Maximum number of blocks that share a matrix.
@@ -41,7 +41,7 @@ const MAX_BLOCKS_PER_MATRIX: u64 = 1024;
 const MAX_GRID_Y: usize = 65535;
 
 /// Returns names and sources of the kernels, for compile checks without a device.
-pub fn compile_check_sources() -> Vec<(String, String)> {
+pub fn sources_for_compile_check() -> Vec<(String, String)> {
     [DType::F32, DType::F64, DType::C64, DType::C128].map(|dtype| SOURCE.named_source(&dtype_defines(dtype))).into()
 }
 
@@ -213,7 +213,7 @@ impl LibraryCall<'_> {
     fn launch_kernel(&self, name: &str, size: usize, count: usize, args: &mut Args) -> Result<()> {
         let blocks = (size as u64).div_ceil(u64::from(DEFAULT_THREADS)).clamp(1, MAX_BLOCKS_PER_MATRIX);
         let mut launch = || {
-            let function = SOURCE.kernel(self.context, name, &dtype_defines(self.problem.dtype))?;
+            let function = SOURCE.get_or_compile_kernel(self.context, name, &dtype_defines(self.problem.dtype))?;
             let grid = [blocks as u32, count.clamp(1, MAX_GRID_Y) as u32, 1];
             // SAFETY: each caller passes the parameters of the kernel `name`, with addresses of memory for all matrices of the problem.
             unsafe { function.launch(grid, [DEFAULT_THREADS, 1, 1], 0, args.pointers()) }
@@ -638,7 +638,7 @@ impl LibraryCall<'_> {
     /// Returns the double-precision type (with its size in bytes) in which to compute singular values of float32 or complex64 matrices.
     /// Returns `None` if they are computed in the dtype of the matrices.
     fn double_precision_type_for_svd(&self) -> Option<(BlasType, usize)> {
-        let is_fast = self.context.info().single_to_double_ratio <= MAX_RATIO_FOR_DOUBLE_PRECISION;
+        let is_fast = self.context.info().single_to_double_ratio <= MAX_THROUGHPUT_RATIO_FOR_DOUBLE_PRECISION;
         match self.problem.dtype {
             DType::F32 if is_fast => Some((BlasType::F64, 8)),
             DType::C64 if is_fast => Some((BlasType::C128, 16)),

@@ -128,7 +128,7 @@ impl KernelVariant {
 
 /// Returns names and sources of the kernels, for compile checks without a device. The list covers every operation, every dtype
 /// and every number of threads that compute one matrix.
-pub fn compile_check_sources() -> Vec<(String, String)> {
+pub fn sources_for_compile_check() -> Vec<(String, String)> {
     let tasks = [
         Linalg::Solve,
         Linalg::Inverse,
@@ -201,7 +201,7 @@ impl DecompositionLaunch {
     }
 
     fn queue_kernel(&self, problem: &LinalgProblem, memory: [u64; 5], workspace: u64, op: u64) -> crate::Result<()> {
-        let function = self.variant.call_with_defines(|defines| SOURCE.kernel(self.context, "decompose", defines))?;
+        let function = self.variant.call_with_defines(|defines| SOURCE.get_or_compile_kernel(self.context, "decompose", defines))?;
         let shared = if self.variant.in_shared { self.arena as u32 } else { 0 };
         if shared > 0 {
             function.allow_dynamic_shared_memory(shared)?;

@@ -10,7 +10,7 @@ use crate::codegen::{ctype, expression, index_type};
 use crate::compile::module::Args;
 use crate::device::CudaBuffer;
 use crate::driver::Context;
-use crate::families::copy::item_type;
+use crate::families::copy::item_cpp_type;
 use crate::families::indexed_loop::IndexedLoop;
 use crate::families::kernel::{self, DEFAULT_THREADS, KernelSource};
 
@@ -32,10 +32,10 @@ static COMBINE_SOURCE: KernelSource = KernelSource {
 
 /// Returns names and sources of the kernels, for compile checks without a device. The list covers every item size, and every combination
 /// with every dtype.
-pub(super) fn compile_check_sources() -> Vec<(String, String)> {
+pub(super) fn sources_for_compile_check() -> Vec<(String, String)> {
     let stores = [(1, "i64", false, "1"), (2, "i32", true, "2"), (4, "i64", false, "0"), (8, "i64", true, "3"), (16, "i32", false, "2")];
     let stores = stores.map(|(item, index, wide, rank)| {
-        STORE_SOURCE.named_source(&[("ITEM", item_type(item)), ("INDEX_ELEMENT", index), ("INDEX", index_type(wide)), ("RANK", rank)])
+        STORE_SOURCE.named_source(&[("ITEM", item_cpp_type(item)), ("INDEX_ELEMENT", index), ("INDEX", index_type(wide)), ("RANK", rank)])
     });
     let every = [ADD, MULTIPLY, MINIMUM, MAXIMUM].into_iter().flat_map(|op| DType::ALL.map(|dtype| (op, dtype)));
     let combinations = every.enumerate().filter_map(|(n, (op, dtype))| {
@@ -149,7 +149,7 @@ impl ScatterLaunch {
         let defines = self.store_defines(&rank);
         let owners = owners.pointer();
         for name in ["scatter_clear_owners", "scatter_write_owners"] {
-            let function = STORE_SOURCE.kernel(self.context, name, &defines)?;
+            let function = STORE_SOURCE.get_or_compile_kernel(self.context, name, &defines)?;
             let mut args = Args::new();
             args.push(&owners).push(&self.indices).push(&count).push(&self.scatter.extent);
             // SAFETY: the arguments match both kernels. `owners` has an element for each row, and the kernels check every index.
@@ -159,13 +159,13 @@ impl ScatterLaunch {
     }
 
     fn store_defines<'a>(&self, rank: &'a str) -> [(&'static str, &'a str); 4] {
-        let (item, index) = (item_type(self.scatter.item), index_type(self.scatter.needs_wide_index()));
+        let (item, index) = (item_cpp_type(self.scatter.item), index_type(self.scatter.needs_wide_index()));
         [("ITEM", item), ("INDEX_ELEMENT", ctype(self.index_dtype)), ("INDEX", index), ("RANK", rank)]
     }
 
     pub fn queue_store(&self, owners: u64) -> crate::Result<()> {
         let rank = self.scatter.dims.len().to_string();
-        let function = STORE_SOURCE.kernel(self.context, "scatter_store", &self.store_defines(&rank))?;
+        let function = STORE_SOURCE.get_or_compile_kernel(self.context, "scatter_store", &self.store_defines(&rank))?;
         // SAFETY: scatter_store has the parameters that `queue_kernel` lists, with `owners` as `extra`. The axes stay inside values and
         // target, and the kernel checks every index.
         unsafe { self.scatter.queue_kernel(self.context, &function, 1, self.indices, &[owners], self.op) }
@@ -178,7 +178,7 @@ impl ScatterLaunch {
         let rank = self.scatter.dims.len().to_string();
         let defines = combination.defines(ctype(self.index_dtype), index_type(self.scatter.needs_wide_index()), &rank);
         let name = if groups.is_some() { "scatter_grouped" } else { "scatter_combine" };
-        let function = COMBINE_SOURCE.kernel(self.context, name, &defines)?;
+        let function = COMBINE_SOURCE.get_or_compile_kernel(self.context, name, &defines)?;
         // SAFETY: the kernels have the parameters that `queue_kernel` lists. scatter_grouped has `groups` as `extra`. The axes stay inside
         // values and target, and the kernels check every index. The core crate computes the positions and offsets of groups from the
         // indices. Memory blocks are aligned to at least a word, so a word that is updated atomically belongs to one array.

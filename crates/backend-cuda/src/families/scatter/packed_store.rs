@@ -5,7 +5,7 @@ use super::launch::ScatterLaunch;
 use crate::codegen::ctype;
 use crate::compile::module::Args;
 use crate::driver::DeviceBuffer;
-use crate::families::copy::item_type;
+use crate::families::copy::item_cpp_type;
 use crate::families::kernel::{self, DEFAULT_THREADS, KernelSource};
 
 static SOURCE: KernelSource = KernelSource {
@@ -22,9 +22,9 @@ static SOURCE: KernelSource = KernelSource {
 const MAX_ROWS_PER_VALUE: usize = 4;
 
 /// Returns names and sources of the kernels, for compile checks without a device.
-pub(super) fn compile_check_sources() -> Vec<(String, String)> {
+pub(super) fn sources_for_compile_check() -> Vec<(String, String)> {
     let uses = [(1, "i64"), (2, "i32"), (4, "i64")];
-    uses.map(|(item, index)| SOURCE.named_source(&[("ITEM", item_type(item)), ("INDEX_ELEMENT", index)])).into()
+    uses.map(|(item, index)| SOURCE.named_source(&[("ITEM", item_cpp_type(item)), ("INDEX_ELEMENT", index)])).into()
 }
 
 impl ScatterLaunch {
@@ -40,16 +40,17 @@ impl ScatterLaunch {
     pub(super) fn queue_packed_store(&self, words: &DeviceBuffer, count: usize) -> crate::Result<()> {
         let (context, rows) = (self.context, self.scatter.extent);
         context.fill(words, 0, [0u8; 4], 2 * rows)?;
-        let defines = [("ITEM", item_type(self.scatter.item)), ("INDEX_ELEMENT", ctype(self.index_dtype))];
+        let defines = [("ITEM", item_cpp_type(self.scatter.item)), ("INDEX_ELEMENT", ctype(self.index_dtype))];
         let ([source, target], words, fault) = (&self.scatter.addresses, words.pointer(), context.fault_pointer()?);
         let grid = |items: usize| kernel::grid_for_items(items as u64, DEFAULT_THREADS);
-        let pack = SOURCE.kernel(context, "scatter_write_largest_words", &defines)?;
+        let pack = SOURCE.get_or_compile_kernel(context, "scatter_write_largest_words", &defines)?;
         let value_step = self.scatter.strides[0][0];
         let mut args = Args::new();
         args.push(&words).push(source).push(&self.indices).push(&count).push(&rows).push(&value_step).push(&fault).push(&self.op);
-        // SAFETY: the arguments match scatter_write_largest_words. `words` has a 64-bit word for each row, and the kernel checks every index.
+        // SAFETY: the arguments match scatter_write_largest_words. `words` has a 64-bit word for each row, and the kernel checks every
+        // index.
         unsafe { pack.launch(grid(count), [DEFAULT_THREADS, 1, 1], 0, args.pointers())? };
-        let unpack = SOURCE.kernel(context, "scatter_unpack", &defines)?;
+        let unpack = SOURCE.get_or_compile_kernel(context, "scatter_unpack", &defines)?;
         let mut args = Args::new();
         args.push(target).push(&words).push(&rows).push(&self.scatter.step);
         // SAFETY: the arguments match scatter_unpack. The target has an item for each row.

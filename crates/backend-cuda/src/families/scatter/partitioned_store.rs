@@ -1,5 +1,5 @@
-//! A faster store for rows of one item, if the rows are more than the L2 cache holds. The values are first grouped by ranges of rows, so that
-//! the random accesses of a block are to a small part of the target (`docs/notes/scatter-sums.md`).
+//! A faster store for rows of one item, if the rows are more than the L2 cache holds. The values are first grouped by ranges of rows, so
+//! that the random accesses of a block are to a small part of the target (`docs/notes/scatter-sums.md`).
 
 use cuprum_core::{Call, Result};
 
@@ -7,7 +7,7 @@ use super::launch::ScatterLaunch;
 use crate::codegen::ctype;
 use crate::compile::module::Args;
 use crate::device::{self, WithCallContext};
-use crate::families::copy::item_type;
+use crate::families::copy::item_cpp_type;
 use crate::families::kernel::{self, DEFAULT_THREADS, KernelSource};
 use crate::families::sort::{RADIX, SortTile};
 
@@ -27,8 +27,8 @@ static SOURCE: KernelSource = KernelSource {
 
 /// Binary logarithm of the number of rows of a bucket, as in scatter_partition.cu.
 const BUCKET_BITS: u32 = 13;
-/// Number of values of a block that stores large buckets, as in scatter_partition.cu.
-const LARGE_BUCKET: usize = 1 << 14;
+/// Maximum number of values of a bucket that one block stores, as in scatter_partition.cu.
+const LARGE_BUCKET_THRESHOLD: usize = 1 << 14;
 /// Minimum number of values. For fewer values, starting seven kernels takes longer than the other kernels.
 const MIN_COUNT: usize = 1 << 19;
 /// Minimum number of target rows per value of at most 4 bytes. With fewer rows, the packed store takes half the time for sorted indices.
@@ -36,18 +36,18 @@ const MIN_ROWS_PER_SMALL_VALUE: usize = 2;
 /// Maximum number of target rows per value. With more rows, few values share a bucket.
 const MAX_ROWS_PER_VALUE: usize = 32;
 /// Minimum number of indices that a block counts before it adds its counts to the global counts.
-const MIN_COUNT_CHUNK_LENGTH: usize = 1 << 14;
+const MIN_INDICES_COUNTED_PER_BLOCK: usize = 1 << 14;
 
 /// Returns names and sources of the kernels, for compile checks without a device.
-pub(super) fn compile_check_sources() -> Vec<(String, String)> {
+pub(super) fn sources_for_compile_check() -> Vec<(String, String)> {
     let uses = [(1, "i64"), (2, "i32"), (4, "i64"), (8, "i32"), (16, "i64")];
-    uses.map(|(item, index)| with_defines(item, index, |_, defines| SOURCE.named_source(defines))).into()
+    uses.map(|(item, index)| call_with_defines(item, index, |_, defines| SOURCE.named_source(defines))).into()
 }
 
-fn with_defines<R>(item: usize, index_element: &str, use_defines: impl FnOnce(SortTile, &[(&'static str, &str)]) -> R) -> R {
+fn call_with_defines<R>(item: usize, index_element: &str, use_defines: impl FnOnce(SortTile, &[(&'static str, &str)]) -> R) -> R {
     let tile = SortTile::largest_tile(item.max(4), true);
     let (threads, items) = (tile.threads.to_string(), tile.items.to_string());
-    use_defines(tile, &[("ITEM", item_type(item)), ("INDEX_ELEMENT", index_element), ("THREADS", &threads), ("ITEMS", &items)])
+    use_defines(tile, &[("ITEM", item_cpp_type(item)), ("INDEX_ELEMENT", index_element), ("THREADS", &threads), ("ITEMS", &items)])
 }
 
 /// Returns the number of radix passes that sort by bucket, with one more bucket for indices out of bounds.
@@ -73,12 +73,12 @@ impl ScatterLaunch {
         let (context, extent, item) = (self.context, self.scatter.extent, self.scatter.item);
         let buckets = extent.div_ceil(1 << BUCKET_BITS);
         let passes = pass_count(buckets);
-        with_defines(item, ctype(self.index_dtype), |tile, defines| {
+        call_with_defines(item, ctype(self.index_dtype), |tile, defines| {
             let tiles = count.div_ceil(tile.element_count());
             // The zeroed memory holds the digit counts, the tickets, the last positions in large buckets, and tile states. A second set of
             // tile states follows: each pass uses one set and clears the other for the next pass.
             let (counts, states) = (passes * RADIX * 4, tiles * RADIX * 4);
-            let last_positions = count.div_ceil(LARGE_BUCKET) << (BUCKET_BITS + 2);
+            let last_positions = count.div_ceil(LARGE_BUCKET_THRESHOLD) << (BUCKET_BITS + 2);
             let zeros = counts + passes * 4 + last_positions + states;
             let scratch = device::allocate(call, zeros + states + (buckets + 1) * 4)?;
             context.fill(scratch.memory(), 0, [0u8; 4], zeros / 4).with_call_context(call)?;
@@ -94,21 +94,21 @@ impl ScatterLaunch {
             let queue_passes = || {
                 let fault = context.fault_pointer()?;
                 let sm_count = context.info().sm_count.max(1) as usize;
-                let chunk = MIN_COUNT_CHUNK_LENGTH.max(count.div_ceil(16 * sm_count)).next_multiple_of(tile.threads);
-                let count_digits = SOURCE.kernel(context, "scatter_count_digits", defines)?;
+                let chunk = MIN_INDICES_COUNTED_PER_BLOCK.max(count.div_ceil(16 * sm_count)).next_multiple_of(tile.threads);
+                let count_digits = SOURCE.get_or_compile_kernel(context, "scatter_count_digits", defines)?;
                 let mut args = Args::new();
                 args.push(&self.indices).push(&starts).push(&count).push(&extent).push(&bucket_count).push(&pass_count);
                 args.push(&chunk).push(&fault).push(&self.op);
                 let blocks = |count: usize| [count as u32, 1, 1];
                 // SAFETY: the arguments match scatter_count_digits. `starts` has RADIX counts for each pass.
                 unsafe { count_digits.launch(blocks(count.div_ceil(chunk)), threads, 0, args.pointers())? };
-                let digit_starts = SOURCE.kernel(context, "scatter_digit_starts", defines)?;
+                let digit_starts = SOURCE.get_or_compile_kernel(context, "scatter_digit_starts", defines)?;
                 let mut args = Args::new();
                 args.push(&starts);
                 // SAFETY: the arguments match scatter_digit_starts, with a block for each pass.
                 unsafe { digit_starts.launch(blocks(passes), [RADIX as u32, 1, 1], 0, args.pointers())? };
 
-                let partition = SOURCE.kernel(context, "scatter_partition", defines)?;
+                let partition = SOURCE.get_or_compile_kernel(context, "scatter_partition", defines)?;
                 for pass in 0..passes {
                     let (from, to) = ((pass + 1) % 2, pass % 2);
                     let input = match pass {
@@ -127,33 +127,33 @@ impl ScatterLaunch {
 
                 let last = (passes - 1) % 2;
                 let (rows, items) = (row_memory[last].pointer(), item_memory[last].pointer());
-                let find_starts = SOURCE.kernel(context, "scatter_bucket_starts", defines)?;
+                let find_starts = SOURCE.get_or_compile_kernel(context, "scatter_bucket_starts", defines)?;
                 let mut args = Args::new();
                 args.push(&bucket_starts).push(&rows).push(&count).push(&bucket_count);
                 let grid = kernel::grid_for_items(count as u64 + 1, DEFAULT_THREADS);
-                // SAFETY: the arguments match scatter_bucket_starts. `bucket_starts` has a number for each bucket and one more. A row number
-                // is below `buckets << BUCKET_BITS`, or equal to it.
+                // SAFETY: the arguments match scatter_bucket_starts. `bucket_starts` has a number for each bucket and one more. A row
+                // number is below `buckets << BUCKET_BITS`, or equal to it.
                 unsafe { find_starts.launch(grid, [DEFAULT_THREADS, 1, 1], 0, args.pointers())? };
-                let store = SOURCE.kernel(context, "scatter_store_buckets", defines)?;
+                let store = SOURCE.get_or_compile_kernel(context, "scatter_store_buckets", defines)?;
                 let mut args = Args::new();
                 args.push(target).push(&rows).push(&items).push(&bucket_starts).push(&self.scatter.step);
                 // SAFETY: the arguments match scatter_store_buckets, with a block for each bucket. The kernel stores to rows that
                 // scatter_count_digits checked.
                 unsafe { store.launch(blocks(buckets), [DEFAULT_THREADS, 1, 1], 0, args.pointers())? };
 
-                let large_blocks = blocks(count.div_ceil(LARGE_BUCKET));
-                let find_last = SOURCE.kernel(context, "scatter_find_last_in_large_buckets", defines)?;
+                let large_blocks = blocks(count.div_ceil(LARGE_BUCKET_THRESHOLD));
+                let find_last = SOURCE.get_or_compile_kernel(context, "scatter_find_last_in_large_buckets", defines)?;
                 let mut args = Args::new();
                 args.push(&lasts).push(&rows).push(&bucket_starts).push(&count).push(&bucket_count);
-                // SAFETY: the arguments match scatter_find_last_in_large_buckets, with a block for every LARGE_BUCKET values. `lasts` has
-                // numbers for all rows of as many large buckets as `count` values can fill.
+                // SAFETY: the arguments match scatter_find_last_in_large_buckets, with a block for every LARGE_BUCKET_THRESHOLD values.
+                // `lasts` has numbers for all rows of as many large buckets as `count` values can fill.
                 unsafe { find_last.launch(large_blocks, [DEFAULT_THREADS, 1, 1], 0, args.pointers())? };
-                let store_large = SOURCE.kernel(context, "scatter_store_large_buckets", defines)?;
+                let store_large = SOURCE.get_or_compile_kernel(context, "scatter_store_large_buckets", defines)?;
                 let mut args = Args::new();
                 args.push(target).push(&lasts).push(&rows).push(&items).push(&bucket_starts).push(&count).push(&bucket_count);
                 args.push(&self.scatter.step);
-                // SAFETY: the arguments match scatter_store_large_buckets, with a block for every LARGE_BUCKET values. The kernel stores to
-                // rows that scatter_count_digits checked.
+                // SAFETY: the arguments match scatter_store_large_buckets, with a block for every LARGE_BUCKET_THRESHOLD values. The kernel
+                // stores to rows that scatter_count_digits checked.
                 unsafe { store_large.launch(large_blocks, [DEFAULT_THREADS, 1, 1], 0, args.pointers()) }
             };
             queue_passes().with_call_context(call)

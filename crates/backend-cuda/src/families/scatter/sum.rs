@@ -21,14 +21,14 @@ static SOURCE: KernelSource = KernelSource {
     ),
 };
 
-/// Number of bytes of a `Range` of scatter_sum.cu, rounded up to the alignment of a copy.
-const RANGE_BYTES: usize = 16;
+/// Number of bytes of an `ExponentRange` of scatter_sum.cu, rounded up to the alignment of a copy.
+const EXPONENT_RANGE_BYTES: usize = 16;
 /// Number of items per thread of the kernels that may return early, or that write at most one number per warp. With fewer items, starting
 /// the threads would take longer than their work.
-const ITEMS_PER_READER: usize = 16;
+const ITEMS_PER_READING_THREAD: usize = 16;
 
 /// Returns names and sources of the kernels, for compile checks without a device. The list covers every dtype.
-pub(super) fn compile_check_sources() -> Vec<(String, String)> {
+pub(super) fn sources_for_compile_check() -> Vec<(String, String)> {
     let inexact = DType::ALL.into_iter().filter(|dtype| dtype.is_inexact()).enumerate();
     let uses = inexact.map(|(n, dtype)| (dtype, [("i64", false, "1"), ("i32", true, "2"), ("i32", false, "0")][n % 3]));
     uses.map(|(dtype, (index, wide, rank))| SOURCE.named_source(&defines(dtype, index, wide, rank))).collect()
@@ -50,15 +50,14 @@ pub(super) fn queue_sum(call: &Call, target: &ScatterLaunch, values: &StoredArra
     let (real, elements) = (dtype.real(), region.size());
     let parts = elements.saturating_mul(dtype.itemsize() / real.itemsize());
     let words = parts.saturating_mul(2);
-    // The memory holds a `Range` (the range of the exponents of all values), then an exponent for each real or imaginary part of each
-    // element of the target.
-    let exponent_memory = device::allocate(call, parts.saturating_mul(4).saturating_add(RANGE_BYTES))?;
+    // The memory holds an `ExponentRange` of all values, then an exponent for each real or imaginary part of each element of the target.
+    let exponent_memory = device::allocate(call, parts.saturating_mul(4).saturating_add(EXPONENT_RANGE_BYTES))?;
     let sum_memory = device::allocate(call, words.saturating_mul(8))?;
     let context = target.context;
-    context.fill(exponent_memory.memory(), 0, [0u8; 4], parts + RANGE_BYTES / 4).with_call_context(call)?;
+    context.fill(exponent_memory.memory(), 0, [0u8; 4], parts + EXPONENT_RANGE_BYTES / 4).with_call_context(call)?;
     context.fill(sum_memory.memory(), 0, [0u8; 4], 2 * words).with_call_context(call)?;
     let (range, sums) = (exponent_memory.pointer(), sum_memory.pointer());
-    let (exponents, rests) = (range + RANGE_BYTES as u64, sums + 8 * parts as u64);
+    let (exponents, rests) = (range + EXPONENT_RANGE_BYTES as u64, sums + 8 * parts as u64);
 
     // The loop over all elements of the target's rows.
     let contiguous = Layout::contiguous(region.shape())?;
@@ -77,33 +76,33 @@ pub(super) fn queue_sum(call: &Call, target: &ScatterLaunch, values: &StoredArra
     let defines_of_values = defines(dtype, ctype(target.index_dtype), values_loop.needs_wide_index(), &rank);
     let bits = scaled_value_bits(count);
 
-    let reader_grid = |items: usize| kernel::grid_for_items(items.div_ceil(ITEMS_PER_READER) as u64, DEFAULT_THREADS);
+    let reader_grid = |items: usize| kernel::grid_for_items(items.div_ceil(ITEMS_PER_READING_THREAD) as u64, DEFAULT_THREADS);
     let threads = [DEFAULT_THREADS, 1, 1];
     let mut queue_passes = || {
-        let find_range = SOURCE.kernel(context, "scatter_find_range", &defines_of_values)?;
+        let find_range = SOURCE.get_or_compile_kernel(context, "scatter_find_exponent_range", &defines_of_values)?;
         let mut args = Args::new();
         args.push(&range).push(&values_loop.addresses[0]).push(&value_count).push_bytes(&value_axes);
-        // SAFETY: the arguments match scatter_find_range. For a 32-bit number of values, the driver reads the low half of `value_count`.
-        // The axes stay inside the values.
+        // SAFETY: the arguments match scatter_find_exponent_range. For a 32-bit number of values, the driver reads the low half of
+        // `value_count`. The axes stay inside the values.
         unsafe { find_range.launch(reader_grid(value_count), threads, 0, args.pointers())? };
-        let find_zeros = SOURCE.kernel(context, "scatter_find_negative_zeros", &defines_of_rows)?;
+        let find_zeros = SOURCE.get_or_compile_kernel(context, "scatter_find_negative_zeros", &defines_of_rows)?;
         let mut args = Args::new();
         args.push(&range).push(&out).push(&elements).push_bytes(&row_axes);
         // SAFETY: the arguments match scatter_find_negative_zeros. For a 32-bit number of elements, the driver reads the low half of
         // `elements`. The axes stay inside the region of the target.
         unsafe { find_zeros.launch(reader_grid(elements), threads, 0, args.pointers())? };
 
-        let find_exponents = SOURCE.kernel(context, "scatter_exponents", &defines_of_values)?;
+        let find_exponents = SOURCE.get_or_compile_kernel(context, "scatter_exponents", &defines_of_values)?;
         // SAFETY: scatter_exponents has the parameters that `queue_kernel` lists, with the range and the number of bits as `extra`.
         // `exponents` has a number for each real or imaginary part of the elements of all rows, and the kernel checks every index.
-        unsafe { values_loop.queue_kernel(context, &find_exponents, ITEMS_PER_READER, target.indices, &[range, bits], target.op)? };
-        let add = SOURCE.kernel(context, "scatter_add", &defines_of_values)?;
+        unsafe { values_loop.queue_kernel(context, &find_exponents, ITEMS_PER_READING_THREAD, target.indices, &[range, bits], target.op)? };
+        let add = SOURCE.get_or_compile_kernel(context, "scatter_add", &defines_of_values)?;
         values_loop.addresses[1] = sums;
         // SAFETY: scatter_add has the parameters that `queue_kernel` lists, with `rests`, `exponents`, the range and the number of
         // bits as `extra`. The kernel checks every index. `sums` and `rests` have a word for each real or imaginary part.
         unsafe { values_loop.queue_kernel(context, &add, 1, target.indices, &[rests, exponents, range, bits], target.op)? };
 
-        let store = SOURCE.kernel(context, "scatter_store_sums", &defines_of_rows)?;
+        let store = SOURCE.get_or_compile_kernel(context, "scatter_store_sums", &defines_of_rows)?;
         let mut args = Args::new();
         args.push(&out).push(&exponents).push(&sums).push(&rests).push(&elements).push(&range).push(&bits).push_bytes(&row_axes);
         // SAFETY: the arguments match scatter_store_sums. The number of elements and the axes are those that scatter_find_negative_zeros

@@ -7,7 +7,7 @@ use cuprum_core::op::Op;
 use cuprum_core::ops::segments::{SEGMENT_ARGSORT, SEGMENT_SORT};
 use cuprum_core::{Array, Call, DType, Outcome, Result, Work, decline};
 
-use super::{SHARED_RADIX_SOURCE, SortTile, element_type, grid_of_blocks};
+use super::{SHARED_RADIX_SOURCE, SortTile, cpp_element_type, grid_of_blocks};
 use crate::compile::module::Args;
 use crate::device::{self, WithCallContext};
 use crate::families::kernel::{DEFAULT_THREADS, KernelSource, grid_for_items};
@@ -41,17 +41,17 @@ fn tile_size_of_each_list(itemsize: usize, indices: bool) -> [SortTile; LONG_SEG
 fn call_with_defines<R>(tile: SortTile, dtype: DType, indices: bool, use_defines: impl FnOnce(&[(&'static str, &str)]) -> R) -> R {
     let (threads, items) = (tile.threads.to_string(), tile.items.to_string());
     let indices = if indices { "1" } else { "0" };
-    use_defines(&[("ELEMENT", element_type(dtype)), ("INDICES", indices), ("SEGMENTS", "1"), ("THREADS", &threads), ("ITEMS", &items)])
+    use_defines(&[("ELEMENT", cpp_element_type(dtype)), ("INDICES", indices), ("SEGMENTS", "1"), ("THREADS", &threads), ("ITEMS", &items)])
 }
 
 /// Returns names and sources of the kernels, for compile checks without a device. The list has one tile size for each dtype. The output is
 /// alternately indices and values.
-pub(super) fn compile_check_sources() -> impl Iterator<Item = (String, String)> {
+pub(super) fn sources_for_compile_check() -> impl Iterator<Item = (String, String)> {
     DType::ALL.into_iter().enumerate().flat_map(|(n, dtype)| {
         let indices = n % 2 == 0;
         let tile = tile_size_of_each_list(dtype.itemsize(), indices)[n % LONG_SEGMENT_LIST_COUNT];
         let long = call_with_defines(tile, dtype, indices, |defines| SHARED_RADIX_SOURCE.named_source(defines));
-        [SEGMENT_SORT_SOURCE.named_source(&[("ELEMENT", element_type(dtype))]), long]
+        [SEGMENT_SORT_SOURCE.named_source(&[("ELEMENT", cpp_element_type(dtype))]), long]
     })
 }
 
@@ -95,8 +95,8 @@ pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
     // of the segments in it.
     let all_lists = [list_at, lists.map(|tile| tile.element_count() as u64)];
 
-    let defines: &[_] = &[("ELEMENT", element_type(dtype))];
-    let function = SEGMENT_SORT_SOURCE.kernel(context, "assign_segments_to_tiles", defines).with_call_context(call)?;
+    let defines: &[_] = &[("ELEMENT", cpp_element_type(dtype))];
+    let function = SEGMENT_SORT_SOURCE.get_or_compile_kernel(context, "assign_segments_to_tiles", defines).with_call_context(call)?;
     let mut args = Args::new();
     args.push(&offsets).push(&segments).push(&cuts).push(&tile_count).push(&all_lists).push(&counts);
     // SAFETY: the arguments match assign_segments_to_tiles in sort_segments.cu; the C++ struct `LongSegmentLists` is two arrays. `offsets`
@@ -107,7 +107,7 @@ pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
     }
     .with_call_context(call)?;
 
-    let function = SEGMENT_SORT_SOURCE.kernel(context, "sort_segments_short", defines).with_call_context(call)?;
+    let function = SEGMENT_SORT_SOURCE.get_or_compile_kernel(context, "sort_segments_short", defines).with_call_context(call)?;
     let mut args = Args::new();
     args.push(&from).push(&to_values).push(&to_indices).push(&length).push(&offsets).push(&cuts);
     // SAFETY: the arguments match sort_segments_short in sort_segments.cu. The input and one output have `length` elements, and the other
@@ -116,8 +116,9 @@ pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
 
     let waves = MAX_BLOCKS_PER_SM * context.info().sm_count.max(1) as usize;
     for (n, tile) in lists.into_iter().enumerate().filter(|(n, _)| capacity[*n] > 0) {
-        let function = call_with_defines(tile, dtype, indices, |defines| SHARED_RADIX_SOURCE.kernel(context, "sort_segments", defines))
-            .with_call_context(call)?;
+        let function =
+            call_with_defines(tile, dtype, indices, |defines| SHARED_RADIX_SOURCE.get_or_compile_kernel(context, "sort_segments", defines))
+                .with_call_context(call)?;
         let count = counts + (n * size_of::<u32>()) as u64;
         let mut args = Args::new();
         args.push(&from).push(&to_values).push(&to_indices).push(&offsets).push(&list_at[n]).push(&count);

@@ -35,7 +35,7 @@ const MEDIUM_TABLE_ENTRIES: usize = 1024;
 const MAX_LARGE_ROW_MEMORY_BYTES: usize = 256 << 20;
 
 /// Returns names and sources of the kernels, for compile checks without a device.
-pub(super) fn compile_check_sources() -> impl Iterator<Item = (String, String)> {
+pub(super) fn sources_for_compile_check() -> impl Iterator<Item = (String, String)> {
     compile_check_dtypes().map(|(dtype, index)| PRODUCT_SOURCE.named_source(&dtype_defines(dtype, index)))
 }
 
@@ -112,7 +112,7 @@ impl SparseProduct<'_> {
     /// Launches the kernel `name` in blocks of `threads` threads. `args` match the kernel's parameters.
     fn launch_kernel(&self, name: &str, grid: [u32; 3], threads: u32, args: &mut Args) -> Result<()> {
         let mut queue = || {
-            let function = PRODUCT_SOURCE.kernel(self.context, name, &dtype_defines(self.dtype, self.index))?;
+            let function = PRODUCT_SOURCE.get_or_compile_kernel(self.context, name, &dtype_defines(self.dtype, self.index))?;
             // SAFETY: each caller passes the parameters of its kernel. All arrays have the extents that the kernel expects, and the kernels
             // check every number in `indptr` and `indices` of the inputs.
             unsafe { function.launch(grid, [threads, 1, 1], 0, args.pointers()) }

@@ -47,7 +47,7 @@ impl Request for Histogram<'_> {
     fn program(&self) -> Option<&Program> {
         Some(self.program)
     }
-    fn has_extra_input(&self) -> bool {
+    fn has_input_outside_program(&self) -> bool {
         self.binning != Binning::Number { weighted: false }
     }
     fn add_to_signature(&self, inputs: &[StoredArray], outputs: &[OutputSpec], signature: &mut TuningSignature) -> Result<()> {

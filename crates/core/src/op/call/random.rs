@@ -49,7 +49,7 @@ pub enum Distribution {
     /// Integers `low` plus the whole part of `w * span`, where `w` is a random number in [0, 1). A `span` of 0 means 2^64.
     ///
     /// A Philox block gives the first 64 binary digits of two numbers `w`, from (w0, w1) and (w2, w3), low word first. For spans up to
-    /// 2^32, the numbers have no further digits. For larger spans, the same words of block `b +` [`Distribution::LOW_DIGITS_BLOCK_OFFSET`]
+    /// 2^32, the numbers have no further digits. For larger spans, the same words of block `b +` [`Distribution::LOW_HALF_BLOCK_OFFSET`]
     /// give 64 further digits, so that the probabilities of all integers agree to a relative 2^-64.
     Integers {
         /// Smallest value.
@@ -88,7 +88,7 @@ pub enum Sampler {
     /// Zipf distribution. Parameter: the exponent.
     Zipf,
     /// Tangent of half an angle that has the von Mises distribution of mean 0. Parameter: the concentration kappa.
-    HalfTangentOfVonMises,
+    TangentOfHalfVonMisesAngle,
 }
 
 impl Sampler {
@@ -101,7 +101,7 @@ impl Sampler {
         Sampler::Geometric,
         Sampler::LogSeries,
         Sampler::Zipf,
-        Sampler::HalfTangentOfVonMises,
+        Sampler::TangentOfHalfVonMisesAngle,
     ];
 
     /// Returns the number of parameters.
@@ -115,7 +115,7 @@ impl Sampler {
 
     /// Returns whether the distribution produces only integers.
     pub fn is_discrete(self) -> bool {
-        !matches!(self, Sampler::StandardGamma | Sampler::HalfTangentOfVonMises)
+        !matches!(self, Sampler::StandardGamma | Sampler::TangentOfHalfVonMisesAngle)
     }
 }
 
@@ -170,9 +170,9 @@ fn next_smaller_16_bit_float(bits: u16) -> u16 {
 }
 
 impl Distribution {
-    /// Distance from a Philox block of [`Distribution::Integers`], which holds the first 64 binary digits of two random numbers, to the
-    /// block with the last 64 digits of the same numbers.
-    pub const LOW_DIGITS_BLOCK_OFFSET: u64 = 1 << 63;
+    /// Distance from a Philox block of [`Distribution::Integers`], which holds the high halves of two 128-bit random numbers, to
+    /// the block with the low halves of the same numbers.
+    pub const LOW_HALF_BLOCK_OFFSET: u64 = 1 << 63;
 
     /// Returns whether a range of `span` integers needs random numbers of 128 bits; see [`Distribution::Integers`].
     pub fn span_needs_128_bits(span: u64) -> bool {

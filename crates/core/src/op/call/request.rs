@@ -20,7 +20,7 @@ pub trait Request {
     /// Returns whether the last input of the call is read by the kernel itself, and not by the fused elementwise program.
     ///
     /// Examples of such inputs are the values of a selection, the edges or weights of a histogram, and the offsets of segments.
-    fn has_extra_input(&self) -> bool {
+    fn has_input_outside_program(&self) -> bool {
         false
     }
 

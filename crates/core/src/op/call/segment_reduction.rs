@@ -29,7 +29,7 @@ impl Request for SegmentReduction<'_> {
     fn program(&self) -> Option<&Program> {
         Some(self.program)
     }
-    fn has_extra_input(&self) -> bool {
+    fn has_input_outside_program(&self) -> bool {
         true
     }
 }

@@ -41,7 +41,7 @@ impl TuningSignature {
 
     /// Adds an operation to the hash. Operations of other crates share one index, so their names are hashed instead.
     pub(super) fn add_op(&mut self, op: Op) {
-        if op.is_foreign() { self.add_value(op.name()) } else { self.add_value(op.index()) }
+        if op.is_defined_in_another_crate() { self.add_value(op.name()) } else { self.add_value(op.index()) }
     }
 
     /// Adds the steps and outputs of a program to the hash, without the values of its scalar parameters.

@@ -4,20 +4,21 @@ use cuprum_macros::numpy;
 
 use crate::array::NdArray;
 use crate::error::Result;
-use crate::expr::{Operand, elementwise_group};
-use crate::op::{OpGroup, TypeRule};
+use crate::expr::{Operand, elementwise_multi_result};
+use crate::op::{MultiResultOp, TypeRule};
 use crate::ops::elementwise::{FLOOR_DIVIDE, FREXP_EXPONENT, FREXP_MANTISSA, MODF_FRACTION, REMAINDER, TRUNC};
 
-/// The group of operations of [`divmod()`]: quotient and remainder.
-pub static DIVMOD: OpGroup =
-    OpGroup { name: "divmod", results: &[(FLOOR_DIVIDE, TypeRule::PromoteReal), (REMAINDER, TypeRule::PromoteReal)] };
-/// The group of operations of [`modf()`]: fractional and integral part.
-pub static MODF: OpGroup = OpGroup { name: "modf", results: &[(MODF_FRACTION, TypeRule::Float), (TRUNC, TypeRule::Float)] };
-/// The group of operations of [`frexp()`]: mantissa and exponent.
-pub static FREXP: OpGroup = OpGroup { name: "frexp", results: &[(FREXP_MANTISSA, TypeRule::Float), (FREXP_EXPONENT, TypeRule::Exponent)] };
+/// The operations of [`divmod()`]: quotient and remainder.
+pub static DIVMOD: MultiResultOp =
+    MultiResultOp { name: "divmod", results: &[(FLOOR_DIVIDE, TypeRule::PromoteReal), (REMAINDER, TypeRule::PromoteReal)] };
+/// The operations of [`modf()`]: fractional and integral part.
+pub static MODF: MultiResultOp = MultiResultOp { name: "modf", results: &[(MODF_FRACTION, TypeRule::Float), (TRUNC, TypeRule::Float)] };
+/// The operations of [`frexp()`]: mantissa and exponent.
+pub static FREXP: MultiResultOp =
+    MultiResultOp { name: "frexp", results: &[(FREXP_MANTISSA, TypeRule::Float), (FREXP_EXPONENT, TypeRule::Exponent)] };
 
 /// The elementwise functions with several results.
-pub static OP_GROUPS: [&OpGroup; 3] = [&DIVMOD, &MODF, &FREXP];
+pub static MULTI_RESULT_OPS: [&MultiResultOp; 3] = [&DIVMOD, &MODF, &FREXP];
 
 /// `(x1 // x2, x1 % x2)`, elementwise with broadcasting (`numpy.divmod`).
 ///
@@ -42,7 +43,7 @@ pub static OP_GROUPS: [&OpGroup; 3] = [&DIVMOD, &MODF, &FREXP];
 /// ```
 #[numpy("divmod(x1, x2, /, out=None, *, where=True, casting='same_kind', order='K', dtype=None)")]
 pub fn divmod(x1: impl Into<Operand>, x2: impl Into<Operand>) -> Result<(NdArray, NdArray)> {
-    elementwise_group(&DIVMOD, &[x1.into(), x2.into()]).map(|[quotient, remainder]| (quotient, remainder))
+    elementwise_multi_result(&DIVMOD, &[x1.into(), x2.into()]).map(|[quotient, remainder]| (quotient, remainder))
 }
 
 /// The fractional and the integral part, both with the sign of `x` (`numpy.modf`).
@@ -66,7 +67,7 @@ pub fn divmod(x1: impl Into<Operand>, x2: impl Into<Operand>) -> Result<(NdArray
 /// ```
 #[numpy("modf(x, /, out=None, *, where=True, casting='same_kind', order='K', dtype=None)")]
 pub fn modf(x: impl Into<Operand>) -> Result<(NdArray, NdArray)> {
-    elementwise_group(&MODF, &[x.into()]).map(|[fraction, integral]| (fraction, integral))
+    elementwise_multi_result(&MODF, &[x.into()]).map(|[fraction, integral]| (fraction, integral))
 }
 
 /// The mantissa and the int32 exponent with `x = mantissa * 2**exponent` (`numpy.frexp`).
@@ -91,5 +92,5 @@ pub fn modf(x: impl Into<Operand>) -> Result<(NdArray, NdArray)> {
 /// ```
 #[numpy("frexp(x, /, out=None, *, where=True, casting='same_kind', order='K', dtype=None)")]
 pub fn frexp(x: impl Into<Operand>) -> Result<(NdArray, NdArray)> {
-    elementwise_group(&FREXP, &[x.into()]).map(|[mantissa, exponent]| (mantissa, exponent))
+    elementwise_multi_result(&FREXP, &[x.into()]).map(|[mantissa, exponent]| (mantissa, exponent))
 }

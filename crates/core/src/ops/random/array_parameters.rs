@@ -1,7 +1,8 @@
 //! Random numbers of distributions whose parameters are arrays.
 
 use super::parameters::{
-    FINITE, NOT_NEGATIVE, any_real_parameter, check_all_true, checked_real_parameter, parameters_device, result_shape, truncate_to_integer,
+    FINITE, NOT_NEGATIVE, check_all_true, checked_real_parameter, parameters_device, result_shape, truncate_to_integer,
+    unrestricted_real_parameter,
 };
 use super::{Generator, INTEGERS, SAMPLES, UNIFORM, integer_dtype_range};
 use crate::arguments::IntoShape;
@@ -87,7 +88,7 @@ impl Generator {
 
     /// Draws normal numbers of the mean `mean` and the standard deviation `std`, which are arrays.
     pub(super) fn normal_around(&self, mean: Operand, std: Operand, size: &[usize], dtype: DType) -> Result<NdArray> {
-        let pair = [any_real_parameter(mean, "loc")?, checked_real_parameter(std, "scale", &NOT_NEGATIVE)?];
+        let pair = [unrestricted_real_parameter(mean, "loc")?, checked_real_parameter(std, "scale", &NOT_NEGATIVE)?];
         let shape = result_shape(&pair, size)?;
         with_device(parameters_device(&[&pair[0], &pair[1]])?, || {
             add(multiply(self.draw_normal(&shape)?, &pair[1])?, &pair[0])?.astype(dtype)

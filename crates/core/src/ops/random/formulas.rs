@@ -1,9 +1,9 @@
 //! Distributions as expressions of uniform and normal numbers and of numbers drawn by rejection.
 
 use super::parameters::{
-    ABOVE_ONE, MAX_POISSON_MEAN, NOT_NEGATIVE, POSITIVE, POSITIVE_PROBABILITY, PROBABILITY, PROBABILITY_BELOW_ONE, VALID_ITEM_COUNT,
-    VALID_POISSON_MEAN, any_real_parameter, check_all_true, checked_integer_parameter, checked_real_parameter, checked_trial_count,
-    result_shape,
+    ABOVE_ONE, MAX_POISSON_MEAN, NOT_NEGATIVE, POSITIVE, POSITIVE_PROBABILITY, PROBABILITY, PROBABILITY_BELOW_ONE,
+    VALID_HYPERGEOMETRIC_COUNT, VALID_POISSON_MEAN, check_all_true, checked_integer_parameter, checked_real_parameter, checked_trial_count,
+    result_shape, unrestricted_real_parameter,
 };
 use super::{Generator, NORMAL, RANDOM};
 use crate::array::NdArray;
@@ -99,7 +99,7 @@ fn scale_and_shift(numbers: NdArray, location: &Operand, scale: &Operand) -> Res
 /// Checks the location and the scale of a distribution. Evaluates to these two parameters and the shape of the result.
 macro_rules! location_and_scale {
     ($location:ident, $scale:ident, $size:ident) => {{
-        let pair = [any_real_parameter($location, "loc")?, checked_real_parameter($scale, "scale", &NOT_NEGATIVE)?];
+        let pair = [unrestricted_real_parameter($location, "loc")?, checked_real_parameter($scale, "scale", &NOT_NEGATIVE)?];
         let shape = result_shape(&pair, $size)?;
         (pair, shape)
     }};
@@ -141,7 +141,7 @@ pub(super) fn gumbel(g: &Generator, [loc, scale]: [Operand; 2], size: &[usize]) 
 }
 
 pub(super) fn lognormal(g: &Generator, [mean, sigma]: [Operand; 2], size: &[usize]) -> Result<NdArray> {
-    let pair = [any_real_parameter(mean, "mean")?, checked_real_parameter(sigma, "sigma", &NOT_NEGATIVE)?];
+    let pair = [unrestricted_real_parameter(mean, "mean")?, checked_real_parameter(sigma, "sigma", &NOT_NEGATIVE)?];
     let shape = result_shape(&pair, size)?;
     exp(scale_and_shift(g.draw_normal(&shape)?, &pair[0], &pair[1])?)
 }
@@ -170,7 +170,11 @@ pub(super) fn power(g: &Generator, [a]: [Operand; 1], size: &[usize]) -> Result<
 }
 
 pub(super) fn triangular(g: &Generator, [left, mode, right]: [Operand; 3], size: &[usize]) -> Result<NdArray> {
-    let ends = [any_real_parameter(left, "left")?, any_real_parameter(mode, "mode")?, any_real_parameter(right, "right")?];
+    let ends = [
+        unrestricted_real_parameter(left, "left")?,
+        unrestricted_real_parameter(mode, "mode")?,
+        unrestricted_real_parameter(right, "right")?,
+    ];
     let shape = result_shape(&ends, size)?;
     let [left, mode, right] = &ends;
     // NaN is no error, because it compares as false.
@@ -294,7 +298,7 @@ pub(super) fn vonmises(g: &Generator, [mu, kappa]: [Operand; 2], size: &[usize])
     const TWO_PI: f64 = std::f64::consts::TAU;
     /// The samplers of the backends draw uniform angles for smaller values of `kappa`.
     const MIN_KAPPA: f64 = 1e-8;
-    let pair = [any_real_parameter(mu, "mu")?, checked_real_parameter(kappa, "kappa", &NOT_NEGATIVE)?];
+    let pair = [unrestricted_real_parameter(mu, "mu")?, checked_real_parameter(kappa, "kappa", &NOT_NEGATIVE)?];
     let size = result_shape(&pair, size)?;
     // The remainder is exact, so the sampled angle is not lost in the rounding of a sum with a large `mu`.
     let mu = match &pair[0] {
@@ -307,7 +311,7 @@ pub(super) fn vonmises(g: &Generator, [mu, kappa]: [Operand; 2], size: &[usize])
         (_, Operand::Scalar(kappa)) if kappa.as_f64() >= MIN_KAPPA => mu,
         (mu, kappa) => where_(logical_and(isnan(mu)?, less(kappa, MIN_KAPPA)?)?, 0.0, mu)?.into(),
     };
-    let tangent = g.draw_from_sampler(Sampler::HalfTangentOfVonMises, &pair[1..], &size, DType::F64)?;
+    let tangent = g.draw_from_sampler(Sampler::TangentOfHalfVonMisesAngle, &pair[1..], &size, DType::F64)?;
     let angle = add(multiply(atan(tangent)?, 2.0)?, mu)?;
     let turns = floor(divide(add(&angle, std::f64::consts::PI)?, TWO_PI)?)?;
     // The subtraction can round to a number just outside of [-pi, pi].
@@ -352,8 +356,8 @@ pub(super) fn zipf(g: &Generator, [a]: [Operand; 1], size: &[usize]) -> Result<N
 
 pub(super) fn hypergeometric(g: &Generator, [ngood, nbad, nsample]: [Operand; 3], size: &[usize]) -> Result<NdArray> {
     let all = [
-        checked_integer_parameter(ngood, "ngood", &VALID_ITEM_COUNT)?,
-        checked_integer_parameter(nbad, "nbad", &VALID_ITEM_COUNT)?,
+        checked_integer_parameter(ngood, "ngood", &VALID_HYPERGEOMETRIC_COUNT)?,
+        checked_integer_parameter(nbad, "nbad", &VALID_HYPERGEOMETRIC_COUNT)?,
         checked_integer_parameter(nsample, "nsample", &NOT_NEGATIVE)?,
     ];
     let size = result_shape(&all, size)?;

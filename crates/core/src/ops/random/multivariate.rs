@@ -5,8 +5,8 @@ use cuprum_macros::numpy;
 use super::arguments::draw_with_size_argument;
 use super::formulas::tiny_gamma_shape_factor;
 use super::parameters::{
-    NOT_NAN, NOT_NEGATIVE, PROBABILITY, VALID_ITEM_COUNT, any_real_parameter, check_all_true, checked_integer_parameter,
-    checked_real_parameter, checked_trial_count, parameters_device, result_shape,
+    NOT_NAN, NOT_NEGATIVE, PROBABILITY, VALID_HYPERGEOMETRIC_COUNT, check_all_true, checked_integer_parameter, checked_real_parameter,
+    checked_trial_count, parameters_device, result_shape, unrestricted_real_parameter,
 };
 use super::{Generator, SHARED_GENERATOR};
 use crate::arguments::IntoShape;
@@ -70,7 +70,7 @@ fn draw_multinomial_vectors(g: &Generator, n: Operand, pvals: Operand, size: &[u
 }
 
 fn draw_hypergeometric_vectors(g: &Generator, colors: Operand, nsample: Operand, size: &[usize]) -> Result<NdArray> {
-    let colors = parameter_to_array(checked_integer_parameter(colors, "colors", &VALID_ITEM_COUNT)?)?;
+    let colors = parameter_to_array(checked_integer_parameter(colors, "colors", &VALID_HYPERGEOMETRIC_COUNT)?)?;
     if colors.ndim() != 1 {
         return Err(Error::value("random", "colors must be a one-dimensional sequence of nonnegative integers"));
     }
@@ -118,8 +118,10 @@ fn draw_dirichlet_vectors(g: &Generator, alpha: Operand, size: &[usize]) -> Resu
 }
 
 fn draw_normal_vectors(g: &Generator, mean: Operand, cov: Operand, size: &[usize]) -> Result<NdArray> {
-    let (mean, cov) =
-        (parameter_to_array(any_real_parameter(mean, "mean")?)?, parameter_to_array(checked_real_parameter(cov, "cov", &NOT_NAN)?)?);
+    let (mean, cov) = (
+        parameter_to_array(unrestricted_real_parameter(mean, "mean")?)?,
+        parameter_to_array(checked_real_parameter(cov, "cov", &NOT_NAN)?)?,
+    );
     let error = |message: &str| Err(Error::value("random", message));
     let &[n] = mean.shape() else { return error("mean must be 1 dimensional") };
     if cov.ndim() != 2 || cov.shape()[0] != cov.shape()[1] {

@@ -33,10 +33,11 @@ pub(super) const MAX_POISSON_MEAN: f64 = 9.223372006484771e18;
 pub(super) const VALID_POISSON_MEAN: Interval =
     Interval { contains: |x| (0.0..=MAX_POISSON_MEAN).contains(&x), message: "{} < 0, {} contains NaNs, or {} value too large" };
 /// Valid numbers of items in a population, for `hypergeometric`. The upper limit is NumPy's.
-pub(super) const VALID_ITEM_COUNT: Interval = Interval { contains: |x| (0.0..1e9).contains(&x), message: "{} < 0 or {} >= 10**9" };
+pub(super) const VALID_HYPERGEOMETRIC_COUNT: Interval =
+    Interval { contains: |x| (0.0..1e9).contains(&x), message: "{} < 0 or {} >= 10**9" };
 
 /// Returns the parameter `value` in float64. Every real number is valid, also NaN.
-pub(super) fn any_real_parameter(value: Operand, name: &str) -> Result<Operand> {
+pub(super) fn unrestricted_real_parameter(value: Operand, name: &str) -> Result<Operand> {
     match value {
         Operand::Scalar(Scalar::Complex(_)) => Err(Error::value("random", format!("'{name}' must be a real number, not complex"))),
         Operand::Scalar(number) => Ok(number.as_f64().into()),
@@ -47,7 +48,7 @@ pub(super) fn any_real_parameter(value: Operand, name: &str) -> Result<Operand> 
 
 /// Returns the parameter `value` in float64. Returns an error if a value is not in `interval`. Waits for the device if `value` is an array.
 pub(super) fn checked_real_parameter(value: Operand, name: &str, interval: &Interval) -> Result<Operand> {
-    let value = any_real_parameter(value, name)?;
+    let value = unrestricted_real_parameter(value, name)?;
     let is_valid = match &value {
         Operand::Scalar(number) => (interval.contains)(number.as_f64()),
         // If any value is NaN, the minimum and the maximum are NaN, which is in no interval.

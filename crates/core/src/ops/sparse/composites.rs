@@ -16,7 +16,7 @@ use crate::ops::select::flatnonzero;
 use crate::s;
 
 /// Maximum number of products of elements that [`sample_dense_product`] stores at a time.
-const MAX_SAMPLED_PRODUCTS: usize = 1 << 24;
+const MAX_PRODUCTS_PER_BLOCK: usize = 1 << 24;
 /// Number of iterations of a sparse triangular solve between two tests for convergence. A test waits for the device.
 const STEPS_PER_CONVERGENCE_TEST: usize = 8;
 
@@ -74,7 +74,7 @@ pub(super) fn multiply_sparse_matrices(inputs: &[StoredArray], parameters: Optio
     let at = add(subtract(&number, first.take(&from, 0)?)?, starts.take(&from, 0)?)?;
     let products = times(a_values.take(&from, 0)?, b_values.take(&at, 0)?)?;
     let (row, column) = (a_rows.take(&from, 0)?, b_indices.astype(DType::I64)?.take(&at, 0)?);
-    let order = order_by_position(&row, &column, rows, columns)?;
+    let order = argsort_by_row_and_column(&row, &column, rows, columns)?;
     let (row, column, products) = (row.take(&order, 0)?, column.take(&order, 0)?, products.take(&order, 0)?);
     let (row, column) = (row.contiguous()?, column.contiguous()?);
     let differs = |a: &NdArray| not_equal(a.index(s![1..])?, a.index(s![..-1])?);
@@ -90,7 +90,7 @@ pub(super) fn multiply_sparse_matrices(inputs: &[StoredArray], parameters: Optio
 }
 
 /// Returns the indices that sort elements by row, then by column. Elements at the same position keep their order.
-fn order_by_position(row: &NdArray, column: &NdArray, rows: usize, columns: usize) -> Result<NdArray> {
+fn argsort_by_row_and_column(row: &NdArray, column: &NdArray, rows: usize, columns: usize) -> Result<NdArray> {
     if rows.checked_mul(columns).is_some_and(|size| i64::try_from(size).is_ok()) {
         return add(row.multiply(columns as i64)?, column)?.argsort(0);
     }
@@ -104,7 +104,7 @@ pub(super) fn sample_dense_product(inputs: &[StoredArray], _: Option<&Parameters
     let [indptr, indices, a, b] = inputs_to_arrays(SPARSE_SAMPLE, inputs)?;
     let count = indices.size();
     let rows = row_indices(&indptr, count)?;
-    let block = (MAX_SAMPLED_PRODUCTS / a.shape()[1].max(1)).max(1);
+    let block = (MAX_PRODUCTS_PER_BLOCK / a.shape()[1].max(1)).max(1);
     let part = |start: usize| {
         let part = s![start..count.min(start.saturating_add(block))];
         let products = times(a.take(&rows.index(part)?, 0)?, b.take(&indices.index(part)?, 0)?)?;

@@ -12,7 +12,7 @@ fn push_op(p: &mut Expression, op: Op, dtype: DType, args: &[u16]) -> u16 {
 
 /// Appends to the program `p` the steps `d = a - max(a)`, `exp(d)` and `sum(exp(d))` along rows, and returns the indices of these three
 /// steps.
-fn push_shifted_exponentials(p: &mut Expression, dtype: DType) -> [u16; 3] {
+fn push_softmax_steps(p: &mut Expression, dtype: DType) -> [u16; 3] {
     let half = matches!(dtype, DType::F16 | DType::BF16);
     let a = p.push_step(StepKind::Input(0), dtype, &[]);
     let max = p.push_step(StepKind::Fold(MAX), dtype, &[a]);
@@ -27,7 +27,7 @@ fn push_shifted_exponentials(p: &mut Expression, dtype: DType) -> [u16; 3] {
 
 pub fn softmax(dtype: DType) -> Expression {
     let mut p = Expression::default();
-    let [_, e, sum] = push_shifted_exponentials(&mut p, dtype);
+    let [_, e, sum] = push_softmax_steps(&mut p, dtype);
     let out = push_op(&mut p, DIVIDE, dtype, &[e, sum]);
     p.outputs.push(out);
     p
@@ -44,7 +44,7 @@ pub fn take_divided_by_sum() -> Expression {
 
 pub fn log_softmax(dtype: DType) -> Expression {
     let mut p = Expression::default();
-    let [distance, _, sum] = push_shifted_exponentials(&mut p, dtype);
+    let [distance, _, sum] = push_softmax_steps(&mut p, dtype);
     let log = push_op(&mut p, LOG, dtype, &[sum]);
     let out = push_op(&mut p, SUBTRACT, dtype, &[distance, log]);
     p.outputs.push(out);
@@ -53,7 +53,7 @@ pub fn log_softmax(dtype: DType) -> Expression {
 
 pub fn logsumexp(dtype: DType) -> Expression {
     let mut p = Expression::default();
-    let [_, _, sum] = push_shifted_exponentials(&mut p, dtype);
+    let [_, _, sum] = push_softmax_steps(&mut p, dtype);
     let log = push_op(&mut p, LOG, dtype, &[sum]);
     let out = push_op(&mut p, ADD, dtype, &[log, 1]);
     p.outputs.push(out);

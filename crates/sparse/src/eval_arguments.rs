@@ -3,7 +3,7 @@
 use cuprum_core::function::{FromArgs, IntoValue};
 use cuprum_core::{Args, Error, Result, Value};
 
-use crate::object::sparse_from_value;
+use crate::eval_value::sparse_from_value;
 use crate::{CooArray, Format, SparseArray, convert};
 
 impl FromArgs for SparseArray {

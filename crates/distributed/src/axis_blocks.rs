@@ -4,7 +4,7 @@ use std::ops::Range;
 
 /// Maximum number of blocks of an axis. It is a multiple of 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48 and 64, so that these numbers of ranks
 /// own equal numbers of blocks of a long axis.
-pub(crate) const MAX_BLOCKS: usize = 192;
+pub(crate) const MAX_BLOCKS_PER_AXIS: usize = 192;
 
 /// The blocks of an axis. The division depends only on the extent of the axis, so that reductions by block do not depend on the number of
 /// ranks.
@@ -21,7 +21,7 @@ pub(crate) struct AxisBlocks {
 impl AxisBlocks {
     /// Returns the blocks of an axis of `extent` elements.
     pub fn of(extent: usize) -> AxisBlocks {
-        let length = extent.div_ceil(MAX_BLOCKS).max(1);
+        let length = extent.div_ceil(MAX_BLOCKS_PER_AXIS).max(1);
         AxisBlocks { extent, length, count: extent.div_ceil(length) }
     }
 
@@ -46,7 +46,7 @@ mod tests {
     fn ranks_own_adjacent_blocks_that_cover_the_axis() {
         for extent in (0..1000).chain([191, 192, 193, 383, 384, 385, 100_000, 1 << 20, (1 << 40) + 1]) {
             let blocks = AxisBlocks::of(extent);
-            assert!(blocks.count <= MAX_BLOCKS && (blocks.count == 0) == (extent == 0));
+            assert!(blocks.count <= MAX_BLOCKS_PER_AXIS && (blocks.count == 0) == (extent == 0));
             for ranks in [1, 2, 3, 4, 5, 7, 8, 64, 1000] {
                 let mut next = 0;
                 for rank in 0..ranks {

@@ -141,7 +141,7 @@ fn apply_with_dense(function: &str, a: &SparseArray, other: &Value, is_reflected
         operand => (a, operand),
     };
     match (function, operand) {
-        ("matmul", Operand::Array(b)) if is_reflected => products::matmul_from_dense(a, &b).map(Value::Array),
+        ("matmul", Operand::Array(b)) if is_reflected => products::matmul_dense_by_sparse(a, &b).map(Value::Array),
         ("matmul", Operand::Array(b)) => products::matmul_dense(a, &b).map(Value::Array),
         ("matmul", Operand::Scalar(_)) => Err(Error::value("matmul", "the operands must have axes; use `*` for numbers")),
         ("multiply", Operand::Array(b)) => sparse::multiply_or_divide_by_dense(MULTIPLY, a, &b).map(IntoValue::into_value),
@@ -155,7 +155,7 @@ fn apply_with_dense(function: &str, a: &SparseArray, other: &Value, is_reflected
             if is_reflected && op == SUBTRACT { sparse::apply_unary(NEGATIVE, &a) } else { Ok(a) }.map(IntoValue::into_value)
         }
         (function, Operand::Scalar(s)) => {
-            let a = if function == "multiply" { a.clone() } else { sparse::add_repeated_elements(a)? };
+            let a = if function == "multiply" { a.clone() } else { sparse::sum_repeated_elements(a)? };
             sparse::apply_binary_with_scalar(find_elementwise_op(function)?, &a, s, is_reflected).map(IntoValue::into_value)
         }
         (function, Operand::Array(b)) if is_reflected => {

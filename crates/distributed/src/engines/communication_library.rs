@@ -155,7 +155,7 @@ impl Engine for LibraryEngine {
                 }
                 patience(started.elapsed())
             };
-            let buffers = state.communicator.exchange(&sends, &receives, &mut keep_waiting)?;
+            let buffers = state.communicator.send_and_receive(&sends, &receives, &mut keep_waiting)?;
             let end = driver(device)?.record_event(stream)?;
             state.queued.lock().unwrap_or_else(|e| e.into_inner()).push_back(QueuedExchange { begin, end, seen: None, ranks });
             pieces.on_all_sent()?;

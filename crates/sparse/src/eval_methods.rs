@@ -4,7 +4,7 @@ use cuprum_core::function::{FromArgs, IntoValue};
 use cuprum_core::ops::value::Object;
 use cuprum_core::{Args, Axes, DType, Error, NdArray, Result, Scalar, Value};
 
-use crate::arguments::{read_self_argument, require_two_extents};
+use crate::eval_arguments::{read_self_argument, require_two_extents};
 use crate::{Format, SparseArray, convert, elementwise, reductions};
 
 macro_rules! methods {
@@ -57,7 +57,7 @@ methods! {
     maximum |a, args| call_binary_operator("maximum", &a, args)?;
     minimum |a, args| call_binary_operator("minimum", &a, args)?;
     power |a, args| {
-        let a = elementwise::add_repeated_elements(&a)?;
+        let a = elementwise::sum_repeated_elements(&a)?;
         let a = args.dtype("dtype")?.map_or(Ok(a.clone()), |dtype| convert::astype(&a, dtype))?;
         elementwise::power(&a, Scalar::from_args(args, "n")?)?
     };
