@@ -129,8 +129,8 @@ pub(crate) fn indptr_from_row_counts(counts: &NdArray, index: DType) -> Result<N
     evaluate_contiguous(&joined.astype(index)?)
 }
 
-/// Returns `indptr` in the dtype `index` for a matrix of `extent` rows, or in int64 if the number of elements does not fit. `rows` holds the
-/// row index of each element.
+/// Returns `indptr` in the dtype `index` for a matrix of `extent` rows, or in int64 if the number of elements does not fit. `rows` holds
+/// the row index of each element.
 pub(crate) fn indptr_from_row_indices(rows: &NdArray, extent: usize, index: DType) -> Result<NdArray> {
     indptr_from_row_counts(&cuprum_core::bincount(rows, None, extent)?, index.promote(index_dtype(&[rows.size()])))
 }
