@@ -83,7 +83,7 @@ impl TextFormat {
         self
     }
 
-    /// Sets the end of a line. The default is `\n`.
+    /// Sets the end of a line. The default is `\n`. Unlike in NumPy, it also ends each line of a header of several lines.
     pub fn newline(mut self, text: impl Into<String>) -> Self {
         self.newline = text.into();
         self
@@ -381,7 +381,7 @@ impl NumberFormat {
     /// Appends an integer. As in Python, the precision is the minimum number of digits.
     fn push_integer(&self, negative: bool, digits: String, text: &mut Vec<u8>) {
         let precision = self.precision.unwrap_or(0);
-        self.push_padded(negative, format!("{digits:0>precision$}"), true, text);
+        self.push_padded(negative, format!("{digits:0>precision$}"), text);
     }
 
     fn push_formatted_real(&self, v: f64, text: &mut Vec<u8>) -> Result<()> {
@@ -391,7 +391,7 @@ impl NumberFormat {
                 return Err(Error::value("savetxt", format!("the format %{} is of integers, the array has {word}", char::from(self.kind))));
             }
             let word = if self.kind.is_ascii_uppercase() { word.to_uppercase() } else { word.to_string() };
-            self.push_padded(v == f64::NEG_INFINITY, word, false, text);
+            self.push_padded(v == f64::NEG_INFINITY, word, text);
             return Ok(());
         }
         if self.is_integer_format() {
@@ -406,12 +406,12 @@ impl NumberFormat {
         };
         let digits = if self.alternate { add_decimal_point(digits) } else { digits };
         let digits = if self.kind.is_ascii_uppercase() { digits.to_uppercase() } else { digits };
-        self.push_padded(v.is_sign_negative(), digits, true, text);
+        self.push_padded(v.is_sign_negative(), digits, text);
         Ok(())
     }
 
-    /// Appends sign and digits, padded to the width. `is_number` is false for NaN and infinities, which are never padded with zeros.
-    fn push_padded(&self, negative: bool, digits: String, is_number: bool, text: &mut Vec<u8>) {
+    /// Appends sign and digits, padded to the width. As in Python, zeros also pad NaN and infinities.
+    fn push_padded(&self, negative: bool, digits: String, text: &mut Vec<u8>) {
         let sign = match (negative, self.plus, self.space) {
             (true, ..) => "-",
             (_, true, _) => "+",
@@ -420,7 +420,7 @@ impl NumberFormat {
         };
         let padding = self.width.saturating_sub(sign.len() + digits.len());
         let blanks = |n: usize, text: &mut Vec<u8>| text.extend(std::iter::repeat_n(b' ', n));
-        let zeros = self.zero && !self.left && is_number;
+        let zeros = self.zero && !self.left;
         if !self.left && !zeros {
             blanks(padding, text);
         }
@@ -485,7 +485,7 @@ mod tests {
     }
 
     #[test]
-    fn formats_match_those_of_c() {
+    fn formats_match_those_of_python() {
         for (format, value, want) in [
             ("%.18e", 1.5, "1.500000000000000000e+00"),
             ("%10.3f|", -2.0, "    -2.000|"),
@@ -501,6 +501,10 @@ mod tests {
             ("%G", 1e-10, "1E-10"),
             ("%f", f64::INFINITY, "inf"),
             ("% .1f", f64::NAN, " nan"),
+            ("%08.3f", f64::NAN, "00000nan"),
+            ("%+08.3f", f64::INFINITY, "+0000inf"),
+            ("%08G", f64::NEG_INFINITY, "-0000INF"),
+            ("%-08.3f|", f64::NAN, "nan     |"),
             ("%d", -0.5, "0"),
             ("%d", -1.5, "-1"),
             ("%.3d", 7.0, "007"),
