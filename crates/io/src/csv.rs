@@ -105,7 +105,7 @@ pub fn loadtxt(path: impl AsRef<Path>, options: &TextOptions) -> Result<NdArray>
 /// # }
 /// ```
 pub fn genfromtxt(path: impl AsRef<Path>, options: &TextOptions) -> Result<NdArray> {
-    Ok(load_table(path, &options.clone().with_genfromtxt_fill_value())?.values)
+    Ok(load_table(path, &options.clone().with_genfromtxt_rules())?.values)
 }
 
 /// Reads numbers from a text file as [`loadtxt`] does, with the names of the columns.

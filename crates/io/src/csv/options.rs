@@ -74,6 +74,8 @@ pub struct TextOptions {
     pub(super) missing: Vec<String>,
     pub(super) fill_value: Option<Scalar>,
     pub(super) ndmin: usize,
+    /// Whether the first row determines the columns of all rows, as in `numpy.genfromtxt`.
+    pub(super) first_row_sets_columns: bool,
 }
 
 impl Default for TextOptions {
@@ -91,6 +93,7 @@ impl Default for TextOptions {
             missing: Vec::new(),
             fill_value: None,
             ndmin: 0,
+            first_row_sets_columns: false,
         }
     }
 }
@@ -130,8 +133,11 @@ impl TextOptions {
         self
     }
 
-    /// Reads the columns with the indices `indices`, in the order given; negative indices count from the end. Lines may differ in the
-    /// number of fields after the last of these columns.
+    /// Reads the columns with the indices `indices`, in the order given. Lines may differ in the number of fields after the last of these
+    /// columns.
+    ///
+    /// Negative indices count from the end of each line, as in `numpy.loadtxt`. In [`genfromtxt`](crate::genfromtxt), and in tables with
+    /// column names, they count from the end of the first line.
     pub fn usecols(mut self, indices: impl IntoIterator<Item = isize>) -> Self {
         self.columns = Some(indices.into_iter().map(ColumnSelector::Index).collect());
         self
@@ -179,14 +185,16 @@ impl TextOptions {
         self
     }
 
-    /// Sets the minimum number of axes of the result, 0 to 2. With 2, a single row or column gives a 2-D array.
+    /// Sets the minimum number of axes of the result, 0 to 2. With 2, a single row or column gives a 2-D array, and a text without rows an
+    /// array of shape (0, 1).
     pub fn ndmin(mut self, axes: usize) -> Self {
         self.ndmin = axes.min(2);
         self
     }
 
-    /// Sets the default fill value of `numpy.genfromtxt`, if no fill value is set.
-    pub(super) fn with_genfromtxt_fill_value(mut self) -> Self {
+    /// Sets the rules of `numpy.genfromtxt`: the first row determines the columns, and missing fields have a default fill value.
+    pub(super) fn with_genfromtxt_rules(mut self) -> Self {
+        self.first_row_sets_columns = true;
         self.fill_value.get_or_insert(match self.dtype.kind() {
             Kind::Float | Kind::Complex => Scalar::Float(f64::NAN),
             Kind::Signed | Kind::Unsigned => Scalar::Int(-1),

@@ -70,17 +70,19 @@ pub(super) fn parse_table(text: &[u8], options: &TextOptions) -> Result<TextTabl
     let shape = [rows, outputs.len()];
     let nbytes = checked_size("loadtxt", &shape)?.saturating_mul(options.dtype.itemsize());
     let mut host = HostBuffer::uninit(nbytes)?;
-    // A parser allocates memory for each column up to the last selected one. Without rows, nothing bounds the index of that column, so no
-    // parser is created.
+    // Without rows, the selected indices have no meaning.
     if rows > 0 {
+        let by_first_row = options.first_row_sets_columns || !names.is_empty();
         with_dtype!(options.dtype, T => {
-            let plan = RowParser::<T>::new_for_columns(&syntax, options, &outputs, columns, strict);
+            let mut plan = RowParser::<T>::new_for_columns(&syntax, options, &outputs, columns, strict);
+            plan.indices_by_row = if by_first_row { Vec::new() } else { indices_by_row(options) };
             plan.parse_blocks(&blocks, host.as_mut_bytes()?).map_err(|e| syntax.add_hint_about_names(&lines, options, e))?;
         });
     }
-    let shape: Vec<usize> = match (rows, outputs.len(), options.ndmin) {
+    // As in NumPy, a text without rows has one column unless names or selected columns give another number.
+    let is_default = rows == 0 && names.is_empty() && (strict || options.first_row_sets_columns);
+    let shape: Vec<usize> = match (rows, if is_default { 1 } else { outputs.len() }, options.ndmin) {
         (rows, columns, 2) => vec![rows, columns],
-        (0, 0 | 1, _) => vec![0],
         (1, 1, 0) => Vec::new(),
         (1, n, _) | (n, 1, _) => vec![n],
         (rows, columns, _) => vec![rows, columns],
@@ -103,19 +105,23 @@ fn unify_line_ends(text: &[u8]) -> Result<Cow<'_, [u8]>> {
     Ok(unified.into())
 }
 
+/// Returns the index of column `index` in a row of `count` fields, or `None` if it is out of bounds. A negative index counts from the end.
+fn column_index(index: isize, count: usize) -> Option<usize> {
+    let at = if index < 0 { index.checked_add_unsigned(count)? } else { index };
+    usize::try_from(at).ok().filter(|at| *at < count)
+}
+
 /// Returns the indices of the selected columns, in the order of the selection. Returns `None` if `columns` is `None`, which selects all.
+/// The indices have no meaning if `count` is 0, which means that the text has no rows.
 fn select_columns(columns: Option<&[ColumnSelector]>, names: &[String], count: usize) -> Result<Option<Vec<usize>>> {
     let Some(columns) = columns else { return Ok(None) };
     if columns.is_empty() {
         return Err(Error::value("loadtxt", "usecols is empty; name at least one column"));
     }
     let index = |column: &ColumnSelector| match column {
-        ColumnSelector::Index(i) => {
-            let at = if *i < 0 { i.checked_add_unsigned(count) } else { Some(*i) };
-            at.and_then(|at| usize::try_from(at).ok())
-                .filter(|at| *at < count || count == 0)
-                .ok_or_else(|| Error::value("loadtxt", format!("usecols {i} is out of bounds for a table of {count} columns")))
-        }
+        ColumnSelector::Index(_) if count == 0 => Ok(0),
+        ColumnSelector::Index(i) => column_index(*i, count)
+            .ok_or_else(|| Error::value("loadtxt", format!("usecols {i} is out of bounds for a table of {count} columns"))),
         ColumnSelector::Name(name) => names.iter().position(|n| n == name).ok_or_else(|| {
             let list = crate::array_names::join_first_names(names.iter().map(String::as_str));
             file_format_error(format!("no column {name:?}; the table has: {list}"))
@@ -450,6 +456,11 @@ struct RowParser<'a, T> {
     /// `targets[c]` holds the positions in a result row that receive the value of column `c` of the text. If `strict`, all columns have an
     /// entry, else only those up to the last selected column.
     targets: Vec<Vec<usize>>,
+    /// The selected columns, if some of them are counted from the end of each row; otherwise empty. `targets` is for rows of `columns`
+    /// fields.
+    indices_by_row: Vec<isize>,
+    /// Number of fields in the first row.
+    columns: usize,
     /// Number of elements in a row of the result.
     width: usize,
     /// Whether every row must have the same number of fields.
@@ -465,13 +476,12 @@ impl<'a, T: ParseNumber + NoUninit> RowParser<'a, T> {
         columns: usize,
         strict: bool,
     ) -> RowParser<'a, T> {
-        let needed = outputs.iter().max().map_or(0, |last| last + 1);
-        let mut targets = vec![Vec::new(); if strict { columns } else { needed }];
-        for (position, &column) in outputs.iter().enumerate() {
-            targets[column].push(position);
+        let mut targets = column_targets(outputs);
+        if strict {
+            targets.resize_with(columns, Vec::new);
         }
         let fill_value = options.fill_value.and_then(fill_value_as_element::<T>);
-        RowParser { syntax, targets, width: outputs.len(), strict, fill_value }
+        RowParser { syntax, targets, indices_by_row: Vec::new(), columns, width: outputs.len(), strict, fill_value }
     }
 
     /// Parses all blocks into `out`. Returns the first error of the text.
@@ -504,18 +514,38 @@ impl<'a, T: ParseNumber + NoUninit> RowParser<'a, T> {
                     return Err(add_line_number(line, file_format_error("a row is missing")));
                 }
             }
-            at = self.parse_row(text, at, row).map_err(|e| add_line_number(line, e))?;
+            let targets = self.targets_of_row(&text[at..]).map_err(|e| add_line_number(line, e))?;
+            let targets = targets.as_deref().unwrap_or(&self.targets);
+            at = self.parse_row(text, at, targets, row).map_err(|e| add_line_number(line, e))?;
             line += 1;
         }
         Ok(())
     }
 
+    /// Returns the targets of the row at the start of `text`, or `None` if they are [`RowParser::targets`].
+    fn targets_of_row(&self, text: &[u8]) -> Result<Option<Vec<Vec<usize>>>> {
+        if self.indices_by_row.is_empty() {
+            return Ok(None);
+        }
+        let count = self.syntax.count_fields(text)?;
+        if count == self.columns {
+            return Ok(None);
+        }
+        check_memory_available("loadtxt", count.saturating_mul(MAX_MEMORY_PER_COLUMN))?;
+        let column = |&index: &isize| {
+            let out_of_bounds = || file_format_error(format!("usecols {index} is out of bounds for a row of {count} columns"));
+            column_index(index, count).ok_or_else(out_of_bounds)
+        };
+        let outputs = self.indices_by_row.iter().map(column).collect::<Result<Vec<_>>>()?;
+        Ok(Some(column_targets(&outputs)))
+    }
+
     /// Parses the row that begins at `at` into `out`. Returns the start of the next line.
     #[inline]
-    fn parse_row(&self, text: &[u8], mut at: usize, out: &mut [u8]) -> Result<usize> {
+    fn parse_row(&self, text: &[u8], mut at: usize, targets_of_columns: &[Vec<usize>], out: &mut [u8]) -> Result<usize> {
         let syntax = self.syntax;
         let item = size_of::<T>();
-        for (column, targets) in self.targets.iter().enumerate() {
+        for (column, targets) in targets_of_columns.iter().enumerate() {
             if targets.is_empty() {
                 at = syntax.read_field(text, at).map_err(|e| add_column_number(column + 1, e))?.1;
             } else {
@@ -535,14 +565,14 @@ impl<'a, T: ParseNumber + NoUninit> RowParser<'a, T> {
                     out[target * item..(target + 1) * item].copy_from_slice(bytemuck::bytes_of(&value));
                 }
             }
-            let is_last = column + 1 == self.targets.len();
+            let is_last = column + 1 == targets_of_columns.len();
             match syntax.next_field_start(text, at) {
                 Some(next) if !is_last => at = next,
                 None if is_last => {}
                 Some(_) if !self.strict => {}
                 next => {
                     let more = if next.is_some() { "more than " } else { "" };
-                    return Err(file_format_error(format!("{more}{} columns, {} expected", column + 1, self.targets.len())));
+                    return Err(file_format_error(format!("{more}{} columns, {} expected", column + 1, targets_of_columns.len())));
                 }
             }
         }
@@ -568,6 +598,25 @@ impl<'a, T: ParseNumber + NoUninit> RowParser<'a, T> {
             file_format_error(format!("'{shown}' is a missing value; `fill_value` sets a number for it (genfromtxt has a default)"))
         })
     }
+}
+
+/// Returns the indices of the selected columns if one of them is negative, and no indices otherwise.
+fn indices_by_row(options: &TextOptions) -> Vec<isize> {
+    let index = |column: &ColumnSelector| match column {
+        ColumnSelector::Index(index) => Some(*index),
+        ColumnSelector::Name(_) => None,
+    };
+    let indices: Vec<isize> = options.columns.iter().flatten().filter_map(index).collect();
+    if indices.iter().any(|index| *index < 0) { indices } else { Vec::new() }
+}
+
+/// Returns the value of [`RowParser::targets`] for a result whose elements are the fields `outputs` of a row.
+fn column_targets(outputs: &[usize]) -> Vec<Vec<usize>> {
+    let mut targets = vec![Vec::new(); outputs.iter().max().map_or(0, |last| last + 1)];
+    for (position, &column) in outputs.iter().enumerate() {
+        targets[column].push(position);
+    }
+    targets
 }
 
 /// Returns the start of the line after the line that contains position `at`.

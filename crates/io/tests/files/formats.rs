@@ -204,6 +204,11 @@ fn tables_are_read_with_every_option() {
     assert_eq!(floats("% c\n1,2 // x\n", options().comments(["%", "//"])), [1.0, 2.0]);
     assert_eq!(floats("1,\"a, \"\"b\"\"\",\"3\"\n", options().usecols([2, 0, -1])), [3.0, 1.0, 3.0]);
     assert_eq!(floats("1,2,x\n3,4\n", options().usecols([1])), [2.0, 4.0]);
+    let uneven = "1,2\n4,5,6\n6,\"7,\",8,9\n";
+    assert_eq!(floats(uneven, options().usecols([-1])), [2.0, 6.0, 9.0]);
+    assert_eq!(floats(uneven, options().usecols([-2, 0, -1])), [1.0, 1.0, 2.0, 5.0, 4.0, 6.0, 8.0, 6.0, 9.0]);
+    let error = io::load_table_bytes(b"1,2,3\n4,5\n", &options().usecols([-3])).err().unwrap().to_string();
+    assert!(error.contains("usecols -3 is out of bounds for a row of 2 columns") && error.contains("line 2"), "{error}");
     assert_eq!(floats("1,\n-,4\n", options().missing_values(["-"]).fill_value(9.0)), [1.0, 9.0, 9.0, 4.0]);
     let bytes = |fill: i64, dtype: DType| read("1,\n", options().dtype(dtype).fill_value(fill)).values.to_bytes().unwrap()[1];
     assert_eq!([bytes(-1000, DType::I8), bytes(1000, DType::I8), bytes(-1, DType::U8)], [0x80, 0x7f, 0xff]);
@@ -236,16 +241,23 @@ fn tables_are_read_with_every_option() {
         ("1\n", 1, &[1]),
         ("", 0, &[0]),
         ("# c\n", 0, &[0]),
+        ("# c\n", 2, &[0, 1]),
     ] {
         assert_eq!(read(text, options().ndmin(ndmin)).values.shape(), shape, "{text:?} {ndmin}");
     }
-    for column in [1 << 40, isize::MAX] {
+    assert_eq!(read("1,2\n", options().max_rows(0)).values.shape(), [0]);
+    for column in [1 << 40, isize::MAX, -1] {
         assert_eq!(read("# c\n", options().usecols([column, 0])).values.shape(), [0, 2]);
     }
     let bools = read("1,0\nTrue,false\n", options().dtype(DType::Bool)).values;
     assert_eq!(bools.to_vec::<bool>().unwrap(), [true, false, true, false]);
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.csv");
+    std::fs::write(&path, uneven).unwrap();
+    let by_first_row = io::genfromtxt(&path, &options().usecols([-1]).max_rows(2)).unwrap();
+    assert_eq!(by_first_row.to_vec::<f64>().unwrap(), [2.0, 5.0]);
+    std::fs::write(&path, "# c\n").unwrap();
+    assert_eq!(io::genfromtxt(&path, &options().usecols([-1, 0]).ndmin(2)).unwrap().shape(), [0, 1]);
     std::fs::write(&path, "1,,\n,5,6\n").unwrap();
     let unsigned = io::genfromtxt(&path, &options().dtype(DType::U8)).unwrap();
     assert_eq!(unsigned.to_vec::<u8>().unwrap(), [1, 255, 255, 255, 5, 6]);
