@@ -119,7 +119,8 @@ impl ViewAxisMap {
     }
 
     /// Returns the region of a layout of `shape` whose elements are in `held`, a region of the stored array. Returns `None` if these
-    /// elements may form no region, because several axes of the layout run along one stored axis.
+    /// elements may form no region: several axes of the layout run along one stored axis, or `held` lacks the only element of a 0-d layout,
+    /// which has no empty region.
     fn held_view_region(&self, held: &Region, shape: &[usize]) -> Option<Region> {
         let whole: Region = shape.iter().map(|&n| 0..n).collect();
         let mut region = whole.clone();
@@ -134,7 +135,7 @@ impl ViewAxisMap {
                     let inside = indices_in_range(self.start[stored_axis], self.steps[axis][stored_axis], held);
                     region[axis] = intersect_ranges(&region[axis], &inside);
                 }
-                (None, _) => return Some(shape.iter().map(|_| 0..0).collect()),
+                (None, _) if !shape.is_empty() => return Some(shape.iter().map(|_| 0..0).collect()),
                 _ => return None,
             }
         }

@@ -65,9 +65,10 @@ type View = fn(&NdArray) -> Result<NdArray>;
 
 #[test]
 fn reshard_of_views() -> Result<()> {
-    let views: [(&str, View); 8] = [
+    let views: [(&str, View); 9] = [
         ("transposed", |a| a.t()),
         ("row", |a| a.index(s![3, ..])),
+        ("element", |a| a.index(s![7, 4])),
         ("every third row from the last", |a| a.index(s![..;-3, 1..])),
         ("columns", |a| a.index(s![.., 2..7;2])),
         ("new axis", |a| a.index(s![.., None, ..5])),
@@ -88,6 +89,20 @@ fn reshard_of_views() -> Result<()> {
                     assert!(b.to_bytes()? == want, "{name} on {ranks} ranks: {from} -> {to}");
                 }
             }
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn reshard_of_elements_on_grids() -> Result<()> {
+    let mesh = Mesh::loopback_grid(&[2, 2])?;
+    for from in [[Shard(0), Shard(1)], [Shard(1), Replicate], [Shard(0), Shard(0)], [Partial(PartialOp::Sum), Shard(0)]] {
+        let a = numbers(&[4, 6])?.shard(&mesh, from)?;
+        for (to, row) in placements(0).into_iter().flat_map(|to| [(to, 0), (to, 3)]) {
+            let element = a.index(s![row, 5])?.reshard([Replicate, to])?;
+            assert_eq!(element.placements(), Some(vec![Replicate, to]), "{from:?} -> {to}");
+            assert_eq!(element.item()?, numbers(&[4, 6])?.index(s![row, 5])?.item()?, "{from:?} -> {to}");
         }
     }
     Ok(())
