@@ -5,9 +5,9 @@ use smallvec::SmallVec;
 
 use crate::buffer::{ShardedBuffer, sharded_array_from_parts};
 use crate::mesh::Mesh;
-use crate::placement::{Distribution, PartialOp, Placement, Placements, check_placements};
+use crate::placement::{Distribution, DividedAxes, PartialOp, Placement, Placements, check_placements};
 use crate::redistribute::{redistribute, redistribute_view, resolve_pending_reductions_along, to_c_contiguous};
-use crate::views::{ShardedView, ViewAxisMap, divided_axes_of_view, fetch_local_parts};
+use crate::views::{ShardedView, divided_axes_of_view, fetch_local_parts};
 
 /// Sharding of arrays, as methods of [`NdArray`].
 pub trait ShardedArray: Sized {
@@ -62,8 +62,9 @@ pub trait ShardedArray: Sized {
 
     /// Returns the placements of the array, or `None` if the array is not on a mesh.
     ///
-    /// For a view, the axes are those of the view. If the view lacks an axis that a mesh axis divides, that mesh axis has the placement
-    /// [`Placement::Replicate`]. A deferred array is evaluated.
+    /// For a view, the axes are those of the view. If no axis of several elements of the view runs along an axis that a mesh axis divides,
+    /// that mesh axis has the placement [`Placement::Replicate`]. A view that merges axes, or that has elements of another size, is divided
+    /// along its axis with the largest stride. A deferred array is evaluated.
     fn placements(&self) -> Option<Vec<Placement>>;
 
     /// Returns the parts of the array that the ranks of this process hold, in the order of the ranks.
@@ -89,20 +90,11 @@ impl ShardedArray for NdArray {
     fn placements(&self) -> Option<Vec<Placement>> {
         let stored = self.stored().ok()?;
         let buffer = ShardedBuffer::of(&stored)?;
-        let map = ViewAxisMap::new(stored.layout(), &buffer.distribution.shape);
-        let of_view = |placement: &Placement| match placement {
-            Placement::Shard(axis) => {
-                let axis = map.as_ref().and_then(|map| map.view_axis_along(usize::try_from(*axis).ok()?, stored.shape()));
-                axis.map_or(Placement::Replicate, |axis| Placement::Shard(axis as isize))
-            }
-            other => *other,
+        let placement = |(placement, cut): (&Placement, Option<usize>)| match placement {
+            Placement::Partial(_) => *placement,
+            _ => cut.map_or(Placement::Replicate, |axis| Placement::Shard(axis as isize)),
         };
-        // A C-contiguous array with the shape of its buffer has the placements of the buffer. A [`ViewAxisMap`] would lose placements along
-        // axes of extent 1.
-        if buffer.distribution.shape[..] == *stored.shape() && stored.layout().is_c_contiguous() {
-            return Some(buffer.distribution.placements.to_vec());
-        }
-        Some(buffer.distribution.placements.iter().map(of_view).collect())
+        Some(buffer.distribution.placements.iter().zip(divided_axes(buffer.mesh, &stored)).map(placement).collect())
     }
 
     fn local_shards(&self) -> Result<Vec<NdArray>> {
@@ -111,12 +103,22 @@ impl ShardedArray for NdArray {
         let parts = match ShardedBuffer::of(&stored) {
             Some(buffer) if buffer.distribution.has_pending_reduction() && covers_whole_buffer(&stored) => buffer.parts.clone(),
             Some(buffer) if buffer.distribution.has_pending_reduction() => {
-                fetch_local_parts(mesh, &treat_partial_as_replicated(&stored, buffer)?, &divided_axes_of_view(mesh, &stored))?
+                fetch_local_parts(mesh, &treat_partial_as_replicated(&stored, buffer)?, &divided_axes(mesh, &stored))?
             }
-            _ => fetch_local_parts(mesh, &stored, &divided_axes_of_view(mesh, &stored))?,
+            _ => fetch_local_parts(mesh, &stored, &divided_axes(mesh, &stored))?,
         };
         mesh.engine().wait_for_exchanges()?;
         Ok(parts.into_iter().map(NdArray::from).collect())
+    }
+}
+
+/// Returns the axis of an array that each mesh axis divides, or `None` for a mesh axis that divides no axis of the array.
+fn divided_axes(mesh: Mesh, stored: &StoredArray) -> DividedAxes {
+    // A C-contiguous array with the shape of its buffer is divided like the buffer. `divided_axes_of_view` would lose axes of extent 1.
+    let has_shape = |buffer: &&ShardedBuffer| buffer.distribution.shape[..] == *stored.shape() && stored.layout().is_c_contiguous();
+    match ShardedBuffer::of(stored).filter(has_shape) {
+        Some(buffer) => (0..mesh.shape().len()).map(|m| buffer.distribution.sharded_axis(m)).collect(),
+        None => divided_axes_of_view(mesh, stored),
     }
 }
 

@@ -108,6 +108,37 @@ fn reshard_of_elements_on_grids() -> Result<()> {
     Ok(())
 }
 
+/// Shape, mesh and placements of an array, a view, and the placements and the extents of the local shards of the view.
+type ShardCase<'a> = (&'a [usize], &'a Mesh, &'a [Placement], View, &'a [Placement], &'a [&'a [usize]]);
+
+#[test]
+fn local_shards_have_the_extents_of_the_placements() -> Result<()> {
+    let (mesh, grid) = (Mesh::loopback(2)?, Mesh::loopback_grid(&[2, 2])?);
+    let whole: View = |a| a.copy();
+    let flat: View = |a| a.reshape([-1]);
+    let cases: [ShardCase; 12] = [
+        (&[1, 4], &mesh, &[Shard(0)], |a| Ok(a.clone()), &[Shard(0)], &[&[0, 4], &[1, 4]]),
+        (&[4, 1], &mesh, &[Shard(1)], |a| Ok(a.clone()), &[Shard(1)], &[&[4, 0], &[4, 1]]),
+        (&[1], &mesh, &[Shard(0)], |a| a.index(s![..1]), &[Shard(0)], &[&[0], &[1]]),
+        (&[1], &mesh, &[Shard(0)], |a| a.index(s![..;-1]), &[Shard(0)], &[&[0], &[1]]),
+        (&[1, 4], &mesh, &[Shard(0)], |a| a.view_as(DType::I64), &[Shard(0)], &[&[0, 4], &[1, 4]]),
+        (&[0, 3], &mesh, &[Shard(0)], |a| Ok(a.clone()), &[Shard(0)], &[&[0, 3], &[0, 3]]),
+        (&[6, 4], &mesh, &[Shard(0)], whole, &[Shard(0)], &[&[3, 4], &[3, 4]]),
+        (&[6, 4], &mesh, &[Shard(0)], flat, &[Shard(0)], &[&[12], &[12]]),
+        (&[6, 4], &mesh, &[Shard(0)], |a| a.reshape([-1])?.index(s![..;3]), &[Shard(0)], &[&[4], &[4]]),
+        (&[6, 4], &mesh, &[Shard(0)], |a| a.view_as(DType::I8), &[Shard(0)], &[&[3, 32], &[3, 32]]),
+        (&[6, 4], &grid, &[Shard(0), Shard(1)], flat, &[Shard(0), Shard(0)], &[&[6][..]; 4]),
+        (&[6, 4], &grid, &[Partial(PartialOp::Sum), Shard(1)], flat, &[Partial(PartialOp::Sum), Shard(0)], &[&[12][..]; 4]),
+    ];
+    for (shape, mesh, placements, view, of_view, shapes) in cases {
+        let a = view(&numbers(shape)?.shard(mesh, placements)?)?;
+        assert_eq!(a.placements().as_deref(), Some(of_view), "{shape:?} {placements:?}");
+        let shards = a.local_shards()?;
+        assert_eq!(shards.iter().map(|shard| shard.shape()).collect::<Vec<_>>(), shapes, "{shape:?} {placements:?}");
+    }
+    Ok(())
+}
+
 #[test]
 fn transposition_of_a_large_array_exchanges_half_of_it() -> Result<()> {
     let mesh = Mesh::loopback(2)?;
