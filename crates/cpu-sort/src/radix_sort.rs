@@ -1,7 +1,7 @@
 //! Radix sort of records. All threads split long rows into buckets by the most significant key bits. One thread sorts each bucket that fits
 //! a cache: in SIMD registers where possible, otherwise by radix passes from the least significant digit on.
 //!
-//! The radix passes are stable, and all other sorts compare key and index. Therefore the result does not depend on the number of threads.
+//! The radix passes are stable, and all other sorts compare key and index. An insertion sort follows passes over records that were permuted. Therefore the result does not depend on the number of threads.
 
 use std::mem::swap;
 
@@ -113,7 +113,7 @@ fn prefix_len_with_sum(totals: &[usize], len: usize) -> usize {
 pub(super) fn sort_records<R: Record, S: SortSink<R>>(records: &mut [R], index_bits: u32, sink: S) -> Result<()> {
     if records.len() <= MAX_SERIAL_RECORDS {
         let mut blocks = BlockSorter::with_capacity(records.len());
-        sink.write_records(blocks.sort(records, index_bits));
+        sink.write_records(blocks.sort(records, index_bits, true));
         return Ok(());
     }
     let ends = threads::map(records.chunks(MAX_SERIAL_RECORDS), records.len(), || (), |_, part| dispatch(RecordExtremesLoop(part)))?;
@@ -181,7 +181,7 @@ fn sort_buckets<R: Record, S: SortSink<R>>(mut records: &mut [R], totals: &[usiz
         tasks.into_iter(),
         cost,
         || BlockSorter::with_capacity(longest),
-        |blocks, (part, sink)| sink.write_records(blocks.sort(part, index_bits)),
+        |blocks, (part, sink)| sink.write_records(blocks.sort(part, index_bits, true)),
     );
     Ok(())
 }
@@ -231,8 +231,9 @@ impl<R: Record> BlockSorter<R> {
     }
 
     /// Sorts `block` and returns the sorted records, which are in `block` or in this value's scratch. `index_bits` is the number of low
-    /// bits of a record that hold the element's index.
-    pub fn sort<'r>(&'r mut self, block: &'r mut [R], index_bits: u32) -> &'r [R] {
+    /// bits of a record that hold the element's index. `has_index_order` is whether records with equal keys are in the order of their
+    /// indices, as before [`select_nth`](BlockSorter::select_nth).
+    pub fn sort<'r>(&'r mut self, block: &'r mut [R], index_bits: u32, has_index_order: bool) -> &'r [R] {
         let len = block.len();
         if self.try_sort_rows_in_registers(block, len) {
             return block;
@@ -256,7 +257,7 @@ impl<R: Record> BlockSorter<R> {
                 swap(&mut from, &mut to);
             }
         }
-        if sorted < bits {
+        if sorted < bits || !has_index_order {
             insertion_sort(from);
         }
         from

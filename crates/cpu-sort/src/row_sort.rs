@@ -313,9 +313,9 @@ fn sort_short_rows<T: Real, R: Record, D: DecodeRecord<T, R>>(
         let sorted = if keep <= row.len() / 4 {
             // Selects the first `keep` records of the row before sorting them, because the others are not written.
             blocks.select_nth(records, keep);
-            blocks.sort(&mut records[..keep], index_bits)
+            blocks.sort(&mut records[..keep], index_bits, false)
         } else {
-            blocks.sort(records, index_bits)
+            blocks.sort(records, index_bits, true)
         };
         DecodingSink { row, results, decoder }.write_records(sorted);
     });

@@ -124,7 +124,7 @@ fn check<T: Ranked>(rows: usize, len: usize, values: Vec<T>) {
         // Long rows are slow to check, so they are partitioned at one index only.
         let partitions: &[usize] = if len < 10_000 { &[0, len / 3, len - 1] } else { &[len / 3][usize::from(descending)..] };
         partitions.iter().for_each(|&k| check_partition(&a, &values, k, descending, &want));
-        let counts: &[usize] = if len < 10_000 { &[1, len / 3, len - 1, len] } else { &[len / 3] };
+        let counts: &[usize] = if len < 10_000 { &[1, len / 5, len / 3, len - 1, len] } else { &[len / 5, len / 3] };
         for &k in counts {
             let (top, at) = topk(&a, k, -1, descending).unwrap();
             let first: Vec<i64> = want.chunks(len).flat_map(|row| &row[..k]).copied().collect();
@@ -132,6 +132,17 @@ fn check<T: Ranked>(rows: usize, len: usize, values: Vec<T>) {
             let (top, want) = (top.to_bytes().unwrap(), a.take_along(&at));
             assert!(top == want, "{name}, values of {k}, descending: {descending}");
         }
+    }
+}
+
+/// With few distinct values, the selection before the sort permutes many equal elements.
+#[test]
+fn selected_elements_with_few_distinct_values() {
+    for len in [1000, 2000, 8000, 30_000] {
+        let values: Vec<i64> = (0..len).map(|i| (bits(i) % 3) as i64 - 1).collect();
+        check(1, len, values.iter().map(|&v| v as f32).collect::<Vec<_>>());
+        check(1, len, values.iter().map(|&v| v << 60).collect::<Vec<_>>());
+        check(1, len, values);
     }
 }
 
