@@ -139,8 +139,12 @@ impl Function {
                     Operand::Scalar(s) => {
                         // As in NumPy, bools and a Python number that is the only operand are not weak.
                         let is_weak = casting != "equiv" && !matches!(s, Scalar::Bool(_)) && self.operand_names().count() > 1;
-                        let from = if is_weak { s.weak_promote(dtype) } else { s.default_dtype() };
-                        (from, NdArray::scalar_as(s.check_fits_dtype(self.name, dtype)?, dtype)?)
+                        if is_weak {
+                            (s.weak_promote(dtype), NdArray::scalar_as(s.check_fits_dtype(self.name, dtype)?, dtype)?)
+                        } else {
+                            let from = s.default_dtype();
+                            (from, NdArray::scalar_as(s.check_fits_dtype(self.name, from)?, from)?.astype(dtype)?)
+                        }
                     }
                 };
                 if !can_cast(from, dtype)? {

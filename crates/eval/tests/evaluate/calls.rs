@@ -263,6 +263,10 @@ fn arguments_of_special_forms() {
 #[test]
 fn casting_and_integer_dtypes() {
     check(&[
+        (
+            "abs(-300, dtype='int8'), negative(300, dtype='int8'), square(300, dtype='int8')",
+            "(array(44, dtype=int8), array(-44, dtype=int8), array(-112, dtype=int8))",
+        ),
         ("add(array([1], 'int8'), 5, casting='no'), isnan(i, casting='no')[0]", "(array([6], dtype=int8), array(False))"),
         ("ldexp(1.0, i, casting='no')", "array([4. , 1. , 0.5])"),
         ("x = zeros(1, int); concatenate([[1.5]], out=x, casting='unsafe'); x", "array([1])"),
