@@ -52,8 +52,9 @@ impl GridRange {
         GridRange { start: start.into(), stop: stop.into(), step: RangeStep::Count(count) }
     }
 
-    /// Returns the number of values of the range, and the distance between neighbouring values.
-    fn count_and_step(&self) -> Result<(usize, Scalar)> {
+    /// Returns the number of values of the range, and the distance between neighbouring values. The number is negative if `stop` is a step
+    /// or more before `start`.
+    fn count_and_step(&self) -> Result<(isize, Scalar)> {
         // As in Python, the difference of two ints is exact.
         let span = match [self.start, self.stop] {
             [Scalar::Bool(_) | Scalar::Int(_), Scalar::Bool(_) | Scalar::Int(_)] => {
@@ -62,14 +63,16 @@ impl GridRange {
             [start, stop] => stop.as_f64() - start.as_f64(),
         };
         match self.step {
-            RangeStep::Count(count) if count < 2 => Ok((count, Scalar::Float(1.0))),
-            RangeStep::Count(count) => Ok((count, Scalar::Float(span / (count - 1) as f64))),
+            RangeStep::Count(count) => {
+                let step = if count < 2 { 1.0 } else { span / (count - 1) as f64 };
+                Ok((isize::try_from(count).unwrap_or(isize::MAX), Scalar::Float(step)))
+            }
             RangeStep::Distance(step) => {
                 let count = (span / step.as_f64()).ceil();
                 if !count.is_finite() || count > isize::MAX as f64 {
                     return Err(Error::value("mgrid", "the number of values of a range is not finite"));
                 }
-                Ok((count.max(0.0) as usize, step))
+                Ok((count as isize, step))
             }
         }
     }
@@ -111,7 +114,7 @@ impl GridRange {
     /// Returns the values of the range along an axis of a grid, as an array of `dtype`.
     fn grid_values(&self, dtype: DType) -> Result<NdArray> {
         let (count, step) = self.count_and_step()?;
-        add(multiply(arange_as(0, count, 1, dtype)?, step)?, self.start)?.astype(dtype)
+        add(multiply(arange_as(0, count.max(0), 1, dtype)?, step)?, self.start)?.astype(dtype)
     }
 }
 
@@ -152,7 +155,7 @@ pub fn ogrid(ranges: &[GridRange]) -> Result<Vec<NdArray>> {
 /// Passes over memory: one, which writes the result.
 ///
 /// # Errors
-/// A step of 0, too many axes, or too little memory.
+/// A step of 0, a range whose `stop` is a step or more before its `start`, too many axes, or too little memory.
 ///
 /// # Examples
 /// ```
@@ -168,6 +171,11 @@ pub fn ogrid(ranges: &[GridRange]) -> Result<Vec<NdArray>> {
 /// # }
 /// ```
 pub fn mgrid(ranges: &[GridRange]) -> Result<NdArray> {
+    for range in ranges {
+        if range.count_and_step()?.0 < 0 {
+            return Err(Error::value("mgrid", "negative dimensions are not allowed"));
+        }
+    }
     stack(broadcast_arrays(&ogrid(ranges)?)?, 0)
 }
 

@@ -61,6 +61,7 @@ const TABLE: &[Row] = &[
     ("add.reduceat([1, 2], array([0], 'u8'))", Array, 1, "[reduceat] Cannot cast array data to int64", ""),
     ("ones((2, 3))[zeros((5, 0)) > 1]", Index, 13, "the extent of axis 0 is 2", ""),
     ("mgrid[0:1:nan,]", Array, 6, "not finite", ""),
+    ("mgrid[3:0, 0:2]", Array, 6, "negative dimensions are not allowed", ""),
     ("mgrid[0:1:nan]", Array, 6, "[mgrid] cannot compute length", ""),
     ("reshape([1, 2, 3], array([2**64 - 1], 'u8'))", Array, 1, "integer 18446744073709551615 is too large", ""),
     ("tensordot(eye(3), eye(3), array([2, 1, 0]))", Array, 1, "a pair of sequences", ""),

@@ -74,6 +74,7 @@ fn functions_are_arguments() {
 fn grids_are_written_as_indices() {
     check(&[
         ("np.mgrid[0:2, 0:3].shape, np.mgrid[0:3], mgrid[0:3,].shape", "((2, 2, 3), array([0, 1, 2]), (1, 3))"),
+        ("mgrid[3:0].shape, ogrid[3:0, 0:2][0].shape, mgrid[3:2.5, 0:2].shape", "((0,), (0, 1), (2, 0, 2))"),
         ("mgrid[0:1:3j], ogrid[0:2, 0:2][0].shape", "(array([0. , 0.5, 1. ]), (2, 1))"),
         ("np.r_[1:3, 0, i], np.c_[i, i].shape", "(array([ 1,  2,  0,  2,  0, -1]), (3, 2))"),
         ("n = 2; mgrid[0:n]", "array([0, 1])"),
