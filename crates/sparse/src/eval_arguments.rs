@@ -36,6 +36,15 @@ pub(crate) fn read_shape_argument(args: &Args) -> Result<Option<[usize; 2]>> {
     }
 }
 
+/// Returns the argument `blocksize`, the shape of a block in BSR format, if it was passed.
+pub(crate) fn read_block_argument(args: &Args) -> Result<Option<[usize; 2]>> {
+    if args.get("blocksize").is_none() {
+        return Ok(None);
+    }
+    let block = <[usize; 2]>::try_from(args.shape("blocksize")?);
+    block.map(Some).map_err(|_| Error::value(args.op(), "blocksize must have two extents"))
+}
+
 pub(crate) fn require_two_extents(op: &'static str, extents: &[usize]) -> Result<[usize; 2]> {
     <[usize; 2]>::try_from(extents).map_err(|_| Error::value(op, "the shape of a sparse array has two extents"))
 }

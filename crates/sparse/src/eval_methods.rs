@@ -4,7 +4,7 @@ use cuprum_core::function::{FromArgs, IntoValue};
 use cuprum_core::ops::value::Object;
 use cuprum_core::{Args, Axes, DType, Error, NdArray, Result, Scalar, Value};
 
-use crate::eval_arguments::{read_self_argument, require_two_extents};
+use crate::eval_arguments::{read_block_argument, read_self_argument};
 use crate::{Format, SparseArray, convert, elementwise, reductions};
 
 macro_rules! methods {
@@ -34,6 +34,15 @@ fn read_axes_argument(args: &Args) -> Result<Axes> {
     Axes::from_args(args, "axis")
 }
 
+/// Returns whether the argument `axes` of `transpose` reverses the axes. As in SciPy, only COO arrays allow the order (0, 1).
+fn reverses_axes(a: &SparseArray, args: &Args) -> Result<bool> {
+    match args.ints("axes")?.as_deref() {
+        None | Some([1 | -1, 0 | -2]) => Ok(true),
+        Some([0 | -2, 1 | -1]) if a.format() == Format::Coo => Ok(false),
+        _ => Err(Error::value(args.op(), "axes must be None or (1, 0)")),
+    }
+}
+
 /// Converts a result to the dtype that the argument `dtype` names, if this argument was passed.
 fn convert_to_requested_dtype(args: &Args, a: NdArray) -> Result<NdArray> {
     args.dtype("dtype")?.map_or(Ok(a.clone()), |dtype| a.astype(dtype))
@@ -44,13 +53,10 @@ methods! {
     to_csc |a, _args| convert::to_csc(&a)?;
     to_coo |a, _args| convert::to_coo(&a)?;
     to_dia |a, _args| convert::to_dia(&a)?;
-    to_bsr |a, args| match args.get("blocksize") {
-        None => convert::to_bsr(&a, None)?,
-        Some(_) => convert::to_bsr(&a, Some(require_two_extents(args.op(), &args.shape("blocksize")?)?))?,
-    };
+    to_bsr |a, args| convert::to_bsr(&a, read_block_argument(args)?)?;
     to_format |a, args| convert::to_format(&a, Format::parse(args.str("format")?)?)?;
     to_dense |a, _args| convert::to_dense(&a)?;
-    transpose |a, _args| convert::transpose(&a)?;
+    transpose |a, args| if reverses_axes(&a, args)? { convert::transpose(&a)? } else { a };
     astype |a, args| convert::astype(&a, DType::from_args(args, "dtype")?)?;
     dot |a, args| call_binary_operator("matmul", &a, args)?;
     multiply |a, args| call_binary_operator("multiply", &a, args)?;

@@ -5,7 +5,9 @@ use cuprum_core::ops::linalg::Triangle;
 use cuprum_core::{Args, Array, DType, Error, NdArray, Result, Value, numpy};
 
 use crate::common::narrowest_index_dtype;
-use crate::eval_arguments::{call_with_named_errors, convert_to_requested_format, read_shape_argument, require_two_extents};
+use crate::eval_arguments::{
+    call_with_named_errors, convert_to_requested_format, read_block_argument, read_shape_argument, require_two_extents,
+};
 use crate::eval_value::sparse_from_value;
 use crate::reductions::{self, NormOrder};
 use crate::{BsrArray, CooArray, CscArray, CsrArray, DiaArray, Format, SparseArray, convert, products, slicing};
@@ -67,26 +69,36 @@ fn construct_from_args(args: &Args, format: Format) -> Result<Value> {
         let fits = a.dtype().is_int() && narrowest_index_dtype(a)? == DType::I32;
         if fits { a.astype(DType::I32) } else { Ok(a.clone()) }
     };
+    let block = read_block_argument(args)?;
+    let to_format = |a: &SparseArray| match block {
+        Some(block) => Ok(convert::to_bsr(a, Some(block))?.into()),
+        None => convert::to_format(a, format),
+    };
     let made: SparseArray = match ConstructorArgument::read_from_args(args)? {
-        ConstructorArgument::Sparse(a) => convert::to_format(&a, format)?,
-        ConstructorArgument::Dense(a) => convert::to_format(&CooArray::from_dense(&a)?.into(), format)?,
-        ConstructorArgument::Shape(shape) => convert::to_format(&CsrArray::zeros(shape, dtype.unwrap_or(DType::F64))?.into(), format)?,
+        ConstructorArgument::Sparse(a) => to_format(&a)?,
+        ConstructorArgument::Dense(a) => to_format(&CooArray::from_dense(&a)?.into())?,
+        ConstructorArgument::Shape(shape) => to_format(&CsrArray::zeros(shape, dtype.unwrap_or(DType::F64))?.into())?,
         ConstructorArgument::Coordinates([data, row, column]) => {
             let shape = match shape {
                 Some(shape) => shape,
                 None => [smallest_extent_for(op, &row)?, smallest_extent_for(op, &column)?],
             };
-            convert::to_format(&CooArray::new(&data, &narrow(&row)?, &narrow(&column)?, shape)?.into(), format)?
+            to_format(&CooArray::new(&data, &narrow(&row)?, &narrow(&column)?, shape)?.into())?
         }
         ConstructorArgument::Compressed([data, indices, indptr]) => {
             let (indices, indptr) = (narrow(&indices)?, narrow(&indptr)?);
-            let block = if format == Format::Bsr { data.shape().get(1..3).unwrap_or(&[1, 1]).to_vec() } else { vec![1, 1] };
+            let data_block = if format == Format::Bsr { data.shape().get(1..3).unwrap_or(&[1, 1]).to_vec() } else { vec![1, 1] };
+            if let Some(block) = block
+                && data_block != block
+            {
+                return Err(Error::shape(op, "blocksize differs from the shape of the blocks of data", &[&block, &data_block]));
+            }
             let lines = indptr.size().saturating_sub(1);
             let inferred = |along: usize, across: usize| Ok([lines * along, smallest_extent_for(op, &indices)?.saturating_mul(across)]);
             let shape = |swap: bool| match shape {
                 Some(shape) => Ok(shape),
                 None if swap => inferred(1, 1).map(|[lines, others]| [others, lines]),
-                None => inferred(block[0], block[1]),
+                None => inferred(data_block[0], data_block[1]),
             };
             match format {
                 Format::Csr => CsrArray::new(&data, &indices, &indptr, shape(false)?)?.into(),
@@ -172,8 +184,10 @@ pub fn coo_array(a: &NdArray) -> Result<CooArray> {
 }
 
 /// Returns the nonzero elements of a dense array of at most two axes in BSR format (`scipy.sparse.bsr_array`). Blocks are single elements.
+/// [`Sparse::to_bsr`](crate::Sparse::to_bsr) makes larger blocks.
 ///
-/// In `eval`, the argument may also be a sparse array, a shape, or a tuple of components, as in SciPy.
+/// In `eval`, the argument may also be a sparse array, a shape, or a tuple of components, as in SciPy. `blocksize` is the shape of the
+/// blocks.
 ///
 /// # Errors
 /// An array of more than two axes, float16 and bfloat16.

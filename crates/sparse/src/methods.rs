@@ -172,6 +172,8 @@ pub trait Sparse: Array {
 
     /// Returns the transpose (`.T`). CSR becomes CSC and CSC becomes CSR without a copy. COO swaps its row and column indices.
     ///
+    /// In `eval`, `axes` is `None` or (1, 0). For a COO array, (0, 1) returns the array unchanged.
+    ///
     /// # Errors
     /// Errors of the device, such as too little memory.
     ///

@@ -160,12 +160,18 @@ pub(crate) fn inner_product(a: &NdArray, b: &NdArray) -> Result<NdArray> {
     if a.dtype().is_complex() { conj(a)?.multiply(b)?.sum(()) } else { a.multiply(b)?.sum(()) }
 }
 
+/// Returns the argument `name`, a vector. A matrix of one column is converted to a vector, as in SciPy.
+fn read_vector_argument(args: &Args, name: &str) -> Result<NdArray> {
+    let v = args.array(name)?;
+    if matches!(v.shape(), [_, 1]) { v.ravel() } else { Ok(v) }
+}
+
 /// Calls a solver with the arguments `A`, `b`, `x0`, `rtol`, `atol`, `maxiter` and `M`. Returns a pair, as SciPy does: the solution, and 0
 /// if it has converged, else the number of iterations or 1.
 fn solve_from_args(args: &Args, solve: fn(&dyn LinearOperator, &NdArray, &SolverOptions) -> Result<Solution>) -> Result<Value> {
     let a = SparseArray::from_args(args, "A")?;
     let preconditioner = args.get("M").map(|_| SparseArray::from_args(args, "M")).transpose()?;
-    let x0 = args.get("x0").map(|x| x.array(args.op())).transpose()?;
+    let x0 = args.get("x0").map(|_| read_vector_argument(args, "x0")).transpose()?;
     let count = |name: &str| args.get(name).map(|_| usize::from_args(args, name)).transpose();
     let options = SolverOptions {
         x0: x0.as_ref(),
@@ -175,9 +181,7 @@ fn solve_from_args(args: &Args, solve: fn(&dyn LinearOperator, &NdArray, &Solver
         restart: if args.value("restart").is_some() { count("restart")? } else { None },
         preconditioner: preconditioner.as_ref().map(|m| m as &dyn LinearOperator),
     };
-    let b = args.array("b")?;
-    let b = if b.ndim() == 2 { b.ravel()? } else { b };
-    let solution = solve(&a, &b, &options)?;
+    let solution = solve(&a, &read_vector_argument(args, "b")?, &options)?;
     let info = if solution.has_converged { 0 } else { solution.iterations.max(1) };
     Ok(Value::tuple([solution.x.into(), info.into()]))
 }

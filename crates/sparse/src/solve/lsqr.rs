@@ -3,7 +3,7 @@
 use cuprum_core::function::FromArgs;
 use cuprum_core::{Args, Error, NdArray, Result, Value, numpy};
 
-use super::{LinearOperator, machine_epsilon, solver_dtype, vector_norm};
+use super::{LinearOperator, machine_epsilon, read_vector_argument, solver_dtype, vector_norm};
 use crate::SparseArray;
 use crate::common::{evaluate_contiguous, full_on_device};
 use crate::eval_arguments::call_with_named_errors;
@@ -54,6 +54,8 @@ pub struct LeastSquares {
 ///
 /// `a` is (m, n) and `b` is (m). Each iteration takes one product with `a` and one with its conjugate transpose. Integers are converted to
 /// float64.
+///
+/// In `eval`, `b` may also be (m, 1), and `show` and `calc_var` must be false.
 ///
 /// Source: Paige and Saunders, "LSQR: an algorithm for sparse linear equations and sparse least squares", ACM Transactions on Mathematical
 /// Software 8, 1982.
@@ -172,6 +174,11 @@ pub fn lsqr(a: &dyn LinearOperator, b: &NdArray, options: &LsqrOptions) -> Resul
 }
 
 fn lsqr_from_args(args: &Args) -> Result<Value> {
+    for name in ["show", "calc_var"] {
+        if args.bool_or(name, false)? {
+            return Err(Error::value(args.op(), format!("{name}=True is not supported")));
+        }
+    }
     let a = SparseArray::from_args(args, "A")?;
     let x0 = args.get("x0").map(|x| x.array(args.op())).transpose()?;
     let number = |name: &str, default: f64| Ok::<f64, Error>(args.scalar_or(name, default)?.as_f64());
@@ -183,7 +190,7 @@ fn lsqr_from_args(args: &Args) -> Result<Value> {
         maxiter: args.get("iter_lim").map(|_| usize::from_args(args, "iter_lim")).transpose()?,
         x0: x0.as_ref(),
     };
-    let fit = lsqr(&a, &args.array("b")?, &options)?;
+    let fit = lsqr(&a, &read_vector_argument(args, "b")?, &options)?;
     let numbers = [Value::from(i32::from(fit.stop)), fit.iterations.into(), fit.residual_norm.into()];
     Ok(Value::tuple(std::iter::once(fit.x.into()).chain(numbers)))
 }

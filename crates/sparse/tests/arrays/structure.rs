@@ -263,6 +263,65 @@ fn solvers_report_failure() -> Result<()> {
 }
 
 #[test]
+fn solvers_take_one_column() -> Result<()> {
+    let a = CsrArray::from_dense(&array![[2.0, 0.5], [0.5, 3.0]])?.into_value();
+    let column = array![[2.5], [3.5]];
+    for path in ["sparse.linalg.cg", "sparse.linalg.gmres", "sparse.linalg.bicgstab", "sparse.linalg.lsqr"] {
+        let Value::Tuple(results) = call(path, vec![a.clone(), column.clone().into()], &[])? else { panic!("no tuple") };
+        assert_eq!(results[0].array(path)?.round(4)?, array![1.0, 1.0], "{path}");
+        assert!(call(path, vec![a.clone(), column.t()?.into()], &[]).is_err(), "{path}");
+        if !path.ends_with("lsqr") {
+            let start = [("x0", array![[1.0], [1.0]].into())];
+            let Value::Tuple(results) = call(path, vec![a.clone(), column.clone().into()], &start)? else { panic!("no tuple") };
+            assert_eq!(results[0].array(path)?, array![1.0, 1.0], "{path}");
+        }
+    }
+    for name in ["show", "calc_var"] {
+        let made = call("sparse.linalg.lsqr", vec![a.clone(), array![1.0, 1.0].into()], &[(name, true.into())]);
+        assert_refused(made, "=True is not supported");
+    }
+    Ok(())
+}
+
+#[test]
+fn blocks_of_the_requested_shape() -> Result<()> {
+    let blocksize = |r: usize, c: usize| ("blocksize", Value::tuple([r.into(), c.into()]));
+    let dense = array![[1.0, 0.0, 2.0, 0.0], [0.0; 4], [0.0, 3.0, 0.0, 0.0], [0.0, 0.0, 0.0, 4.0]];
+    let coo = CooArray::from_dense(&dense)?;
+    let pair = Value::tuple([coo.row().clone().into(), coo.column().clone().into()]);
+    let coordinates = Value::tuple([coo.data().clone().into(), pair]);
+    for value in [dense.clone().into(), coo.clone().into_value(), coordinates] {
+        let made = call("sparse.bsr_array", vec![value], &[blocksize(2, 2)])?;
+        let SparseArray::Bsr(a) = sparse_result(&made) else { panic!("another format") };
+        assert_eq!((a.data().shape(), a.to_dense()?), (&[4, 2, 2][..], dense.clone()));
+    }
+    let zeros = call("sparse.bsr_array", vec![Value::tuple([6.into(), 6.into()])], &[blocksize(3, 3)])?;
+    let SparseArray::Bsr(zeros) = sparse_result(&zeros) else { panic!("another format") };
+    assert_eq!((zeros.data().shape(), zeros.indptr().size()), (&[0, 3, 3][..], 3));
+    assert_refused(call("sparse.bsr_array", vec![dense.into()], &[blocksize(3, 3)]), "multiple of the shape of a block");
+    let components = Value::tuple([values(4).reshape((1, 2, 2))?.into(), array![0].into(), array![0, 1].into()]);
+    assert!(call("sparse.bsr_array", vec![components.clone()], &[blocksize(2, 2)]).is_ok());
+    assert_refused(call("sparse.bsr_array", vec![components], &[blocksize(1, 2)]), "blocksize differs");
+    Ok(())
+}
+
+#[test]
+fn axes_of_transposes() -> Result<()> {
+    let (csr, coo) = (CsrArray::from_dense(&array![[1.0, 2.0]])?, CooArray::from_dense(&array![[1.0, 2.0]])?);
+    let transposed = |a: Value, axes: &[isize]| {
+        let axes = Value::tuple(axes.iter().map(|&axis| axis.into()));
+        call("sparray.transpose", vec![a], &[("axes", axes)]).map(|made| sparse_result(&made).shape().to_vec())
+    };
+    assert_eq!(transposed(csr.clone().into_value(), &[1, 0])?, [2, 1]);
+    assert_eq!(transposed(csr.clone().into_value(), &[-1, 0])?, [2, 1]);
+    assert_eq!(transposed(coo.into_value(), &[0, 1])?, [1, 2]);
+    for axes in [&[0, 1][..], &[1, 1], &[1], &[2, 0]] {
+        assert_refused(transposed(csr.clone().into_value(), axes), "axes must be None or (1, 0)");
+    }
+    Ok(())
+}
+
+#[test]
 fn index_dtypes() -> Result<()> {
     let narrow = CsrArray::new(&values(1), &array![0u8], &array![0u16, 1], [1, 1])?;
     assert_eq!((narrow.indices().dtype(), narrow.indptr().dtype()), (DType::I32, DType::I32));
