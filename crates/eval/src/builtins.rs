@@ -73,6 +73,11 @@ pub(crate) fn call_python_builtin(name: &str, args: &[Value], keywords: &[(Strin
             return crate::value_ops::apply_binary_operator(BinaryOp::Pow, base.clone(), exponent.clone()).map(Some);
         }
         ("abs", [Value::Object(object)]) => return object.unary_operator("abs").transpose().map_err(UnlocatedError::from),
+        // Nested lists, which Python does not add, are summed as an array.
+        ("sum", [Value::Tuple(items) | Value::List(items)]) if items.iter().all(|item| item.items().is_none()) => {
+            return python_sum(items, 0.into()).map(Some);
+        }
+        ("sum", [Value::Tuple(items) | Value::List(items), start]) => return python_sum(items, start.clone()).map(Some),
         ("min", [_, _, ..]) => return min_or_max(CompareOp::Lt, args),
         ("max", [_, _, ..]) => return min_or_max(CompareOp::Gt, args),
         // The real and imaginary parts are computed separately: `re + im * 1j` turns infinities into NaN, and adding a zero loses the sign
@@ -151,6 +156,11 @@ fn python_round(args: &[Value], keywords: &[(String, Value)]) -> Unlocated<Optio
         digits => Some(digits.int("round")?),
     };
     round_number(number, digits).map(|s| Some(s.into()))
+}
+
+/// Python's `sum(items, start)`: adds the items to `start` from left to right.
+fn python_sum(items: &[Value], start: Value) -> Unlocated<Value> {
+    items.iter().try_fold(start, |sum, item| crate::value_ops::apply_binary_operator(BinaryOp::Add, sum, item.clone()))
 }
 
 /// Parses the string `text` that the built-in function `name` converts, as in `int('12')` or `float('-inf')`.

@@ -60,7 +60,8 @@
 //! - `a += b`, `a[index] += b` and `add(a, b, out=a)` keep the dtype and shape of `a`. The result must be castable to that dtype by NumPy's
 //!   `same_kind` rule. A 0-d array behaves as a number in augmented assignments, so its dtype and shape may change.
 //! - `int`, `float`, `bool`, `complex`, `len`, `abs`, `round`, `pow`, `min` and `max` are Python's when all their
-//!   arguments are single numbers. `print` calls the function set by [`Session::on_print`].
+//!   arguments are single numbers. `sum(values)` and `sum(values, start)` of a list or tuple, without keywords, are Python's; `sum` of an
+//!   array or of nested lists and `np.sum` are NumPy's. `print` calls the function set by [`Session::on_print`].
 //!
 //! Every error has a source position:
 //!
