@@ -13,7 +13,7 @@ impl Stream {
     /// again. A synchronous device, such as the CPU, has only the default stream.
     ///
     /// # Errors
-    /// [`Error::Device`] if the device is not ready.
+    /// [`Error::Device`](crate::Error::Device) if the device is not ready.
     pub fn new(device: Device) -> Result<Stream> {
         Ok(Stream { device, id: driver(device)?.new_stream()? })
     }

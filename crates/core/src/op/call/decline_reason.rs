@@ -46,7 +46,7 @@ impl From<&'static str> for DeclineReason {
     }
 }
 
-/// Returns from a kernel with [`Outcome::Declined`]: `decline!("why")` or `decline!("n is {n}")`.
+/// Returns from a kernel with [`Outcome::Declined`](crate::Outcome::Declined): `decline!("why")` or `decline!("n is {n}")`.
 #[macro_export]
 macro_rules! decline {
     ($($t:tt)*) => {
