@@ -36,7 +36,7 @@ pub use expression_table::{expression, has_cpp_expression, may_fault};
 pub(crate) use kernel_key::KeyWithoutProgram;
 pub use kernel_key::{KernelKey, SerializedKey};
 pub use kernel_params::{Bytes, MAX_NARROW_INDEX, fits_narrow_index, pack_axes, pack_offsets, pack_params, reduction_fits_narrow_index};
-pub use reduction_code::FoldTemplate;
+pub use reduction_code::FoldClass;
 
 use cuprum_core::{DType, Op, Program};
 

@@ -171,7 +171,7 @@ impl Drop for NonTemporalStores {
     }
 }
 
-/// Streaming instructions for [`NonTemporalStores`].
+/// Non-temporal store instructions for [`NonTemporalStores`].
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 mod non_temporal_instructions {
     use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_sfence, _mm_stream_si128};

@@ -94,7 +94,7 @@ pub fn level_name() -> &'static str {
     }
 }
 
-/// Properties, known at compile time, of the SIMD [`SimdLevel`] that a loop is compiled for.
+/// Properties, known at compile time, of the [`SimdLevel`] that a loop is compiled for.
 pub trait Isa: Copy {
     /// Whether `mul_add` is one instruction. If false, `mul_add` is a library call, which prevents vectorisation.
     const FMA: bool;

@@ -1,7 +1,8 @@
 //! Radix sort of records. All threads split long rows into buckets by the most significant key bits. One thread sorts each bucket that fits
 //! a cache: in SIMD registers where possible, otherwise by radix passes from the least significant digit on.
 //!
-//! The radix passes are stable, and all other sorts compare key and index. An insertion sort follows passes over records that were permuted. Therefore the result does not depend on the number of threads.
+//! The radix passes are stable, and all other sorts compare key and index. An insertion sort follows passes over records that were
+//! permuted. Therefore the result does not depend on the number of threads.
 
 use std::mem::swap;
 

@@ -79,7 +79,8 @@ pub(crate) struct EncodedImage {
     channels: usize,
     /// The values that become black and white. `None` means that the bytes are written as they are.
     range: Option<(f64, f64)>,
-    /// The smallest of 64-bit integers that float64 does not hold exactly. Subtracted from the array before `range` applies.
+    /// The smallest element of an array of 64-bit integers, which float64 may not hold exactly. It is subtracted from the array before
+    /// `range` applies.
     origin: Option<NdArray>,
 }
 

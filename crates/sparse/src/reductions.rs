@@ -46,7 +46,7 @@ fn resolve_reduced_axes(op: &'static str, axes: impl Into<Axes>) -> Result<Reduc
 
 /// Returns the array in CSC storage for [`ReducedAxes::Rows`], else in CSR storage. For a reduction along one axis, each result then
 /// belongs to one compressed row.
-fn compress_reduced_axes(a: &SparseArray, over: &ReducedAxes) -> Result<Compressed> {
+fn compress_along_kept_axis(a: &SparseArray, over: &ReducedAxes) -> Result<Compressed> {
     if matches!(over, ReducedAxes::Rows) { Ok(to_csc(a)?.inner) } else { to_compressed_rows(a) }
 }
 
@@ -57,7 +57,7 @@ pub(crate) fn sum(a: &SparseArray, axes: impl Into<Axes>) -> Result<NdArray> {
             SparseArray::Dia(_) => to_compressed_rows(a)?.data.sum(()),
             other => other.data().sum(()),
         },
-        axis => compress_reduced_axes(a, &axis)?.row_sums(),
+        axis => compress_along_kept_axis(a, &axis)?.row_sums(),
     }
 }
 
@@ -84,7 +84,7 @@ pub(crate) fn mean(a: &SparseArray, axes: impl Into<Axes>) -> Result<NdArray> {
 pub(crate) fn minimum_or_maximum(a: &SparseArray, axes: impl Into<Axes>, is_max: bool) -> Result<NdArray> {
     let op = if is_max { "max" } else { "min" };
     let over = resolve_reduced_axes(op, axes)?;
-    let inner = compress_reduced_axes(a, &over)?.to_canonical()?;
+    let inner = compress_along_kept_axis(a, &over)?.to_canonical()?;
     let empty = || Err(Error::value(op, "zero-size array to reduction operation"));
     let combine = |a: NdArray, b: NdArray| if is_max { maximum(a, b) } else { minimum(a, b) };
     let zero = |shape: &[usize]| full_on_device(a.device(), shape, 0, a.dtype());
@@ -116,7 +116,7 @@ pub(crate) fn stored_elements_per_row(inner: &Compressed) -> Result<NdArray> {
 /// Returns the number of nonzero elements, in total or along an axis.
 pub(crate) fn nonzero_count(a: &SparseArray, axes: impl Into<Axes>) -> Result<NdArray> {
     let over = resolve_reduced_axes("count_nonzero", axes)?;
-    let inner = compress_reduced_axes(a, &over)?.to_canonical()?;
+    let inner = compress_along_kept_axis(a, &over)?.to_canonical()?;
     match over {
         ReducedAxes::All => count_nonzero(&inner.data, ()),
         _ => segment_sum(&inner.data.not_equal(0)?.astype(DType::I64)?, &inner.indptr),
@@ -165,7 +165,7 @@ pub(crate) fn norm(a: &SparseArray, order: NormOrder, axis: Option<isize>) -> Re
         };
     };
     let over = resolve_reduced_axes(OP, axis)?;
-    let inner = magnitudes(compress_reduced_axes(&wide, &over)?.to_canonical()?)?;
+    let inner = magnitudes(compress_along_kept_axis(&wide, &over)?.to_canonical()?)?;
     match order {
         NormOrder::Frobenius => length(inner),
         NormOrder::One => inner.row_sums(),

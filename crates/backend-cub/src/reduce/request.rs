@@ -3,7 +3,7 @@
 //! The shape and the number of elements per load decide which kernel runs and in what order it combines elements. The number of elements
 //! per load depends on the dtypes and on the alignment of the inputs.
 
-use cuprum_backend_cuda::codegen::{self, AccumulatorCode, FoldTemplate, InputAccess, KernelKey, ctype, device_sources};
+use cuprum_backend_cuda::codegen::{self, AccumulatorCode, FoldClass, InputAccess, KernelKey, ctype, device_sources};
 use cuprum_backend_cuda::driver::COUNTER_COUNT;
 use cuprum_backend_cuda::user_kernels::{self, REDUCTION_KERNEL, ReductionCall, UserCppReduction};
 use cuprum_core::call;
@@ -66,7 +66,7 @@ pub enum RowSplit {
 #[derive(Clone, Copy)]
 enum ReduceFold<'a> {
     /// A template of `fold.cuh`.
-    Template(FoldTemplate),
+    Template(FoldClass),
     /// A combination that a [`ReductionDef`] describes, for which `fold.cuh` has no template.
     Described(&'a ReductionDef),
     /// CUDA code that the user supplies as strings.
@@ -97,7 +97,7 @@ fn choose_reduce_fold<'a>(op: Op, reduction: &'a ReductionDef, value: DType, acc
         // The minimum of several complex NaNs is the first of them. These kernels combine elements out of order and would miss it.
         return Err(DeclineReason::with_text(|| format!("{} of {value}: complex numbers are only added and multiplied", op.name())));
     }
-    match FoldTemplate::of(reduction, accumulator) {
+    match FoldClass::of(reduction, accumulator) {
         Some(template) => Ok(ReduceFold::Template(template)),
         // Dispatch declines variances earlier and with the same reason, because the kernel does not declare the capability for variances.
         None if reduction.combine == Combine::Moments => Err(DeclineReason::new("does not declare variances")),

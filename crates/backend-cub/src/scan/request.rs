@@ -1,6 +1,6 @@
 //! Inclusive scans of contiguous rows or of adjacent columns, with a fused program, in a single pass over memory.
 
-use cuprum_backend_cuda::codegen::{self, FoldTemplate, InputAccess, KernelKey, ctype, device_sources, test_programs};
+use cuprum_backend_cuda::codegen::{self, FoldClass, InputAccess, KernelKey, ctype, device_sources, test_programs};
 use cuprum_core::call;
 use cuprum_core::call::Work;
 use cuprum_core::op::ReductionDef;
@@ -63,7 +63,7 @@ pub enum ScanAxis {
 #[derive(Debug)]
 pub struct ScanRequest<'a> {
     op: Op,
-    fold: FoldTemplate,
+    fold: FoldClass,
     /// The fused program.
     pub program: &'a Program,
     plan: &'a ScanPlan,
@@ -74,12 +74,12 @@ pub struct ScanRequest<'a> {
 }
 
 /// Returns the fold template of `reduction` for values of dtype `value`, or the reason why the kernels do not support it.
-fn choose_fold_template(op: Op, reduction: &ReductionDef, value: DType) -> Result<FoldTemplate, DeclineReason> {
+fn fold_class_of_reduction(op: Op, reduction: &ReductionDef, value: DType) -> Result<FoldClass, DeclineReason> {
     if reduction.depends_on_order(value) {
         // The minimum of several complex NaNs is the first of them. These kernels combine elements out of order and would miss it.
         return Err(DeclineReason::with_text(|| format!("{} of {value}: complex numbers are only added and multiplied", op.name())));
     }
-    FoldTemplate::of(reduction, value).ok_or_else(|| DeclineReason::with_text(|| format!("{} is not supported", op.name())))
+    FoldClass::of(reduction, value).ok_or_else(|| DeclineReason::with_text(|| format!("{} is not supported", op.name())))
 }
 
 /// Converts `call` to a [`ScanRequest`], or returns the reason why CUB declines the call.
@@ -87,7 +87,7 @@ pub fn request_for_call<'a>(call: &'a Call) -> Result<ScanRequest<'a>, DeclineRe
     let (Work::Scan(call::Scan { program, reduction, plan, .. }), [output]) = (&call.work, call.outputs) else {
         return Err(DeclineReason::new("not a scan"));
     };
-    let fold = choose_fold_template(call.op, reduction, output.dtype)?;
+    let fold = fold_class_of_reduction(call.op, reduction, output.dtype)?;
     let axis = match plan.out_axis_stride {
         1 => ScanAxis::Rows,
         stride => ScanAxis::Columns { out_stride: stride.unsigned_abs() },
@@ -228,7 +228,7 @@ pub fn sources_for_compile_check() -> Vec<(String, String)> {
         let inputs = program.steps.iter().filter(|s| matches!(s.kind, cuprum_core::StepKind::Input(_))).count();
         let plan = ScanPlan::new(shape, &vec![&layout; inputs], axis);
         let axis = if plan.out_axis_stride == 1 { ScanAxis::Rows } else { ScanAxis::Columns { out_stride: 1 } };
-        let fold = choose_fold_template(op, op.reduction()?, dtype).ok()?;
+        let fold = fold_class_of_reduction(op, op.reduction()?, dtype).ok()?;
         let request = ScanRequest { op, fold, program: &program, plan: &plan, output: dtype, access: InputAccess::default(), axis };
         request.cuda_source().map(|s| (format!("{} {}<{dtype}> of {program}, {shape:?}", s.name, op.name()), s.code)).ok()
     };

@@ -1,7 +1,7 @@
 //! Reductions of segments with a fused program. Tiles have equal numbers of items, where an item is a value or the end of a segment.
 //! The load per block therefore does not depend on segment lengths.
 
-use cuprum_backend_cuda::codegen::{FoldTemplate, InputAccess, KernelKey, ctype, device_sources, test_programs};
+use cuprum_backend_cuda::codegen::{FoldClass, InputAccess, KernelKey, ctype, device_sources, test_programs};
 use cuprum_core::call;
 use cuprum_core::call::Work;
 use cuprum_core::op::ReductionDef;
@@ -35,7 +35,7 @@ static SEGMENT_TEMPLATE: SourceTemplate = SourceTemplate {
 pub struct SegmentRequest<'a> {
     /// The fused program, which computes the values.
     pub program: &'a Program,
-    fold: FoldTemplate,
+    fold: FoldClass,
     accumulator: DType,
     output: DType,
     access: InputAccess,
@@ -46,12 +46,12 @@ pub struct SegmentRequest<'a> {
 }
 
 /// Returns the fold template of `reduction` for the accumulator dtype `acc`, or the reason why the kernels do not support it.
-fn choose_fold_template(op: Op, reduction: &ReductionDef, acc: DType) -> Result<FoldTemplate, DeclineReason> {
+fn fold_class_of_reduction(op: Op, reduction: &ReductionDef, acc: DType) -> Result<FoldClass, DeclineReason> {
     if reduction.depends_on_order(acc) {
         // The minimum of several complex NaNs is the first of them. These kernels combine elements out of order and would miss it.
         return Err(DeclineReason::with_text(|| format!("{} of {acc}: complex numbers are only added and multiplied", op.name())));
     }
-    FoldTemplate::of(reduction, acc).ok_or_else(|| DeclineReason::with_text(|| format!("{} is not supported", op.name())))
+    FoldClass::of(reduction, acc).ok_or_else(|| DeclineReason::with_text(|| format!("{} is not supported", op.name())))
 }
 
 /// Converts `call` to a [`SegmentRequest`], or returns the reason why CUB declines the call.
@@ -59,7 +59,7 @@ pub fn request_for_call<'a>(call: &'a Call) -> Result<SegmentRequest<'a>, Declin
     let (&Work::Segments(call::SegmentReduction { program, reduction, acc }), [output]) = (&call.work, call.outputs) else {
         return Err(DeclineReason::new("not a reduction of segments"));
     };
-    let fold = choose_fold_template(call.op, reduction, acc)?;
+    let fold = fold_class_of_reduction(call.op, reduction, acc)?;
     let (values, Some(offsets)) = call.program_inputs() else { return Err(DeclineReason::new("the call has no offsets")) };
     if offsets.dtype() != DType::I64 || !offsets.layout().is_c_contiguous() {
         return Err(DeclineReason::new("the offsets are not contiguous int64"));
@@ -136,7 +136,7 @@ impl KernelRequest for SegmentRequest<'_> {
 pub fn sources_for_compile_check() -> Vec<(String, String)> {
     use DType::*;
     let of = |op: Op, program: Program, accumulator: DType| {
-        let (output, fold) = (program.output_dtype(0), choose_fold_template(op, op.reduction()?, accumulator).ok()?);
+        let (output, fold) = (program.output_dtype(0), fold_class_of_reduction(op, op.reduction()?, accumulator).ok()?);
         let request =
             SegmentRequest { program: &program, fold, accumulator, output, access: InputAccess::default(), length: 0, segments: 0 };
         request.cuda_source().map(|s| (format!("{} {} {output} in {accumulator} of {program}", s.name, op.name()), s.code)).ok()

@@ -31,21 +31,21 @@ static FOLD_TEMPLATES: [(Op, &str, Option<&str>); 6] = [
 
 /// A class template of `fold.cuh` for a reduction. The template argument is the C++ type of the accumulator dtype.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct FoldTemplate {
+pub struct FoldClass {
     /// Name of the template.
     pub name: &'static str,
     /// Size of the template's accumulator, in bytes.
     pub accumulator_size: usize,
 }
 
-impl FoldTemplate {
+impl FoldClass {
     /// Returns the template of `reduction` for accumulators of dtype `acc`, or `None` if `fold.cuh` has none.
-    pub fn of(reduction: &ReductionDef, acc: DType) -> Option<FoldTemplate> {
+    pub fn of(reduction: &ReductionDef, acc: DType) -> Option<FoldClass> {
         let (_, name, index_name) = FOLD_TEMPLATES.iter().find(|row| reduction.elementwise_combination() == Some(row.0))?;
         Some(match reduction {
-            reduction if reduction.returns_index => FoldTemplate { name: (*index_name)?, accumulator_size: 16 }, // a value and an int64
-            reduction if acc == DType::Bool && !reduction.selects => FoldTemplate { name, accumulator_size: 4 }, // `Any` and `All` have 32-bit accumulators
-            _ => FoldTemplate { name, accumulator_size: acc.itemsize() },
+            reduction if reduction.returns_index => FoldClass { name: (*index_name)?, accumulator_size: 16 }, // a value and an int64
+            reduction if acc == DType::Bool && !reduction.selects => FoldClass { name, accumulator_size: 4 }, // `Any` and `All` have 32-bit accumulators
+            _ => FoldClass { name, accumulator_size: acc.itemsize() },
         })
     }
 }
@@ -207,7 +207,7 @@ mod tests {
 
     #[test]
     fn templates_follow_the_description() {
-        let template = |op: Op, acc| FoldTemplate::of(op.reduction().unwrap(), acc).map(|t| (t.name, t.accumulator_size));
+        let template = |op: Op, acc| FoldClass::of(op.reduction().unwrap(), acc).map(|t| (t.name, t.accumulator_size));
         assert_eq!(template(COUNT_NONZERO, DType::I64), Some(("Sum", 8)));
         assert_eq!(template(ALL, DType::Bool), Some(("All", 4)));
         assert_eq!(template(MIN, DType::Bool), Some(("Minimum", 1)));

@@ -88,7 +88,7 @@ impl Drop for Module {
     fn drop(&mut self) {
         // No kernel of the module may run while the module is unloaded, so this code waits for all streams of the context. Modules are
         // rarely unloaded.
-        if self.context.wait_without_reporting_faults() && self.context.set_current().is_ok() {
+        if self.context.wait_for_all_streams_ignoring_faults() && self.context.set_current().is_ok() {
             // SAFETY: the module is unloaded only in this `drop`, and the wait for all streams ensures that none of its kernels is running.
             unsafe { sys::cuModuleUnload(self.raw) };
         }

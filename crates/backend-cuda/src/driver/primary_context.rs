@@ -10,7 +10,7 @@ use super::sys::{self, CUresult};
 use crate::error::{CudaError, Result};
 
 /// Marker in [`PrimaryContext::usable_address`] for a context that an unrecoverable error has made unusable. No context has this address.
-const LOST_CONTEXT_MARKER: usize = usize::MAX;
+const LOST_CONTEXT_ADDRESS: usize = usize::MAX;
 
 thread_local! {
     /// Address of the driver context that this crate last made current on this thread.
@@ -26,7 +26,7 @@ pub(super) struct PrimaryContext {
     ordinal: usize,
     raw: sys::CUcontext,
     first_stream: sys::CUstream,
-    /// The address of the driver context `raw`, or [`LOST_CONTEXT_MARKER`] once the context is lost. If this thread's [`CURRENT_CONTEXT`]
+    /// The address of the driver context `raw`, or [`LOST_CONTEXT_ADDRESS`] once the context is lost. If this thread's [`CURRENT_CONTEXT`]
     /// has the same address, the context is current on this thread.
     usable_address: AtomicUsize,
     /// The error that made the context unusable, if any.
@@ -105,7 +105,7 @@ impl PrimaryContext {
         }
         let cause = || format!("{error}; {}", recent_work::describe_recent_work());
         let lost = self.lost.get_or_init(|| CudaError::DeviceLost { device: self.ordinal, cause: cause() });
-        self.usable_address.store(LOST_CONTEXT_MARKER, Ordering::Relaxed);
+        self.usable_address.store(LOST_CONTEXT_ADDRESS, Ordering::Relaxed);
         lost.clone()
     }
 }

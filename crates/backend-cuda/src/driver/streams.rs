@@ -85,7 +85,7 @@ impl Context {
 
     /// Blocks until all work queued on every stream of this context has ended, without reporting faults. Returns whether the wait
     /// succeeded.
-    pub(crate) fn wait_without_reporting_faults(&self) -> bool {
+    pub(crate) fn wait_for_all_streams_ignoring_faults(&self) -> bool {
         self.wait_for_all_streams().is_ok()
     }
 

@@ -5,7 +5,7 @@ use cuprum_core::call;
 use cuprum_core::ops::reduce::{SEGMENT_MAX, SEGMENT_MIN, SEGMENT_PROD, SEGMENT_SUM};
 use cuprum_core::{Array, Call, DType, Op, Outcome, Program as Expression, Result, Work, decline};
 
-use crate::codegen::{self, FoldTemplate, InputAccess, KernelKey, ctype, device_sources, test_programs};
+use crate::codegen::{self, FoldClass, InputAccess, KernelKey, ctype, device_sources, test_programs};
 use crate::compile::module::Args;
 use crate::device::{self, WithCallContext};
 use crate::driver::Context;
@@ -31,7 +31,7 @@ fn min_resident_blocks(program: &Expression) -> u32 {
 struct SegmentKernelConfig<'a> {
     program: &'a Expression,
     access: InputAccess,
-    fold: FoldTemplate,
+    fold: FoldClass,
     acc: DType,
     team: u32,
 }
@@ -65,7 +65,7 @@ impl<'a> SegmentKernelConfig<'a> {
 /// Returns names and sources of the kernels, for compile checks without a device. The list covers every reduction and dtype.
 pub fn sources_for_compile_check() -> Vec<(String, String)> {
     let of = |name: String, op: Op, (program, access, acc, team): (&Expression, InputAccess, DType, u32)| {
-        let fold = FoldTemplate::of(op.reduction()?, acc)?;
+        let fold = FoldClass::of(op.reduction()?, acc)?;
         let text = SegmentKernelConfig { program, access, fold, acc, team }.cuda_source().ok()?;
         Some((format!("{name}, {}, {team}>", op.name()), text))
     };
@@ -91,7 +91,7 @@ pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
         decline!("not a reduction of segments with one output")
     };
     let (values, Some(offsets)) = call.program_inputs() else { decline!("no offsets") };
-    let Some(fold) = FoldTemplate::of(reduction, acc) else { decline!("no CUDA reduction for {}", call.op.name()) };
+    let Some(fold) = FoldClass::of(reduction, acc) else { decline!("no CUDA reduction for {}", call.op.name()) };
     let dtype = program.output_dtype(0);
     if spec.dtype != dtype || acc != reduction.accumulator.of(dtype) {
         decline!("values of {dtype} reduced to {} in {acc}", spec.dtype);

@@ -391,11 +391,11 @@ pub fn forget() -> Result<()> {
 }
 
 inventory::submit! {
-    SettingCheck { variable: tuning_results::TUNING_VARIABLE, needs_devices: false, run: check_tuning_variable }
+    SettingCheck { variable: tuning_results::TUNING_VARIABLE, needs_devices: false, run: check_tuning_results_file }
 }
 
 /// Checks that the file named by `CUPRUM_TUNING`, if any, is readable and valid.
-fn check_tuning_variable() -> Result<()> {
+fn check_tuning_results_file() -> Result<()> {
     tuning_results::read_named_file().map(|_| ()).map_err(Error::clone)
 }
 

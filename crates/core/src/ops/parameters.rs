@@ -65,7 +65,7 @@ impl ParsedParameters {
                 positional_max = Some(list.len());
             } else {
                 let (name, default) = p.split_once('=').map_or((p, None), |(name, text)| (name.trim(), Some(text.trim())));
-                list.push(Parameter { name, is_required: default.is_none(), default: default.and_then(Value::parse_literal) });
+                list.push(Parameter { name, is_required: default.is_none(), default: default.and_then(Value::parse_parameter_default) });
             }
         }
         let positional_max = positional_max.unwrap_or(list.len());

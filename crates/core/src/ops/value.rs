@@ -110,10 +110,10 @@ impl Value {
 
     /// Parses `text`, the default of a parameter in a signature, such as `None`, `True`, `1e-05`, `'left'` or `(0, 1)`. Returns
     /// Rust's `None` for other text.
-    pub(super) fn parse_literal(text: &str) -> Option<Value> {
+    pub(super) fn parse_parameter_default(text: &str) -> Option<Value> {
         let quoted = |quote: char| text.strip_prefix(quote).and_then(|t| t.strip_suffix(quote));
         if let Some(items) = text.strip_prefix('(').and_then(|t| t.strip_suffix(')')) {
-            return Some(Value::Tuple(split_at_commas(items).map(Value::parse_literal).collect::<Option<_>>()?));
+            return Some(Value::Tuple(split_at_commas(items).map(Value::parse_parameter_default).collect::<Option<_>>()?));
         }
         Some(match text {
             "None" => Value::None,

@@ -75,7 +75,7 @@ pub(super) fn parse_table(text: &[u8], options: &TextOptions) -> Result<TextTabl
         let by_first_row = options.first_row_sets_columns || !names.is_empty();
         with_dtype!(options.dtype, T => {
             let mut plan = RowParser::<T>::new_for_columns(&syntax, options, &outputs, columns, strict);
-            plan.indices_by_row = if by_first_row { Vec::new() } else { indices_by_row(options) };
+            plan.columns_resolved_per_row = if by_first_row { Vec::new() } else { columns_resolved_per_row(options) };
             plan.parse_blocks(&blocks, host.as_mut_bytes()?).map_err(|e| syntax.add_hint_about_names(&lines, options, e))?;
         });
     }
@@ -458,7 +458,7 @@ struct RowParser<'a, T> {
     targets: Vec<Vec<usize>>,
     /// The selected columns, if some of them are counted from the end of each row; otherwise empty. `targets` is for rows of `columns`
     /// fields.
-    indices_by_row: Vec<isize>,
+    columns_resolved_per_row: Vec<isize>,
     /// Number of fields in the first row.
     columns: usize,
     /// Number of elements in a row of the result.
@@ -481,7 +481,7 @@ impl<'a, T: ParseNumber + NoUninit> RowParser<'a, T> {
             targets.resize_with(columns, Vec::new);
         }
         let fill_value = options.fill_value.and_then(fill_value_as_element::<T>);
-        RowParser { syntax, targets, indices_by_row: Vec::new(), columns, width: outputs.len(), strict, fill_value }
+        RowParser { syntax, targets, columns_resolved_per_row: Vec::new(), columns, width: outputs.len(), strict, fill_value }
     }
 
     /// Parses all blocks into `out`. Returns the first error of the text.
@@ -524,7 +524,7 @@ impl<'a, T: ParseNumber + NoUninit> RowParser<'a, T> {
 
     /// Returns the targets of the row at the start of `text`, or `None` if they are [`RowParser::targets`].
     fn targets_of_row(&self, text: &[u8]) -> Result<Option<Vec<Vec<usize>>>> {
-        if self.indices_by_row.is_empty() {
+        if self.columns_resolved_per_row.is_empty() {
             return Ok(None);
         }
         let count = self.syntax.count_fields(text)?;
@@ -536,7 +536,7 @@ impl<'a, T: ParseNumber + NoUninit> RowParser<'a, T> {
             let out_of_bounds = || file_format_error(format!("usecols {index} is out of bounds for a row of {count} columns"));
             column_index(index, count).ok_or_else(out_of_bounds)
         };
-        let outputs = self.indices_by_row.iter().map(column).collect::<Result<Vec<_>>>()?;
+        let outputs = self.columns_resolved_per_row.iter().map(column).collect::<Result<Vec<_>>>()?;
         Ok(Some(column_targets(&outputs)))
     }
 
@@ -601,7 +601,7 @@ impl<'a, T: ParseNumber + NoUninit> RowParser<'a, T> {
 }
 
 /// Returns the indices of the selected columns if one of them is negative, and no indices otherwise.
-fn indices_by_row(options: &TextOptions) -> Vec<isize> {
+fn columns_resolved_per_row(options: &TextOptions) -> Vec<isize> {
     let index = |column: &ColumnSelector| match column {
         ColumnSelector::Index(index) => Some(*index),
         ColumnSelector::Name(_) => None,

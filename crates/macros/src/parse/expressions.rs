@@ -79,7 +79,7 @@ impl FunctionConverter<'_> {
                 made(ExprKind::If(Box::new(condition), then, otherwise), ty)
             }
             syn::Expr::Block(block) if block.label.is_none() => {
-                let read = self.with_expression_scope(|converter| converter.convert_block(&block.block))?;
+                let read = self.with_expression_scope(|converter| converter.parse_block(&block.block))?;
                 let ty = read.value.as_ref().map(|v| v.ty).ok_or_else(|| Error::new(span, "a block without a value"))?;
                 made(ExprKind::Block(read), ty)
             }
@@ -142,9 +142,9 @@ impl FunctionConverter<'_> {
 
     /// Converts both branches of an `if` that has a value. Returns the branches and the type variable of the value.
     fn convert_if_branches(&mut self, then: &syn::Block, otherwise: &syn::Expr, span: Span) -> Result<(Block, Block, TypeVariable)> {
-        let then = self.convert_block(then)?;
+        let then = self.parse_block(then)?;
         let otherwise = match otherwise {
-            syn::Expr::Block(block) => self.convert_block(&block.block)?,
+            syn::Expr::Block(block) => self.parse_block(&block.block)?,
             nested => Block { statements: Vec::new(), value: Some(Box::new(self.convert_expression(nested)?)) },
         };
         let (Some(a), Some(b)) = (&then.value, &otherwise.value) else {

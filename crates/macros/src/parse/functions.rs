@@ -7,7 +7,7 @@ use quote::ToTokens;
 use syn::spanned::Spanned;
 use syn::{AttrStyle, Error, FnArg, GenericParam, Item, ItemFn, Lit, Pat, Result, ReturnType, TypeParamBound, UnOp};
 
-use super::tables::convert_table;
+use super::tables::parse_constant_table;
 use crate::syntax_tree::{ConstantTable, Cost, Function, Parameter, ParameterKind, ReductionIdentity, Statement, Variable};
 use crate::type_inference::{GenericBound, PrimitiveType, Type, TypeInference, TypeVariable};
 
@@ -22,7 +22,7 @@ pub fn convert_functions(file: syn::File) -> Result<Vec<Function>> {
     for item in file.items {
         let read = match item {
             Item::Fn(function) => FunctionConverter::convert_function(function, &functions, &tables),
-            Item::Const(constant) => match convert_table(&constant) {
+            Item::Const(constant) => match parse_constant_table(&constant) {
                 Ok(table) => {
                     tables.push(Rc::new(table));
                     continue;
@@ -129,7 +129,7 @@ impl FunctionConverter<'_> {
             ReturnType::Default => return Err(Error::new(sig.ident.span(), "a kernel returns a number or a bool: `-> T`")),
         };
         converter.result = converter.inference.new_known_type_variable(result);
-        let body = converter.convert_block(&item.block)?;
+        let body = converter.parse_block(&item.block)?;
         let ends_in_return = matches!(body.statements.last(), Some(Statement::Return(_)));
         match &body.value {
             Some(value) => converter.inference.unify(converter.result, value.ty, value.span)?,

@@ -16,7 +16,7 @@ enum StatementOrValue {
 }
 
 impl FunctionConverter<'_> {
-    pub(super) fn convert_block(&mut self, block: &syn::Block) -> Result<Block> {
+    pub(super) fn parse_block(&mut self, block: &syn::Block) -> Result<Block> {
         let depth = self.scope.len();
         let mut out = Block::default();
         for (n, statement) in block.stmts.iter().enumerate() {
@@ -115,7 +115,7 @@ impl FunctionConverter<'_> {
 
     /// Converts a block in statement position, which has no value.
     fn convert_valueless_block(&mut self, block: &syn::Block) -> Result<Block> {
-        let read = self.convert_block(block)?;
+        let read = self.parse_block(block)?;
         match &read.value {
             Some(value) => Err(Error::new(value.span, "this value is not used; an `if` has a value only if all its branches end with one")),
             None => Ok(read),

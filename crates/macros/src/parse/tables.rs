@@ -10,7 +10,7 @@ use crate::syntax_tree::{Block, ConstantTable, Cost, Expr, ExprKind, NUMBER_METH
 use crate::type_inference::{PrimitiveType, Type, TypeClass, TypeVariable};
 
 /// Converts `const NAME: [f64; 3] = [..];` or a table of two dimensions.
-pub(super) fn convert_table(item: &syn::ItemConst) -> Result<ConstantTable> {
+pub(super) fn parse_constant_table(item: &syn::ItemConst) -> Result<ConstantTable> {
     let wrong =
         |span| Error::new(span, "a table of kernels is `const NAME: [f64; 3] = [..];` or `const NAME: [[f64; 3]; 2] = [[..], [..]];`");
     let syn::Type::Array(outer) = &*item.ty else { return Err(wrong(item.ty.span())) };

@@ -282,7 +282,7 @@ impl Drop for DeviceBuffer {
             };
             // If no event could be recorded, waits for all queued work instead. If the wait fails too, the context is lost and the block is
             // not reused.
-            if !ordered && !context.wait_without_reporting_faults() {
+            if !ordered && !context.wait_for_all_streams_ignoring_faults() {
                 return;
             }
         }

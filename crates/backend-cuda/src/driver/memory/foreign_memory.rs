@@ -57,7 +57,7 @@ impl Context {
             Ok(_) => drop(owner),
             // If no event can be recorded, the host waits instead. In a lost context, no work runs any more.
             Err(_) => {
-                self.wait_without_reporting_faults();
+                self.wait_for_all_streams_ignoring_faults();
                 drop(owner);
             }
         }

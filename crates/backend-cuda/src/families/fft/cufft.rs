@@ -333,7 +333,7 @@ impl Drop for Plan {
     fn drop(&mut self) {
         let is_needed = self.is_in_graph.load(Ordering::Relaxed) || self.context.is_capturing();
         // This wait does not report faults of kernels. The next call that reports errors reports them.
-        if is_needed || !self.context.wait_without_reporting_faults() || self.context.set_current().is_err() {
+        if is_needed || !self.context.wait_for_all_streams_ignoring_faults() || self.context.set_current().is_err() {
             return;
         }
         let (handle, _) = *self.handle.get_mut().unwrap_or_else(PoisonError::into_inner);
