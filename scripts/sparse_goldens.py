@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes the expected results of crates/sparse/tests/scipy.rs with SciPy.
+"""Writes the expected results of crates/sparse/tests/arrays/scipy.rs with SciPy.
 
     python3 -m venv .venv && .venv/bin/pip install numpy==2.4.6 scipy==1.17.1
     .venv/bin/python scripts/sparse_goldens.py

@@ -9,8 +9,8 @@
 //   Reduction                struct with the accumulator type Acc and the functions identity(), value(x, index) for the accumulator of
 //                            an element, accumulate(a, x, index) to add a later element, combine(a, b) and finish(a). The constant
 //                            `idempotent` is true if combining an element twice has no effect
-//   acc_of_several(values)   optional, together with the macro HAS_ACC_OF_SEVERAL: returns the accumulator of several elements at once, which
-//                            is cheaper than combining them
+//   acc_of_several(values)   optional, together with the macro HAS_ACC_OF_SEVERAL: returns the accumulator of several elements at once,
+//                            which is cheaper than combining them
 //
 // The order of combination depends on the shape alone, not on timing or alignment. If several blocks reduce one row or column, the
 // last block to finish combines their partial results in block order.

@@ -4,9 +4,9 @@
 // ELEMENT is a float or complex type. INDEX_ELEMENT, the element type of the index array, and INDEX, the type of offsets, are i32 or i64.
 // RANK is the number of axes of the loop.
 //
-// All values for one element of the output are added as integers. A value becomes two integers: a
-// multiple of a unit (a power of two), and the remainder as a multiple of a smaller unit.
-// Each part (real or imaginary) of an element has its own two integer sums, in `sums` and `rests`, in C order of the output's elements.
+// All values for one element of the output are added as integers. A value becomes two integers: a multiple of a
+// unit (a power of two), and the remainder as a multiple of a smaller unit. Each part (real or imaginary) of an element has its own two
+// integer sums, in `sums` and `rests`, in C order of the output's elements.
 //
 // If the exponents of all values are close to each other, the units follow from the largest exponent of all values, and the integers are
 // exact. Else they follow from the largest exponent of the values for the same part of an element, in `exponents`: 0 for no value, 1 if

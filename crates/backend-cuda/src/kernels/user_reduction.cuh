@@ -1,4 +1,4 @@
-// AccumulatorCode of partial results by the user's code in a `ReductionKernel`. Requires the prelude.
+// Combination of partial results by the user's code in a `ReductionKernel`. Requires the prelude.
 //
 // The host defines the accumulator type `cuprum_total` and the functions `cuprum_reduce`, `cuprum_identity` and `cuprum_post` from the
 // user's code. The user's identity is the result of an empty reduction only. This identity may not be neutral, so it is never combined with

@@ -19,8 +19,7 @@ static PRODUCT_SOURCE: KernelSource = KernelSource {
     text: concat!(include_str!("../../kernels/sparse.cuh"), include_str!("../../kernels/sparse_product.cu")),
 };
 
-/// Number of 64-bit fields of the struct `ProductCounters` in sparse_product.cu. The constants `*_INDEX`
-/// are indices of fields.
+/// Number of 64-bit fields of the struct `ProductCounters` in sparse_product.cu. The constants `*_INDEX` are indices of fields.
 const COUNTER_WORDS: usize = 8;
 const TOTAL_COUNTER_INDEX: usize = 0;
 const LARGE_ROWS_COUNTER_INDEX: usize = 1;
