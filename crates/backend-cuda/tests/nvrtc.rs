@@ -120,7 +120,7 @@ fn a_kernel_becomes_a_cubin_for_each_architecture() {
     let Some(compiler) = testing::compiler() else { return };
     assert!(!compiler.is_loaded());
     assert!(compiler.version_identifier().contains("nvrtc"), "{}", compiler.version_identifier());
-    assert!(!compiler.is_loaded(), "the version_identifier must not load the library");
+    assert!(!compiler.is_loaded(), "the version identifier must not load the library");
     let source = r#"
         #include "own.h"
         template <class T> __global__ void scale(T* x, T by) { x[threadIdx.x] *= by; }
