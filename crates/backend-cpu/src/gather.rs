@@ -2,7 +2,7 @@
 //! the first invalid index.
 
 use cuprum_core::call;
-use cuprum_cpu_base::cache_hints::prefetch_cache_line;
+use cuprum_cpu_base::cache_hints::{CACHE_LINE_BYTES, prefetch_cache_line};
 use cuprum_cpu_base::threads;
 use cuprum_cpu_base::views::{Elements, ElementsMut, HostVec, Output, add_op_to_out_of_memory_error};
 use cuprum_cpu_base::with_bits;
@@ -15,9 +15,9 @@ use smallvec::SmallVec;
 /// Approximate number of output elements per task.
 const TASK_ELEMENTS: usize = 1 << 15;
 /// Software prefetch distance, in indices.
-const PREFETCH_DISTANCE: usize = 32;
-/// Maximum size, in bytes, of a source that is read without prefetching. A source of this size stays in the cache.
-const MAX_BYTES_WITHOUT_PREFETCH: usize = 1 << 18;
+const PREFETCH_DISTANCE: usize = 64;
+/// Maximum size, in bytes, of a source range that one task reads without prefetching. A range of this size stays in the cache.
+const MAX_BYTES_WITHOUT_PREFETCH: usize = 4 << 20;
 /// Approximate cost of reading one element at a random index, in elementary operations.
 const COST_PER_INDEX: usize = 4;
 
@@ -145,11 +145,21 @@ fn gather_elements<T: Element, I: Index>(values: &[T], axis: GatherAxis, indices
         indices.len().saturating_mul(COST_PER_INDEX),
         || (),
         |_, (run, indices)| {
-            if !indices.iter().fold(true, |good, &i| good & axis.contains_index(i.into())) {
+            let (least, greatest) = indices.iter().fold((i64::MAX, i64::MIN), |(a, b), &i| (a.min(i.into()), b.max(i.into())));
+            if !(axis.contains_index(least) && axis.contains_index(greatest)) {
                 good.store(false, Ordering::Relaxed);
                 return;
             }
-            if size_of_val(values) <= MAX_BYTES_WITHOUT_PREFETCH {
+            // With negative and other indices, the range is the whole axis.
+            let rows = if (least < 0) == (greatest < 0) { least.abs_diff(greatest) } else { axis.extent as u64 };
+            let range_bytes = rows.saturating_mul(axis.stride.unsigned_abs() as u64).saturating_mul(size_of::<T>() as u64);
+            if range_bytes <= MAX_BYTES_WITHOUT_PREFETCH as u64 {
+                // Loads a range that most of its cache lines are read from. The hardware prefetcher does not follow random accesses.
+                if range_bytes <= size_of_val(indices) as u64 {
+                    let (a, b) = (axis.at(least), axis.at(greatest));
+                    let range = &values[a.min(b) as usize..a.max(b) as usize];
+                    range.chunks(CACHE_LINE_BYTES / size_of::<T>()).for_each(|line| prefetch_cache_line(line.as_ptr()));
+                }
                 run.typed_slice::<T>().iter_mut().zip(indices).for_each(|(out, &i)| *out = values[axis.at(i.into()) as usize]);
                 return;
             }

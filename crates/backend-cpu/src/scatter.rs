@@ -1,7 +1,8 @@
 //! Kernel of the family `Scatter`: stores values in the target rows that indices select, or combines the values with those rows.
 //!
-//! Indices are checked before the first write. Each thread owns a range of the target's memory, reads all indices, and applies the values
-//! for its rows in the order of the indices. The result equals that of a sequential loop over the values, for any number of threads.
+//! Indices are checked before the first write. Each task owns a range of the target's memory and applies the values for its rows in the
+//! order of the indices. The result equals that of a sequential loop over the values, for any number of threads. A task for long rows reads
+//! all indices. Indices of single elements are first partitioned by the tasks' row ranges.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -10,26 +11,34 @@ use cuprum_core::layout::{Dims, Strides};
 use cuprum_core::ops::elementwise::{ADD, MAXIMUM, MINIMUM, MULTIPLY};
 use cuprum_core::plan::elementwise::LoopPlan;
 use cuprum_core::{Call, Complex, DType, Element, Error, Layout, Outcome, Result, StoredArray, Work, bf16, decline, f16};
-use cuprum_cpu_base::cache_hints::prefetch_cache_line;
+use cuprum_cpu_base::cache_hints::{CACHE_LINE_BYTES, prefetch_cache_line};
 use cuprum_cpu_base::threads;
 use cuprum_cpu_base::views::{Elements, ElementsMut, Output, unsigned_dtype};
 use cuprum_cpu_base::with_bits;
 
+use self::partition::{CHUNK_LEN, PartitionedValues};
 use crate::reducers::arithmetic::Arithmetic;
+
+mod partition;
 
 /// Number of indices that are converted to row numbers at a time.
 const INDEX_BLOCK_LEN: usize = 256;
-/// Prefetch distance for rows of one element, in indices.
-const PREFETCH_DISTANCE: usize = 16;
-/// Maximum size, in bytes, of a target that is updated without prefetching. A target of this size stays in the cache.
-const MAX_BYTES_WITHOUT_PREFETCH: usize = 1 << 18;
+/// Number of rows by which the prefetch of values precedes their use.
+const PREFETCH_DISTANCE: usize = 8;
+/// Maximum number of bytes of one row's values that are prefetched. The hardware prefetcher loads the rest of longer rows.
+const MAX_PREFETCHED_ROW_BYTES: usize = 1 << 10;
 /// Approximate cost of one access to an element at a random index, in elementary operations.
 const COST_PER_ELEMENT: usize = 4;
-/// Maximum number of threads for rows shorter than [`MIN_LONG_ROW_LEN`]. Every thread reads all indices, so more threads do not help if
-/// rows are short.
-const MAX_THREADS_FOR_SHORT_ROWS: usize = 8;
-/// Minimum number of elements of a long row, for which reading an index costs little compared with writing the row.
-const MIN_LONG_ROW_LEN: usize = 32;
+/// Minimum number of indices of single elements that are partitioned.
+const MIN_PARTITIONED_INDICES: usize = if cfg!(miri) { 1 << 8 } else { 1 << 15 };
+/// Minimum number of threads for which a partition is faster than a loop on one thread.
+const MIN_PARTITION_THREADS: usize = 4;
+/// Maximum size in bytes of a target whose single elements are updated without prefetching. Such a target stays in the cache.
+const MAX_BYTES_WITHOUT_PREFETCH: usize = 4 << 20;
+/// Size in bytes of the target range of one task for single elements. It fits the second-level cache.
+const PARTITION_RANGE_BYTES: usize = 1 << 18;
+/// Maximum number of target ranges of a partition. More ranges would have few indices of each chunk.
+const MAX_PARTITION_RANGES: usize = 1 << 11;
 
 /// Computes the outputs of `call`, an operation of the kernel family `Scatter`.
 pub(crate) fn run(call: &Call) -> Result<Outcome> {
@@ -47,7 +56,7 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
     let mut output = Output::allocate(call, 0)?;
     let (from, to) = (Elements::from_whole_buffer(values)?, output.elements_mut()?);
     let Some(combine) = work.combine else {
-        with_bits!(spec.dtype, T => scatter.run(indices, from.typed_slice::<T>(), to, |_, new| new));
+        with_bits!(spec.dtype, T => scatter.run(indices, from.typed_slice::<T>(), to, |_, new| new))?;
         return call.outcome_from_buffers([output.into_buffer()]);
     };
     macro_rules! by_dtype {
@@ -57,7 +66,7 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
                 DType::BF16 => scatter.run(indices, from.typed_slice(), to, |a: bf16, b: bf16| bf16::from_f32($f(a.to_f32(), b.to_f32()))),
                 $(dtype if dtype == <$t as Element>::DTYPE => scatter.run(indices, from.typed_slice::<$t>(), to, $f::<$t>),)*
                 _ => decline!("no loop for {}", spec.dtype),
-            }
+            }?
         };
     }
     let same_bits = unsigned_dtype(spec.dtype);
@@ -124,13 +133,18 @@ fn first_invalid_index(indices: Elements, extent: usize) -> Option<i64> {
     }
 }
 
-/// Converts valid indices along an axis of `extent` rows to row numbers, and writes them to `numbers`. A negative index counts from the
-/// end.
-fn convert_indices_to_row_numbers(indices: Elements, extent: usize, numbers: &mut [usize]) {
-    let from_start = |index: i64| if index < 0 { index + extent as i64 } else { index } as usize;
+/// Returns the row number of a valid index along an axis of `extent` rows. A negative index counts from the end.
+#[inline(always)]
+fn row_number(index: i64, extent: usize) -> usize {
+    (if index < 0 { index + extent as i64 } else { index }) as usize
+}
+
+/// Calls `f` with the position and the row number of each of `indices`, which must be valid for an axis of `extent` rows.
+#[inline(always)]
+fn for_each_row(indices: Elements, extent: usize, mut f: impl FnMut(usize, usize)) {
     match indices.dtype() {
-        DType::I32 => numbers.iter_mut().zip(indices.typed_slice::<i32>()).for_each(|(number, &i)| *number = from_start(i.into())),
-        _ => numbers.iter_mut().zip(indices.typed_slice::<i64>()).for_each(|(number, &i)| *number = from_start(i)),
+        DType::I32 => indices.typed_slice::<i32>().iter().enumerate().for_each(|(k, &i)| f(k, row_number(i.into(), extent))),
+        _ => indices.typed_slice::<i64>().iter().enumerate().for_each(|(k, &i)| f(k, row_number(i, extent))),
     }
 }
 
@@ -181,26 +195,49 @@ impl ScatterLayout {
         last as usize + 1
     }
 
-    /// Divides a scatter with `count` indices into tasks whose memory ranges do not overlap, ordered by ascending address.
-    fn split_into_tasks<'a>(&self, count: usize, memory: ElementsMut<'a>) -> Vec<ScatterTask<'a>> {
+    /// Returns the base-2 logarithm of the number of rows per task if the indices of `count` single elements of `itemsize` bytes are to be
+    /// partitioned. Returns `None` if rows have axes, or if one thread without a partition is faster.
+    fn partition_range_bits(&self, count: usize, itemsize: usize) -> Option<u32> {
+        let threads = threads::threads_for_cost(count.saturating_mul(COST_PER_ELEMENT));
+        if !self.dims.is_empty() || count < MIN_PARTITIONED_INDICES || threads < MIN_PARTITION_THREADS {
+            return None;
+        }
+        let row_bytes = self.stride.unsigned_abs().saturating_mul(itemsize).max(1);
+        let most = (PARTITION_RANGE_BYTES / row_bytes).min(self.extent / (2 * threads)).max(self.extent / MAX_PARTITION_RANGES);
+        Some(most.clamp(1, u32::MAX as usize).ilog2())
+    }
+
+    /// Divides a scatter with `count` indices into tasks whose memory ranges do not overlap, ordered by ascending address. Tasks for single
+    /// elements have `1 << range_bits` rows each; without `range_bits`, there is one task.
+    fn split_into_tasks<'a>(&self, count: usize, range_bits: Option<u32>, memory: ElementsMut<'a>) -> Vec<ScatterTask<'a>> {
         let row_size: usize = self.dims.iter().product();
-        let wanted = threads::threads_for_cost(count.saturating_mul(row_size).saturating_mul(COST_PER_ELEMENT));
+        let wanted = match self.dims.is_empty() {
+            true => 1,
+            false => threads::threads_for_cost(count.saturating_mul(row_size).saturating_mul(COST_PER_ELEMENT)),
+        };
         let (distance, row_span) = (self.stride.unsigned_abs(), self.row_memory_len(0));
-        // Computes the offset of the row with the lowest address.
-        let lowest = if self.stride < 0 { self.first - (self.extent - 1) * distance } else { self.first };
+        // Computes the lowest offset of a range of rows.
+        let lowest_offset = |rows: &std::ops::Range<usize>| match self.stride < 0 {
+            true => self.first - (rows.end - 1) * distance,
+            false => self.first + rows.start * distance,
+        };
+        let lowest = lowest_offset(&(0..self.extent));
         let all_rows = (self.extent - 1) * distance;
         let whole = self.dims.first().copied().unwrap_or(1);
         let mut tasks = Vec::new();
         let mut add = |rows: std::ops::Range<usize>, first_transformed_axis: std::ops::Range<usize>, begin: usize, end: usize| {
             tasks.push((rows, first_transformed_axis, begin, end));
         };
-        if distance >= row_span && wanted > 1 {
-            let parts = if row_size < MIN_LONG_ROW_LEN { wanted.min(MAX_THREADS_FOR_SHORT_ROWS) } else { wanted };
-            let step = self.extent.div_ceil(parts);
-            for low in (0..self.extent).step_by(step) {
-                let high = self.extent.min(low + step);
-                let rows = if self.stride < 0 { self.extent - high..self.extent - low } else { low..high };
-                add(rows, 0..whole, lowest + low * distance, lowest + (high - 1) * distance + row_span);
+        if distance >= row_span && (wanted > 1 || range_bits.is_some()) {
+            let step = range_bits.map_or(self.extent.div_ceil(wanted), |bits| 1 << bits);
+            let mut ranges: Vec<_> = (0..self.extent).step_by(step).map(|low| low..self.extent.min(low + step)).collect();
+            if self.stride < 0 {
+                ranges.reverse();
+            }
+            for rows in ranges {
+                let begin = lowest_offset(&rows);
+                let end = begin + (rows.len() - 1) * distance + row_span;
+                add(rows, 0..whole, begin, end);
             }
         } else if let Some(&outer) = self.target.first().filter(|&&outer| wanted > 1 && outer as usize >= all_rows + self.row_memory_len(1))
         {
@@ -223,10 +260,35 @@ impl ScatterLayout {
     }
 
     /// Replaces each element of the rows that `indices` select by `f(element, value)`, in the order of the indices.
-    fn run<T: Element>(&self, indices: Elements, values: &[T], target: ElementsMut, f: impl Fn(T, T) -> T + Sync) {
-        let tasks = self.split_into_tasks(indices.len(), target);
+    fn run<T: Element>(&self, indices: Elements, values: &[T], target: ElementsMut, f: impl Fn(T, T) -> T + Sync) -> Result<()> {
+        let range_bits = self.partition_range_bits(indices.len(), size_of::<T>());
+        let tasks = self.split_into_tasks(indices.len(), range_bits, target);
         let cost = indices.len().saturating_mul(self.dims.iter().product::<usize>()).saturating_mul(COST_PER_ELEMENT);
-        threads::for_each(tasks.into_iter(), cost, || (), |_, task| self.run_task(task, indices, values, &f));
+        let Some(range_bits) = range_bits else {
+            threads::for_each(tasks.into_iter(), cost, || (), |_, task| self.run_task(task, indices, values, &f));
+            return Ok(());
+        };
+        let mut sorted = PartitionedValues::allocate(T::DTYPE, indices.len())?;
+        let chunks = sorted.partition(indices, self.extent, range_bits, (values, self.first_value, self.value_stride))?;
+        let (rows, values) = sorted.rows_and_values::<T>()?;
+        threads::for_each(
+            tasks.into_iter(),
+            cost,
+            || (),
+            |_, task| {
+                let range = task.rows.start >> range_bits;
+                let first = self.first as isize + task.rows.start as isize * self.stride - task.begin as isize;
+                let target = task.memory.typed_slice::<T>();
+                for (chunk, starts) in chunks.iter().enumerate() {
+                    let part = chunk * CHUNK_LEN + starts[range] as usize..chunk * CHUNK_LEN + starts[range + 1] as usize;
+                    for (&row, &value) in rows[part.clone()].iter().zip(&values[part]) {
+                        let element = &mut target[(first + row as isize * self.stride) as usize];
+                        *element = f(*element, value);
+                    }
+                }
+            },
+        );
+        Ok(())
     }
 
     fn run_task<T: Element>(&self, task: ScatterTask, indices: Elements, values: &[T], f: &impl Fn(T, T) -> T) {
@@ -249,101 +311,92 @@ impl ScatterLayout {
             to,
             from,
             &mut |to, from| {
+                if inner.dims.is_empty() && rows.len() == self.extent {
+                    return self.update_single_elements(indices, (target, to), (values, from), f);
+                }
                 let mut numbers = [0; INDEX_BLOCK_LEN];
                 for start in (0..indices.len()).step_by(INDEX_BLOCK_LEN) {
                     let numbers = &mut numbers[..INDEX_BLOCK_LEN.min(indices.len() - start)];
-                    convert_indices_to_row_numbers(indices.slice(start, numbers.len()), self.extent, numbers);
+                    for_each_row(indices.slice(start, numbers.len()), self.extent, |k, row| numbers[k] = row);
                     let from = from + start as isize * self.value_stride;
-                    if inner.dims.is_empty() {
-                        self.update_single_element_rows(numbers, &rows, (target, to), (values, from), f);
-                        continue;
-                    }
-                    for (k, number) in numbers.iter().enumerate().filter(|(_, number)| rows.contains(number)) {
-                        let (to, from) = (to + *number as isize * self.stride, from + k as isize * self.value_stride);
-                        inner.for_each_innermost_line(to, from, &mut |n, (to, step), (from, value_step)| {
-                            update_strided_elements(n, (&mut target[to as usize..], step), (values, from, value_step), f)
-                        });
-                    }
+                    self.update_rows(numbers, &rows, inner, (target, to), (values, from), f);
                 }
             },
         );
     }
 
-    /// Scatters rows of one element each: replaces the element by `f(element, value)` for each row number in `numbers` that is inside
-    /// `rows`. `to` and `from` are the offsets of row 0 and of the first value.
+    /// Replaces the element that each of `indices` selects by `f(element, value)`. `to` and `from` are the offsets of row 0 and of the first
+    /// value. In a large target, the elements of each block of indices are prefetched before those of the block before are updated.
     #[inline(always)]
-    fn update_single_element_rows<T: Element>(
+    fn update_single_elements<T: Element>(
         &self,
-        numbers: &[usize],
-        rows: &std::ops::Range<usize>,
+        indices: Elements,
         (target, to): (&mut [T], isize),
         (values, from): (&[T], isize),
         f: &impl Fn(T, T) -> T,
     ) {
-        if (self.stride, self.value_stride) == (1, 1) {
-            let target = &mut target[(to + rows.start as isize) as usize..][..rows.len()];
-            let values = &values[from as usize..][..numbers.len()];
-            return match rows.len() == self.extent {
-                true => update_elements(target, numbers.iter().copied().zip(values.iter().copied()), f),
-                false => update_elements_in_range(target, numbers, rows.start, values, f),
-            };
+        let at = |row: usize| to + row as isize * self.stride;
+        let (memory, prefetches) = (target.as_ptr(), size_of_val(target) > MAX_BYTES_WITHOUT_PREFETCH);
+        let has_unit_strides = (self.stride, self.value_stride) == (1, 1);
+        let mut update = |start: usize, len: usize| {
+            let indices = indices.slice(start, len);
+            if has_unit_strides {
+                let (target, values) = (&mut target[to as usize..], &values[from as usize + start..][..len]);
+                return for_each_row(indices, self.extent, |k, row| target[row] = f(target[row], values[k]));
+            }
+            for_each_row(indices, self.extent, |k, row| {
+                let element = &mut target[at(row) as usize];
+                *element = f(*element, values[(from + (start + k) as isize * self.value_stride) as usize]);
+            });
+        };
+        if !prefetches {
+            return update(0, indices.len());
         }
-        let at = |number: usize| to + number as isize * self.stride;
+        for start in (0..indices.len()).step_by(INDEX_BLOCK_LEN) {
+            let len = INDEX_BLOCK_LEN.min(indices.len() - start);
+            let later = indices.slice(start + len, INDEX_BLOCK_LEN.min(indices.len() - start - len));
+            for_each_row(later, self.extent, |_, row| prefetch_cache_line(memory.wrapping_offset(at(row))));
+            update(start, len);
+        }
+    }
+
+    /// Replaces each element of the rows in `numbers` that are inside `rows` by `f(element, value)`. `inner` are the axes of a row, and `to`
+    /// and `from` the offsets of row 0 and of the first value.
+    #[inline(always)]
+    fn update_rows<T: Element>(
+        &self,
+        numbers: &[usize],
+        rows: &std::ops::Range<usize>,
+        inner: RowAxes,
+        (target, to): (&mut [T], isize),
+        (values, from): (&[T], isize),
+        f: &impl Fn(T, T) -> T,
+    ) {
         // Collects the positions of the row numbers that are inside `rows`. Uses no branches, because they would often be mispredicted.
         let (mut chosen, mut count) = ([0u16; INDEX_BLOCK_LEN], 0);
         for (k, number) in numbers.iter().enumerate() {
-            chosen[count.min(INDEX_BLOCK_LEN - 1)] = k as u16;
+            chosen[count % INDEX_BLOCK_LEN] = k as u16;
             count += usize::from(rows.contains(number));
         }
         let chosen = &chosen[..count];
+        let prefetched_len = match inner.values.last() {
+            Some(1) => inner.dims.last().map_or(0, |&n| n.min(MAX_PREFETCHED_ROW_BYTES / size_of::<T>())),
+            _ => 0,
+        };
         for (n, &k) in chosen.iter().enumerate() {
+            let first_value = |k: u16| from + k as isize * self.value_stride;
             if let Some(&later) = chosen.get(n + PREFETCH_DISTANCE) {
-                prefetch_cache_line(target.as_ptr().wrapping_offset(at(numbers[usize::from(later)])));
+                let first = first_value(later) as usize;
+                for i in (0..prefetched_len).step_by(CACHE_LINE_BYTES / size_of::<T>()) {
+                    prefetch_cache_line(values.as_ptr().wrapping_add(first + i));
+                }
             }
-            let k = usize::from(k);
-            let element = &mut target[at(numbers[k]) as usize];
-            *element = f(*element, values[(from + k as isize * self.value_stride) as usize]);
+            let to = to + numbers[usize::from(k)] as isize * self.stride;
+            inner.for_each_innermost_line(to, first_value(k), &mut |n, (to, step), (from, value_step)| {
+                update_strided_elements(n, (&mut target[to as usize..], step), (values, from, value_step), f)
+            });
         }
     }
-}
-
-/// Replaces elements of `target` by `f(element, value)`, for pairs of an index and a value. Indices outside `target` are skipped.
-#[inline(always)]
-fn update_elements<T: Element>(target: &mut [T], pairs: impl Iterator<Item = (usize, T)> + Clone, f: &impl Fn(T, T) -> T) {
-    // Prefetching does not pay off if the target is in the cache.
-    if size_of_val(target) <= MAX_BYTES_WITHOUT_PREFETCH {
-        for (index, value) in pairs {
-            if let Some(element) = target.get_mut(index) {
-                *element = f(*element, value);
-            }
-        }
-        return;
-    }
-    let mut later = pairs.clone();
-    for (index, _) in later.by_ref().take(PREFETCH_DISTANCE) {
-        prefetch_cache_line(target.as_ptr().wrapping_add(index));
-    }
-    for (index, value) in pairs {
-        if let Some((index, _)) = later.next() {
-            prefetch_cache_line(target.as_ptr().wrapping_add(index));
-        }
-        if let Some(element) = target.get_mut(index) {
-            *element = f(*element, value);
-        }
-    }
-}
-
-/// Works like [`update_elements`] for a target whose first element has row number `first`. First removes row numbers outside the target.
-/// The removal uses no branches, because they would often be mispredicted.
-#[inline(always)]
-fn update_elements_in_range<T: Element>(target: &mut [T], numbers: &[usize], first: usize, values: &[T], f: &impl Fn(T, T) -> T) {
-    let (mut indices, mut positions, mut count) = ([0; INDEX_BLOCK_LEN], [0u16; INDEX_BLOCK_LEN], 0);
-    for (k, number) in numbers.iter().enumerate() {
-        let index = number.wrapping_sub(first);
-        (indices[count % INDEX_BLOCK_LEN], positions[count % INDEX_BLOCK_LEN]) = (index, k as u16);
-        count += usize::from(index < target.len());
-    }
-    update_elements(target, indices[..count].iter().zip(&positions).map(|(&index, &k)| (index, values[usize::from(k)])), f);
 }
 
 /// Replaces `n` elements of `target` that are `step` apart by `f(element, value)`. The values start at index `from` of `values` and are

@@ -97,8 +97,8 @@ impl StridedCopy2d {
 }
 
 /// Copies the elements of `grid`, from index `from` of `source` to index `to` of `target`. Rows that are contiguous in `source` and in
-/// `target` are copied whole. If `source` and `target` are contiguous along different axes, the copy transposes blocks. Other layouts are
-/// copied in blocks whose cache lines stay in L1.
+/// `target` are copied whole. A single row that is contiguous in `source` is read in order. If `source` and `target` are contiguous along
+/// different axes, the copy transposes blocks. Other layouts are copied in blocks whose cache lines stay in L1.
 pub fn copy_strided_2d<T: Copy>(source: &[T], from: isize, target: &mut [T], to: isize, grid: &StridedCopy2d) {
     const BLOCK_SIDE: usize = 32;
     if grid.height == 0 || grid.width == 0 {
@@ -113,6 +113,13 @@ pub fn copy_strided_2d<T: Copy>(source: &[T], from: isize, target: &mut [T], to:
         for row in 0..grid.height as isize {
             // SAFETY: `touched_index_range` has checked that every row is inside `source` and `target`, which do not overlap.
             unsafe { std::ptr::copy_nonoverlapping(s.offset(row * grid.source[0]), t.offset(row * grid.target[0]), grid.width) };
+        }
+        return;
+    }
+    if grid.height == 1 && grid.source[1] == 1 {
+        for column in 0..grid.width as isize {
+            // SAFETY: `touched_index_range` has checked that every index is inside `source` and `target`, which do not overlap.
+            unsafe { *t.offset(column * grid.target[1]) = *s.offset(column) };
         }
         return;
     }

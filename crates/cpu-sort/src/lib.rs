@@ -8,6 +8,7 @@ mod complex_sort;
 mod counting_sort;
 mod key;
 mod key_coding;
+pub mod key_sort;
 mod radix_partition;
 mod radix_sort;
 mod record;

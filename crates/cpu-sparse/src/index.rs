@@ -1,9 +1,16 @@
 //! Index types of sparse matrices.
 
 use cuprum_core::Element;
+use cuprum_cpu_sort::key_sort::SortKey;
 
 /// A signed integer type of row and column indices.
 pub(crate) trait Index: Element + Ord {
+    /// The unsigned type of the same size.
+    type Unsigned: SortKey;
+    /// Returns the same bits as an unsigned integer.
+    fn to_unsigned(self) -> Self::Unsigned;
+    /// Returns the same bits as a signed integer.
+    fn from_unsigned(bits: Self::Unsigned) -> Self;
     /// Converts to an unsigned integer. A negative index becomes a number that is out of bounds for every array.
     fn to_usize(self) -> usize;
     /// Returns the largest of `indices`, compared as unsigned integers. A negative index is therefore larger than any other index.
@@ -17,6 +24,15 @@ pub(crate) trait Index: Element + Ord {
 macro_rules! indices {
     ($($t:ty, $unsigned:ty;)*) => {$(
         impl Index for $t {
+            type Unsigned = $unsigned;
+            #[inline(always)]
+            fn to_unsigned(self) -> $unsigned {
+                self as $unsigned
+            }
+            #[inline(always)]
+            fn from_unsigned(bits: $unsigned) -> $t {
+                bits as $t
+            }
             #[inline(always)]
             fn to_usize(self) -> usize {
                 self as isize as usize

@@ -7,14 +7,16 @@ use cuprum_core::host_buffer::try_reserve;
 use cuprum_core::{Call, Element, Error, Layout, Outcome, Result, StoredArray, decline};
 use cuprum_cpu_base::threads;
 use cuprum_cpu_base::views::{Elements, Output};
+use cuprum_cpu_sort::key_sort::sort_keys;
 
 use crate::csr_structure::CsrStructure;
 use crate::element::SparseElement;
 use crate::index::Index;
 
-/// Maximum spread of the column indices of a row that are sorted by a scan over their range. The spread is the size of this range divided
-/// by the number of indices. Rows with a larger spread or at most 16 elements are sorted by comparisons.
-const MAX_SPREAD_FOR_SCAN_SORT: usize = 8;
+/// Minimum number of columns of a row that are sorted by a scan over their range, if they are close together.
+const MIN_SCANNED_COLUMNS: usize = 16;
+/// Maximum length of this range, in multiples of the number of columns.
+const MAX_SCANNED_RANGE: usize = 2;
 
 /// Computes the product of two sparse matrices.
 pub(crate) fn run<T: SparseElement, I: Index>(call: &Call, columns: usize) -> Result<Outcome> {
@@ -37,10 +39,10 @@ pub(crate) fn run<T: SparseElement, I: Index>(call: &Call, columns: usize) -> Re
     for part in parts {
         complete.push(part?);
     }
-    let total = complete.iter().map(|part| part.indices.len()).sum::<usize>();
-    let indptr = write_indptr::<T, I>(call, factors.a.row_count(), &complete, total)?;
-    let indices = concatenate_parts(call, 1, total, complete.iter().map(|part| &part.indices[..]))?;
-    let values = concatenate_parts(call, 2, total, complete.iter().map(|part| &part.values[..]))?;
+    let total = complete.iter().flat_map(|part| &part.counts).sum::<usize>();
+    let indptr = write_indptr::<I>(call, factors.a.row_count(), &complete, total)?;
+    let indices = concatenate_parts::<I>(call, 1, total, complete.iter_mut().map(|part| &mut part.indices))?;
+    let values = concatenate_parts::<T>(call, 2, total, complete.iter_mut().map(|part| &mut part.values))?;
     Ok(Outcome::Done([indptr, indices, values].into_iter().collect()))
 }
 
@@ -53,25 +55,40 @@ struct ProductFactors<'a, T, I> {
 }
 
 /// The result of one task: consecutive rows of the product.
-struct ProductRows<T, I> {
+struct ProductRows {
     /// Number of elements of each row.
     counts: Vec<usize>,
-    indices: Vec<I>,
-    values: Vec<T>,
+    indices: Output,
+    values: Output,
 }
 
-/// The sums of one row of the product, with one sum for each column.
-struct RowAccumulator<T> {
+/// The sums of one row of the product, with one sum for each column, and memory that a thread uses for all of its tasks.
+struct RowAccumulator<T, I: Index> {
     /// For each column, the value of `row` when the column's sum was last written. The sum is valid only if this value equals the current
     /// `row`.
     written_by: Vec<u32>,
     sums: Vec<T>,
     row: u32,
+    /// The columns whose sums are valid.
+    columns: Vec<I::Unsigned>,
+    /// Memory of [`sort_keys`].
+    scratch: Vec<I::Unsigned>,
+    /// Elements of the complete rows of a task.
+    task_indices: Vec<I>,
+    task_values: Vec<T>,
 }
 
-impl<T: SparseElement> RowAccumulator<T> {
-    fn new() -> RowAccumulator<T> {
-        RowAccumulator { written_by: Vec::new(), sums: Vec::new(), row: 0 }
+impl<T: SparseElement, I: Index> RowAccumulator<T, I> {
+    fn new() -> RowAccumulator<T, I> {
+        RowAccumulator {
+            written_by: Vec::new(),
+            sums: Vec::new(),
+            row: 0,
+            columns: Vec::new(),
+            scratch: Vec::new(),
+            task_indices: Vec::new(),
+            task_values: Vec::new(),
+        }
     }
 
     /// Starts the next row. All sums become invalid.
@@ -82,6 +99,7 @@ impl<T: SparseElement> RowAccumulator<T> {
             self.sums.resize(columns, T::ZERO);
             self.written_by.resize(columns, 0);
         }
+        self.columns.clear();
         self.row = self.row.wrapping_add(1);
         if self.row == 0 {
             self.written_by.fill(0);
@@ -89,30 +107,57 @@ impl<T: SparseElement> RowAccumulator<T> {
         }
         Ok(())
     }
+
+    /// Sorts the columns of the current row and appends its elements to those of the task. Returns their number.
+    fn complete_row(&mut self, op: &'static str) -> Result<usize> {
+        self.sort_columns(op)?;
+        let columns = self.columns.iter().map(|&column| I::from_unsigned(column));
+        try_reserve(op, &mut self.task_indices, columns.len())?;
+        try_reserve(op, &mut self.task_values, columns.len())?;
+        self.task_indices.extend(columns.clone());
+        self.task_values.extend(columns.map(|column| self.sums[column.to_usize()]));
+        Ok(self.columns.len())
+    }
+
+    fn sort_columns(&mut self, op: &'static str) -> Result<()> {
+        let columns = self.columns.iter().map(|&column| I::from_unsigned(column).to_usize());
+        let (low, high) = columns.fold((usize::MAX, 0), |(low, high), column| (low.min(column), high.max(column)));
+        if self.columns.len() < MIN_SCANNED_COLUMNS || (high - low) / MAX_SCANNED_RANGE >= self.columns.len() {
+            return sort_keys(op, &mut self.columns, &mut self.scratch);
+        }
+        let written = self.written_by[low..=high].iter().zip(low..).filter(|(by, _)| **by == self.row);
+        let ordered = written.filter_map(|(_, column)| I::from_usize(column));
+        self.columns.iter_mut().zip(ordered).for_each(|(slot, column)| *slot = column.to_unsigned());
+        Ok(())
+    }
 }
 
 impl<T: SparseElement, I: Index> ProductFactors<'_, T, I> {
     /// Computes the given rows of the product.
-    fn multiply_rows(&self, op: &'static str, rows: Range<usize>, accumulator: &mut RowAccumulator<T>) -> Result<ProductRows<T, I>> {
-        let mut part = ProductRows { counts: Vec::new(), indices: Vec::new(), values: Vec::new() };
-        try_reserve(op, &mut part.counts, rows.len())?;
+    fn multiply_rows(&self, op: &'static str, rows: Range<usize>, accumulator: &mut RowAccumulator<T, I>) -> Result<ProductRows> {
+        let mut counts = Vec::new();
+        try_reserve(op, &mut counts, rows.len())?;
+        accumulator.task_indices.clear();
+        accumulator.task_values.clear();
         for row in rows {
             accumulator.start_row(op, self.columns)?;
-            let start = part.indices.len();
-            self.add_row_products(op, row, accumulator, &mut part.indices)?;
-            let indices = &mut part.indices[start..];
-            sort_column_indices(indices, accumulator);
-            try_reserve(op, &mut part.values, indices.len())?;
-            part.values.extend(indices.iter().map(|column| accumulator.sums[column.to_usize()]));
-            part.counts.push(indices.len());
+            self.add_row_products(op, row, accumulator)?;
+            counts.push(accumulator.complete_row(op)?);
         }
+        let (indices, values) = (&accumulator.task_indices, &accumulator.task_values);
+        let mut part = ProductRows {
+            counts,
+            indices: Output::allocate_temporary(I::DTYPE, indices.len())?,
+            values: Output::allocate_temporary(T::DTYPE, values.len())?,
+        };
+        part.indices.elements_mut()?.typed_slice::<I>().copy_from_slice(indices);
+        part.values.elements_mut()?.typed_slice::<T>().copy_from_slice(values);
         Ok(part)
     }
 
-    /// Adds the terms of one row of the product to the accumulator. Appends the index of each column to `columns` when the first term of
-    /// that column is added.
-    fn add_row_products(&self, op: &'static str, row: usize, accumulator: &mut RowAccumulator<T>, columns: &mut Vec<I>) -> Result<()> {
-        let RowAccumulator { written_by, sums, row: current } = accumulator;
+    /// Adds the terms of one row of the product to the accumulator.
+    fn add_row_products(&self, op: &'static str, row: usize, accumulator: &mut RowAccumulator<T, I>) -> Result<()> {
+        let RowAccumulator { written_by, sums, row: current, columns, .. } = accumulator;
         let at = self.a.row_range(row);
         for (inner, &left) in self.a.indices[at.clone()].iter().zip(&self.a_values[at]) {
             let b_row = inner.to_usize();
@@ -131,7 +176,7 @@ impl<T: SparseElement, I: Index> ProductFactors<'_, T, I> {
                     *sum = sum.plus(product);
                 } else {
                     (*by, *sum) = (*current, product);
-                    columns.push(column);
+                    columns.push(column.to_unsigned());
                 }
             }
         }
@@ -139,21 +184,8 @@ impl<T: SparseElement, I: Index> ProductFactors<'_, T, I> {
     }
 }
 
-/// Sorts the column indices of a row in ascending order.
-fn sort_column_indices<T, I: Index>(columns: &mut [I], accumulator: &RowAccumulator<T>) {
-    let bounds = columns.iter().fold((usize::MAX, 0), |(low, high), c| (low.min(c.to_usize()), high.max(c.to_usize())));
-    let (low, high) = bounds;
-    if columns.len() > 16 && (high - low) / MAX_SPREAD_FOR_SCAN_SORT < columns.len() {
-        let written = accumulator.written_by[low..=high].iter().zip(low..).filter(|(by, _)| **by == accumulator.row);
-        let ordered = written.filter_map(|(_, column)| I::from_usize(column));
-        columns.iter_mut().zip(ordered).for_each(|(slot, column)| *slot = column);
-    } else {
-        columns.sort_unstable();
-    }
-}
-
 /// Returns the first output, `indptr`: the index of the first element of each row, then the total number of elements.
-fn write_indptr<T, I: Index>(call: &Call, rows: usize, parts: &[ProductRows<T, I>], total: usize) -> Result<StoredArray> {
+fn write_indptr<I: Index>(call: &Call, rows: usize, parts: &[ProductRows], total: usize) -> Result<StoredArray> {
     let too_many = || Error::value(call.op.name(), format!("{total} elements need int64 indices"));
     I::from_usize(total).ok_or_else(too_many)?;
     let mut output = Output::allocate_with_length(call, 0, rows + 1)?;
@@ -171,11 +203,17 @@ fn write_indptr<T, I: Index>(call: &Call, rows: usize, parts: &[ProductRows<T, I
 }
 
 /// Returns output `n` of the call: the concatenation of `parts`, which have `total` elements.
-fn concatenate_parts<'p, E: Element>(call: &Call, n: usize, total: usize, parts: impl Iterator<Item = &'p [E]>) -> Result<StoredArray> {
+fn concatenate_parts<'p, E: Element>(
+    call: &Call,
+    n: usize,
+    total: usize,
+    parts: impl Iterator<Item = &'p mut Output>,
+) -> Result<StoredArray> {
     let mut output = Output::allocate_with_length(call, n, total)?;
     let mut rest = output.elements_mut()?.typed_slice::<E>();
     let mut tasks = Vec::new();
     for part in parts {
+        let part: &[E] = part.elements_mut()?.typed_slice();
         let (target, after) = rest.split_at_mut(part.len());
         try_reserve(call.op.name(), &mut tasks, 1)?;
         tasks.push((target, part));

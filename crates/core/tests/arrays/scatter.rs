@@ -39,7 +39,7 @@ fn values_apply_in_order_for_any_number_of_threads() {
         (DIVIDE, |a, b| a / b),
     ];
     on_cpu(|| {
-        for (rows, width, count) in [(1000, 1, 60_000), (300, 7, 9000), (40, 64, 3000), (5, 1, 3), (3, 50_000, 4)] {
+        for (rows, width, count) in [(1000, 1, 100_000), (300, 7, 9000), (40, 64, 3000), (5, 1, 3), (3, 50_000, 4)] {
             let indices: Vec<i64> = numbers(count, 2 * rows, 5).into_iter().map(|i| i - rows as i64).collect();
             let values: Vec<f64> = numbers(count * width, 1000, 9).into_iter().map(|v| 0.9 + v as f64 / 1e4).collect();
             let start: Vec<f64> = numbers(rows * width, 100, 3).into_iter().map(|v| v as f64 / 7.0).collect();
@@ -61,6 +61,30 @@ fn values_apply_in_order_for_any_number_of_threads() {
             let mut a = NdArray::from_vec(start, shape)?;
             a.assign(&index, &value)?;
             assert_eq!(a.to_vec::<f64>()?, want);
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn single_elements_of_any_stride_are_updated_in_order() {
+    let (rows, count) = (1000, 100_000);
+    let indices: Vec<i64> = numbers(count, 2 * rows, 5).into_iter().map(|i| i - rows as i64).collect();
+    let values: Vec<f64> = numbers(count, 1000, 9).into_iter().map(|v| 0.9 + v as f64 / 1e4).collect();
+    on_cpu(|| {
+        let (index, value) = (NdArray::from_slice(&indices)?, NdArray::from_slice(&values)?.flip(())?);
+        let mut want = vec![1.0; rows];
+        let reversed_values: Vec<f64> = values.iter().rev().copied().collect();
+        loop_over(&mut want, rows, &indices, &reversed_values, |a, b| a + b);
+        for (threads, reversed) in [(1, false), (1, true), (16, false), (16, true)] {
+            let mut a = zeros([rows, 2], DType::F64)?;
+            a.assign(s![.., 1], 1.0)?;
+            if reversed {
+                a = a.flip(0)?;
+            }
+            with_threads(threads, || a.update_at(ADD, s![&index, 1], &value))??;
+            assert_eq!(a.index(s![.., 1])?.to_vec::<f64>()?, want, "{threads} threads, reversed: {reversed}");
+            assert_eq!(a.index(s![.., 0])?.to_vec::<f64>()?, vec![0.0; rows]);
         }
         Ok(())
     });
