@@ -424,3 +424,14 @@ fn streams_differ() {
     }
     assert!(g.jumped(u32::MAX).unwrap().jumped(1).is_err());
 }
+
+#[test]
+fn exponential_numbers_of_16_bits_are_rounded_float32_numbers() {
+    let draw = |dtype| default_rng(SEED).standard_exponential(COUNT, dtype).unwrap();
+    let wide = draw(DType::F32);
+    for dtype in [DType::F16, DType::BF16] {
+        assert_eq!(as_f64(&draw(dtype)), as_f64(&wide.astype(dtype).unwrap()), "{dtype}");
+    }
+    let error = default_rng(SEED).standard_exponential(1, DType::I16).unwrap_err();
+    assert!(error.to_string().contains("a real floating dtype is needed"), "{error}");
+}

@@ -540,6 +540,8 @@ impl Generator {
 
     /// Returns exponentially distributed numbers of mean 1 (`numpy.random.Generator.standard_exponential`).
     ///
+    /// Numbers in float16 and bfloat16 are drawn in float32 and rounded.
+    ///
     /// # Errors
     /// The errors of [`Generator::random`].
     ///
@@ -555,7 +557,9 @@ impl Generator {
     /// # }
     /// ```
     pub fn standard_exponential(&self, shape: impl IntoShape, dtype: DType) -> Result<NdArray> {
-        let draw = || negative(log1p(negative(self.random(shape, dtype)?)?)?);
+        // The digits of a 16-bit uniform number would bound the result and bias its mean.
+        let drawn = if matches!(dtype, DType::F16 | DType::BF16) { DType::F32 } else { dtype };
+        let draw = || negative(log1p(negative(self.random(shape, drawn)?)?)?)?.astype(dtype);
         draw().map_err(|error| error.with_function_name("standard_exponential"))
     }
 
