@@ -414,15 +414,16 @@ fn streams_differ() {
     let numbers = |g: &Generator| g.random(100, DType::F64).unwrap().to_vec::<f64>().unwrap();
     let g = default_rng(7);
     let mut streams = vec![numbers(&g.jumped(1).unwrap()), numbers(&g.jumped(2).unwrap())];
-    streams.extend(g.spawn(2).iter().chain(&g.spawn(1)).map(numbers));
+    streams.extend(g.spawn(2).unwrap().iter().chain(&g.spawn(1).unwrap()).map(numbers));
     streams.push(numbers(&g));
     assert_eq!(streams[5], numbers(&default_rng(7)));
     assert_eq!(streams[0], numbers(&default_rng(7).jumped(1).unwrap()));
-    assert_eq!(streams[2], numbers(&default_rng(7).spawn(1)[0]));
+    assert_eq!(streams[2], numbers(&default_rng(7).spawn(1).unwrap()[0]));
     for (i, a) in streams.iter().enumerate() {
         assert!(streams[..i].iter().all(|b| a != b), "{i}");
     }
     assert!(g.jumped(u32::MAX).unwrap().jumped(1).is_err());
+    assert!(matches!(g.spawn(usize::MAX), Err(Error::OutOfMemory { .. })));
 }
 
 #[test]

@@ -27,6 +27,7 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::expr::Operand;
 use crate::function::FromArgs;
+use crate::host_buffer::try_reserve;
 use crate::layout::checked_size;
 use crate::op::Op;
 use crate::ops::elementwise::{log1p, negative};
@@ -291,21 +292,27 @@ pub fn default_rng(seed: impl Into<Option<u64>>) -> Generator {
 
 /// Returns generators with independent numbers (`numpy.random.Generator.spawn`). See [`Generator::spawn`].
 ///
+/// # Errors
+/// The errors of [`Generator::spawn`].
+///
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
 /// # extern crate cuprum_core as cuprum;
 /// use cuprum::random::{default_rng, spawn};
-/// assert_eq!(spawn(&default_rng(7), 3).len(), 3);
+/// # fn main() -> cuprum::Result<()> {
+/// assert_eq!(spawn(&default_rng(7), 3)?.len(), 3);
+/// # Ok(())
+/// # }
 /// ```
 #[numpy("random.spawn(self, n_children)", differs = "the generator is the first argument", call = |args| {
     let count = args.int_or("n_children", 0)?;
     let count = usize::try_from(count).ok().filter(|n| *n <= MAX_ITEMS);
     let count = count.ok_or_else(|| Error::value(args.op(), format!("n_children must be from 0 to {MAX_ITEMS}")))?;
-    let children = generator_from_self(args)?.spawn(count);
+    let children = generator_from_self(args)?.spawn(count)?;
     Ok(Value::List(Items::new(args.op(), children.into_iter().map(generator_to_value).collect())?))
 })]
-pub fn spawn(generator: &Generator, count: usize) -> Vec<Generator> {
+pub fn spawn(generator: &Generator, count: usize) -> Result<Vec<Generator>> {
     generator.spawn(count)
 }
 
@@ -445,25 +452,31 @@ impl Generator {
     /// The seeds of the new generators follow from this generator's seed and jumps, and from the number of generators that it has returned
     /// before. The call does not change the numbers that this generator draws.
     ///
+    /// # Errors
+    /// Too little memory.
+    ///
     /// # Examples
     /// ```
     /// # use cuprum_backend_cpu as _;
     /// # extern crate cuprum_core as cuprum;
     /// use cuprum::{DType, random::default_rng};
     /// # fn main() -> cuprum::Result<()> {
-    /// let children = default_rng(7).spawn(2);
+    /// let children = default_rng(7).spawn(2)?;
     /// assert_ne!(children[0].random(4, DType::F64)?, children[1].random(4, DType::F64)?);
     /// # Ok(())
     /// # }
     /// ```
-    pub fn spawn(&self, count: usize) -> Vec<Generator> {
+    pub fn spawn(&self, count: usize) -> Result<Vec<Generator>> {
+        let mut children = Vec::new();
+        try_reserve("spawn", &mut children, count)?;
         let (key, stream, first) = {
             let mut state = self.lock_state();
             let first = state.children;
             state.children = first.wrapping_add(count as u64);
             (state.key, state.stream, first)
         };
-        (0..count as u64).map(|n| Generator::new(seeds::child_key(key, stream, first.wrapping_add(n)))).collect()
+        children.extend((0..count as u64).map(|n| Generator::new(seeds::child_key(key, stream, first.wrapping_add(n)))));
+        Ok(children)
     }
 
     /// Returns a generator with the same seed whose counter is `jumps` times 2^96 ahead (`numpy.random.Philox.jumped`). The streams do not

@@ -10,6 +10,7 @@ use crate::call::Distribution;
 use crate::device::{Device, with_device};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
+use crate::host_buffer::try_reserve;
 use crate::index::Item;
 use crate::layout::{checked_size, normalize_axis};
 use crate::ops::creation::arange;
@@ -312,7 +313,9 @@ impl Generator {
     fn draw_byte_array(&self, length: usize) -> Result<NdArray> {
         let device = Device::current()?;
         let words = self.draw_u64(&[length.div_ceil(8)]).map_err(|error| error.with_function_name("bytes"))?;
-        let bytes: Vec<u8> = words.to_vec::<u64>()?.into_iter().flat_map(u64::to_le_bytes).take(length).collect();
+        let mut bytes = Vec::new();
+        try_reserve("bytes", &mut bytes, length)?;
+        bytes.extend(words.to_vec::<u64>()?.into_iter().flat_map(u64::to_le_bytes).take(length));
         with_device(Device::CPU, || NdArray::from_vec(bytes, length))?.to_device(device)
     }
 }

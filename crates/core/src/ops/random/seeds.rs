@@ -4,6 +4,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::Mutex;
 
 use crate::error::{Error, Result};
+use crate::host_buffer::try_reserve;
 use crate::ops::value::Value;
 
 /// Applies the finalizer of SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014), a
@@ -55,6 +56,7 @@ pub(super) fn next_entropy_key() -> u64 {
 fn append_seed_words(op: &'static str, value: &Value, words: &mut Vec<u64>) -> Result<()> {
     let mut push = |number: i128| {
         let number = u128::try_from(number).map_err(|_| Error::value(op, "expected non-negative integer"))?;
+        try_reserve(op, words, 2)?;
         words.push(number as u64);
         if number >> 64 != 0 {
             words.push((number >> 64) as u64);
@@ -66,12 +68,11 @@ fn append_seed_words(op: &'static str, value: &Value, words: &mut Vec<u64>) -> R
             if a.size() > 0 && !a.dtype().is_int() {
                 return Err(Error::dtype(op, "seeds must be integers", &[a.dtype()]));
             }
-            let numbers: Vec<i128> = if a.dtype() == crate::DType::U64 {
-                a.ravel()?.to_vec::<u64>()?.into_iter().map(i128::from).collect()
+            if a.dtype() == crate::DType::U64 {
+                a.ravel()?.to_vec::<u64>()?.into_iter().map(i128::from).try_for_each(push)
             } else {
-                a.ravel()?.astype(crate::DType::I64)?.to_vec::<i64>()?.into_iter().map(i128::from).collect()
-            };
-            numbers.into_iter().try_for_each(push)
+                a.ravel()?.astype(crate::DType::I64)?.to_vec::<i64>()?.into_iter().map(i128::from).try_for_each(push)
+            }
         }
         Value::Tuple(items) | Value::List(items) => items.iter().try_for_each(|item| append_seed_words(op, item, words)),
         number => push(number.int(op)?),
