@@ -83,17 +83,21 @@ fn maximum_or_zero_if_infinite(a: &NdArray, over: &AxisOptions) -> Result<NdArra
 /// ```
 pub fn logsumexp_with_sign(a: &NdArray, over: impl Into<AxisOptions>, b: Option<&NdArray>) -> Result<(NdArray, NdArray)> {
     let (name, over) = ("logsumexp", over.into());
-    let a = to_real_float_array(name, a, DType::F64)?;
     let Some(b) = b else {
+        let a = to_real_float_array(name, a, DType::F64)?;
         let result = log_of_exponential_sum(&a, &over)?;
         // A sum of exponentials is never negative, so its sign is 1, or 0 where the logarithm is -inf. NaN stays NaN.
         let positive = where_(equal(&result, f64::NEG_INFINITY)?, 0, where_(cuprum_core::isnan(&result)?, &result, 1)?)?;
         return Ok((result.clone(), positive.astype(result.dtype())?));
     };
-    let b = to_real_float_array(name, b, DType::F64)?;
-    let dtype = a.dtype().promote(b.dtype());
+    let promoted = a.dtype().promote(b.dtype());
+    if promoted.is_complex() {
+        return Err(Error::dtype(name, "takes real numbers", &[a.dtype(), b.dtype()]));
+    }
+    let dtype = if promoted.is_inexact() { promoted } else { DType::F64 };
+    let (a, b) = (a.astype(dtype)?, b.astype(dtype)?);
     // A term whose factor in `b` is 0 is ignored, even if its `a` is infinite.
-    let counted = where_(equal(&b, 0)?, f64::NEG_INFINITY, a.astype(dtype)?)?;
+    let counted = where_(equal(&b, 0)?, f64::NEG_INFINITY, a)?;
     let top = maximum_or_zero_if_infinite(&counted, &over)?;
     let sum = multiply(&b, exp(subtract(&counted, &top)?)?)?.sum(over.clone().keepdims())?;
     let result = add(log(abs(&sum)?)?, &top)?;

@@ -64,12 +64,21 @@ fn the_rules_no_and_equiv_allow_no_conversion() -> Result<()> {
 }
 
 #[test]
-fn a_python_number_as_factor_of_logsumexp_keeps_the_dtype() -> Result<()> {
+fn the_dtype_of_logsumexp_is_that_of_the_array_and_its_factor() -> Result<()> {
     let function = Function::find("special.logsumexp").unwrap_or_else(|| panic!("logsumexp is not declared"));
     let dtype_with = |dtype, b: Value| Ok(function.call(vec![ones(3, dtype)?.into()], vec![("b".to_owned(), b)])?.array("call")?.dtype());
     for (dtype, expected) in [(DType::F16, DType::F16), (DType::F32, DType::F32), (DType::I32, DType::F64)] {
         assert_eq!(dtype_with(dtype, 2.0.into())?, expected);
     }
-    assert_eq!(dtype_with(DType::F32, ones(3, DType::F64)?.into())?, DType::F64);
+    for (dtype, factor, expected) in [
+        (DType::F32, DType::F64, DType::F64),
+        (DType::F32, DType::Bool, DType::F32),
+        (DType::F32, DType::I16, DType::F32),
+        (DType::F32, DType::I32, DType::F64),
+        (DType::I8, DType::F32, DType::F32),
+        (DType::I8, DType::I8, DType::F64),
+    ] {
+        assert_eq!(dtype_with(dtype, ones(3, factor)?.into())?, expected, "{dtype} {factor}");
+    }
     Ok::<(), cuprum_core::Error>(())
 }
