@@ -351,6 +351,12 @@ fn formats_are_recognised_by_contents_first() {
     }
     std::fs::write(path("noise"), [1, 2, 3, 0]).unwrap();
     assert!(io::read(path("noise")).unwrap_err().to_string().contains("not a format that can be recognised"));
+    let split_character = format!("{}\u{e9}\n1\n", "a".repeat(511));
+    assert_eq!(io::read_stream(&mut split_character.as_bytes()).unwrap()[0].1.size(), 1);
+    for unknown in [&b"\x93NUM"[..], b"P", b"PK", b"1 2\n\xe9\n", b"1 2 \xc3"] {
+        let message = io::read_stream(&mut &unknown[..]).unwrap_err().to_string();
+        assert!(message.contains("not a format that can be recognised"), "{unknown:?}: {message}");
+    }
     io::write_named(path("two.npz"), &[("a", &a), ("b", &a)]).unwrap();
     let message = io::read(path("two.npz")).unwrap_err().to_string();
     assert!(message.contains("2 arrays in this file") && message.contains("a, b"), "{message}");
