@@ -6,6 +6,7 @@
 //! such as `/dev/stdout`, are written directly.
 
 use std::fs::{File, Metadata, OpenOptions};
+use std::hash::{BuildHasher, RandomState};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -175,23 +176,19 @@ impl TemporaryFile {
 
     #[cfg_attr(not(unix), expect(unused_variables))]
     fn create_named(folder: &Path, is_private: bool) -> Result<TemporaryFile> {
-        let name = unused_temporary_name(folder);
         let mut options = OpenOptions::new();
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, if is_private { 0o600 } else { 0o666 });
-        let file = options.write(true).create_new(true).open(&name).map_err(system_error)?;
-        lock_partial_file_list().push(name.clone());
+        options.write(true).create_new(true);
+        let (name, file) = create_with_unused_name(|| random_temporary_name(folder), |name| options.open(name))?;
         Ok(TemporaryFile { file, name: Some(name) })
     }
 
     /// Renames the file to `target`, which is in `folder`.
     fn persist(mut self, folder: &Path, target: &Path) -> Result<()> {
         if self.name.is_none() {
-            let name = unused_temporary_name(folder);
-            // The name is registered first, so that [`remove_partial_files`] also removes a file that has this name but is not renamed yet.
-            lock_partial_file_list().push(name.clone());
-            self.name = Some(name.clone());
-            name_unnamed_file(&self.file, &name).map_err(system_error)?;
+            let (name, ()) = create_with_unused_name(|| random_temporary_name(folder), |name| name_unnamed_file(&self.file, name))?;
+            self.name = Some(name);
         }
         let name = self.name.clone().unwrap_or_default();
         inject_io_failure(FailurePoint::Rename).map_err(system_error)?;
@@ -225,15 +222,36 @@ impl Write for FaultInjectingFile<'_> {
     }
 }
 
-/// Returns a name in `folder` that no other write uses.
-fn unused_temporary_name(folder: &Path) -> PathBuf {
+/// Returns a name in `folder` with 64 random bits. The process id does not suffice: processes of different containers can have the same
+/// id.
+fn random_temporary_name(folder: &Path) -> PathBuf {
     static NEXT_SUFFIX: AtomicU64 = AtomicU64::new(0);
-    loop {
-        let name = folder.join(format!(".cuprum-{}-{}.part", std::process::id(), NEXT_SUFFIX.fetch_add(1, Ordering::Relaxed)));
-        if std::fs::symlink_metadata(&name).is_err() {
-            return name;
+    let random = RandomState::new().hash_one(NEXT_SUFFIX.fetch_add(1, Ordering::Relaxed));
+    folder.join(format!(".cuprum-{}-{random:016x}.part", std::process::id()))
+}
+
+/// Calls `create` with names of `next_name` until it does not fail because the name exists. Adds the name to [`PARTIAL_FILES`].
+fn create_with_unused_name<T>(
+    mut next_name: impl FnMut() -> PathBuf,
+    mut create: impl FnMut(&Path) -> std::io::Result<T>,
+) -> Result<(PathBuf, T)> {
+    /// Maximum number of names that are tried, for file systems that report every name as existing.
+    const MAX_NAMES: usize = 100;
+    for _ in 0..MAX_NAMES {
+        let name = next_name();
+        // The lock is held until the name is registered, so that [`remove_partial_files`] removes every file that has a name, and no file
+        // that another process has created.
+        let mut names = lock_partial_file_list();
+        match create(&name) {
+            Ok(created) => {
+                names.push(name.clone());
+                return Ok((name, created));
+            }
+            Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {}
+            Err(e) => return Err(system_error(e)),
         }
     }
+    Err(Error::io("", "no unused name for a temporary file"))
 }
 
 /// Creates a file without a name in `folder`. Returns `None` if the operating system or the file system does not support unnamed
@@ -269,6 +287,22 @@ fn name_unnamed_file(_file: &File, _name: &Path) -> std::io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_existing_file_is_neither_replaced_nor_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let [theirs, ours, target] = ["a.part", "b.part", "c"].map(|name| folder.path().join(name));
+        std::fs::write(&theirs, "theirs").unwrap();
+        let mut names = [theirs.clone(), ours.clone()].into_iter();
+        let open = |name: &Path| OpenOptions::new().write(true).create_new(true).open(name);
+        let (name, file) = create_with_unused_name(|| names.next().unwrap(), open).unwrap();
+        assert_eq!(name, ours);
+        assert!(!lock_partial_file_list().contains(&theirs));
+        TemporaryFile { file, name: Some(name) }.persist(folder.path(), &target).unwrap();
+        assert!(create_with_unused_name(|| theirs.clone(), open).is_err());
+        assert_eq!(std::fs::read(&theirs).unwrap(), b"theirs");
+        assert!(target.is_file() && !ours.exists());
+    }
 
     #[test]
     fn a_named_temporary_file_disappears_unless_it_is_persisted() {
