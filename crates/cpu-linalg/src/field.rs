@@ -9,6 +9,31 @@ use num_traits::{Float, NumAssign};
 /// A complex number in double precision.
 pub(crate) type C = Complex<f64>;
 
+/// Returns the principal square root. Unlike [`Complex::sqrt`], it does not compute the angle of `z`, so both parts keep their digits near
+/// the negative real axis.
+pub(crate) fn square_root(z: C) -> C {
+    if z.re == 0.0 || z.im == 0.0 {
+        return z.sqrt();
+    }
+    // Scales by powers of 4, so that the sum below neither overflows nor loses digits.
+    let (scale, unscale) = match z.max_part_magnitude() {
+        size if size > f64::MAX / 4.0 => (0.25, 2.0),
+        size if size < 1e-290 => (2f64.powi(108), 2f64.powi(-54)),
+        _ => (1.0, 1.0),
+    };
+    let z = z * scale;
+    let larger = (0.5 * (z.re.abs() + z.re.hypot(z.im))).sqrt();
+    let root = if z.re > 0.0 { C::new(larger, 0.5 * z.im / larger) } else { C::new(0.5 * z.im.abs() / larger, larger.copysign(z.im)) };
+    root * unscale
+}
+
+/// Returns the principal logarithm. Unlike [`Complex::ln`], the real part keeps its digits for numbers of magnitude near 1.
+pub(crate) fn logarithm(z: C) -> C {
+    let size = z.norm();
+    let re = if (0.5..2.0).contains(&size) { 0.5 * ((z.re - 1.0) * (z.re + 1.0) + z.im * z.im).ln_1p() } else { size.ln() };
+    C::new(re, z.arg())
+}
+
 /// An element type of matrices: a real or complex floating-point number.
 pub(crate) trait Field: ComplexField<Real = Self::Base> + Element + NumAssign + Neg<Output = Self> {
     /// The type of the real part.

@@ -8,7 +8,7 @@ use faer::linalg::matmul::matmul;
 use faer::{Accum, MatMut, MatRef, Par};
 use num_traits::Zero;
 
-use crate::field::{C, Field};
+use crate::field::{C, Field, square_root};
 use crate::matrix_batch::{MatrixBatch, MatrixFailure};
 use crate::matrix_logarithm::{LogarithmScratch, triangular_logarithm};
 use crate::matrix_square_root::triangular_square_root;
@@ -71,7 +71,7 @@ impl ComplexSchurForm {
         let [a, b, c, d] = [(i, i), (i, i + 1), (i + 1, i), (i + 1, i + 1)].map(|(row, column)| self.t[column * n + row]);
         let half = (a - d) * 0.5;
         // The block [[a, b], [c, d]] has the eigenvector (shift, c) for the eigenvalue d + shift.
-        let shift = half + (half * half + b * c).sqrt();
+        let shift = half + square_root(half * half + b * c);
         let length = shift.norm().hypot(c.norm());
         let (x, y) = (shift / length, c / length);
         let columns = |matrix: &mut [C], rows: usize| {

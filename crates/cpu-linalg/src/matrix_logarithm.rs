@@ -5,7 +5,7 @@
 
 use cuprum_core::Result;
 
-use crate::field::{C, Field};
+use crate::field::{C, Field, logarithm, square_root};
 use crate::matrix_batch::MatrixBatch;
 use crate::matrix_square_root::triangular_square_root;
 
@@ -79,7 +79,7 @@ pub(crate) fn triangular_logarithm(t: &[C], log: &mut [C], n: usize, scratch: &m
     let scale = 2f64.powi(roots as i32);
     log.iter_mut().for_each(|v| *v *= scale);
     for i in 0..n {
-        log[i * n + i] = t[i * n + i].ln();
+        log[i * n + i] = logarithm(t[i * n + i]);
         if i + 1 < n {
             log[(i + 1) * n + i] = logarithm_2x2_above_diagonal(t[i * n + i], t[(i + 1) * n + i + 1], t[(i + 1) * n + i]);
         }
@@ -146,13 +146,13 @@ fn repeated_square_root_minus_one(a: C, roots: usize) -> C {
     }
     let (mut a, mut rest) = (a, roots);
     if a.re <= 0.0 {
-        a = a.sqrt();
+        a = square_root(a);
         rest -= 1;
     }
     // The product of all divisors can overflow, so the loop divides by one divisor after the other.
     let mut difference = a - 1.0;
     for _ in 0..rest {
-        a = a.sqrt();
+        a = square_root(a);
         difference = difference.quotient(a + 1.0);
     }
     difference
@@ -202,10 +202,10 @@ fn logarithm_2x2_above_diagonal(a: C, b: C, t: C) -> C {
     }
     let (small, large) = (a.norm().min(b.norm()), a.norm().max(b.norm()));
     if small < 0.5 * large || (a + b) == C::ZERO {
-        return (t * (b.ln() - a.ln())).quotient(difference);
+        return (t * (logarithm(b) - logarithm(a))).quotient(difference);
     }
     let z = difference.quotient(a + b);
-    let logarithms = b.ln() - a.ln();
+    let logarithms = logarithm(b) - logarithm(a);
     let windings = ((logarithms.im - std::f64::consts::PI) / std::f64::consts::TAU).ceil();
     (t * (atanh(z) * 2.0 + C::new(0.0, std::f64::consts::TAU * windings))).quotient(difference)
 }

@@ -1,6 +1,6 @@
 //! Square roots of upper triangular matrices.
 
-use crate::field::{C, Field};
+use crate::field::{C, Field, square_root};
 
 /// Writes the principal square root of the upper triangular matrix `t` of extent `n` to `root`. Uses the recurrence of Björck and
 /// Hammarling (N. J. Higham, "Functions of Matrices", SIAM, 2008, algorithm 6.3). Matrices are column-major. Returns whether the root
@@ -8,7 +8,7 @@ use crate::field::{C, Field};
 pub(crate) fn triangular_square_root(t: &[C], root: &mut [C], n: usize) -> bool {
     root.fill(C::ZERO);
     for j in 0..n {
-        root[j * n + j] = t[j * n + j].sqrt();
+        root[j * n + j] = square_root(t[j * n + j]);
         for i in (0..j).rev() {
             let known: C = (i + 1..j).map(|k| root[k * n + i] * root[j * n + k]).sum();
             let rest = t[j * n + i] - known;

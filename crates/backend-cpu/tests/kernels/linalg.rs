@@ -247,6 +247,27 @@ fn functions_on_the_branch_cut() {
 }
 
 #[test]
+fn square_roots_near_the_branch_cut() {
+    let i = Complex::I;
+    let a = array![[Complex::from(-1.0), Complex::from(5.0)], [Complex::ZERO, -1.0 - i * 1e-14]];
+    let root = sqrtm(&a).unwrap().to_vec::<Complex<f64>>().unwrap();
+    assert!((root[1] - 1e15).norm() < 1.0, "{root:?}"); // 5 / (i + (5e-15 - i))
+    for (scale, unscale) in [(1.0, 1.0), (2f64.powi(1022), 2f64.powi(511)), (2f64.powi(-980), 2f64.powi(-490))] {
+        let root = sqrtm(&(array![[-1.0, -1e-12], [1e-12, -1.0]] * scale)).unwrap().to_vec::<f64>().unwrap();
+        assert!((root[0] / unscale - 5e-13).abs() < 1e-27 && (root[2].abs() / unscale - 1.0).abs() < 1e-15, "{scale:e}: {root:?}");
+    }
+}
+
+#[test]
+fn logarithms_of_numbers_near_the_unit_circle() {
+    let (x, y) = (2f64.powi(-40), 2f64.powi(-20));
+    let log = logm(&array![[Complex::new(1.0 + x, y), Complex::ONE], [Complex::ZERO, Complex::from(2.0)]]).unwrap();
+    let log = log.to_vec::<Complex<f64>>().unwrap()[0];
+    let expected = Complex::new(0.5 * (2.0 * x + x * x + y * y).ln_1p(), y.atan2(1.0 + x));
+    assert!((log.re / expected.re - 1.0).abs() < 1e-15 && (log.im / expected.im - 1.0).abs() < 1e-15, "{log:?}");
+}
+
+#[test]
 fn matrices_without_a_function() {
     assert_eq!(failure(sqrtm(&array![[0.0, 1.0], [0.0, 0.0]])), (LinAlgFailure::Singular, 0, 1));
     assert_eq!(failure(logm(&array![[1.0, 2.0], [0.0, 0.0]])), (LinAlgFailure::Singular, 0, 1));
