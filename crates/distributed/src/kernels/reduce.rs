@@ -1,13 +1,14 @@
 //! Reduce: reductions over axes that are not divided stay local. Over a divided axis, each block is reduced on its own, and the results of
 //! all blocks are reduced in one fixed order, so that the result does not depend on the number of ranks.
 
+use cuprum_core::device::driver;
 use cuprum_core::layout::{Dims, Strides};
 use cuprum_core::op::{AccumulatorDType, Combine};
-use cuprum_core::ops::reduce::{COUNT_NONZERO, SUM};
+use cuprum_core::ops::reduce::{COUNT_NONZERO, PROD, SUM};
 use cuprum_core::plan::reduce::ReducePlan;
 use cuprum_core::{
     Array, Call, DType, Layout, NdArray, Op, Outcome, OutputSpec, Outputs, Program, Result, StepKind, StoredArray, Work, call, concat,
-    decline,
+    decline, isnan,
 };
 use smallvec::SmallVec;
 
@@ -135,9 +136,22 @@ fn reduce_by_blocks(mesh: Mesh, call: &Call, request: &call::Reduce, cuts: &Divi
             values => reduce_axis_zero(combine, values, output.dtype)?,
         });
     }
+    if call.op == PROD && output.dtype.is_inexact() {
+        let is_new_nan = all_blocks.iter().zip(&combined).map(|(values, result)| has_nan_of_finite_blocks(values, result));
+        let is_valid = !is_new_nan.collect::<Result<Vec<_>>>()?.contains(&true);
+        if !driver(call.device)?.is_true_in_all_processes(is_valid)? {
+            decline!("a product of blocks whose products are zero and infinite");
+        }
+    }
     let output_cuts: DividedAxes =
         cuts.iter().map(|cut| cut.filter(|a| *a != axis).map(|a| output_axis_of_loop_axis(call, request, shape.len(), a))).collect();
     Ok(Outcome::Done([sharded_output_from_parts(mesh, output, &output_cuts, combined)?].into_iter().collect()))
+}
+
+/// Returns whether an element of `result` is NaN, although the results `values` of all blocks, along the first axis, are numbers.
+fn has_nan_of_finite_blocks(values: &StoredArray, result: &StoredArray) -> Result<bool> {
+    let has_nan_block = isnan(NdArray::from(values.clone()))?.any(0)?;
+    Ok(isnan(NdArray::from(result.clone()))?.greater(&has_nan_block)?.any(())?.item()?.as_bool())
 }
 
 /// Returns the program that computes the values of a block, and the dtype of the block's result. For a reduction with wide accumulators,

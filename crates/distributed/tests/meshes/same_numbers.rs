@@ -2,7 +2,7 @@
 
 use cuprum_backend_cpu as _;
 use cuprum_core::random::Generator;
-use cuprum_core::{Complex, DType, Device, NdArray, Result, axis, concat, exp, s, with_device};
+use cuprum_core::{Complex, DType, Device, NdArray, Result, arange, axis, concat, exp, s, where_, with_device};
 use cuprum_distributed::Placement::Shard;
 use cuprum_distributed::{Mesh, ShardedArray};
 
@@ -44,6 +44,19 @@ fn reductions() -> Result<()> {
         }
     }
     check("prod", &[300], DType::F32, |a| (a * 1e-2).prod(()))
+}
+
+#[test]
+fn products_that_overflow_in_some_blocks() -> Result<()> {
+    let a = with_device(Device::CPU, || arange(0, 40_000, 1))?;
+    let one_zero = where_(a.equal(2)?, 0.0, 1e20)?;
+    for ranks in RANKS {
+        let mesh = Mesh::loopback(ranks)?;
+        let product = |a: &NdArray| a.shard(&mesh, [Shard(0)])?.prod(())?.item_as::<f64>();
+        assert_eq!(product(&one_zero)?, 0.0, "{ranks}");
+        assert!(product(&where_(a.equal(30_000)?, f64::NAN, &one_zero)?)?.is_nan(), "{ranks}");
+    }
+    Ok(())
 }
 
 #[test]
