@@ -1,13 +1,14 @@
 //! Graphs as sparse arrays: an element in row i and column j is an edge from node i to node j.
 
 use cuprum_core::function::FromArgs;
-use cuprum_core::{Args, DType, Error, NdArray, Result, Value, isnan, minimum, numpy, segment_min, where_};
+use cuprum_core::{Args, DType, Error, NdArray, Result, Value, isfinite, isnan, minimum, numpy, segment_min, where_};
 
 use crate::common::{arange_on_device, evaluate_contiguous, full_on_device};
 use crate::compressed::Compressed;
 use crate::convert::to_compressed_rows;
 use crate::eval_arguments::call_with_named_errors;
-use crate::{Sparse, SparseArray};
+use crate::eval_value::sparse_from_value;
+use crate::{CooArray, Sparse, SparseArray};
 
 /// Returns the graph's array in CSR format, or an error if it is not square.
 fn compress_square_graph(op: &'static str, a: &SparseArray) -> Result<Compressed> {
@@ -116,17 +117,32 @@ pub fn shortest_path(graph: &impl Sparse, source: usize) -> Result<NdArray> {
     Err(Error::value(OP, "the graph has a cycle of negative length"))
 }
 
+/// Returns the argument `csgraph`. As in SciPy, infinite and NaN elements of a dense array are no edges.
+fn read_graph_argument(args: &Args) -> Result<SparseArray> {
+    match args.get("csgraph") {
+        Some(value) if sparse_from_value(value).is_none() => {
+            let a = value.array(args.op())?;
+            let edges = if a.dtype().is_inexact() { where_(isfinite(&a)?, &a, 0)? } else { a };
+            Ok(CooArray::from_dense(&edges)?.into())
+        }
+        _ => SparseArray::from_args(args, "csgraph"),
+    }
+}
+
 fn connected_components_from_args(args: &Args) -> Result<Value> {
     if args.bool_or("directed", true)? && args.value("connection").is_some_and(|c| !matches!(c, Value::Str(c) if c == "weak")) {
         return Err(Error::value(args.op(), "strongly connected components are not supported"));
     }
-    let (count, labels) = connected_components(&SparseArray::from_args(args, "csgraph")?)?;
+    let (count, labels) = connected_components(&read_graph_argument(args)?)?;
     let labels = labels.astype(DType::I32)?;
     Ok(if args.bool_or("return_labels", true)? { Value::tuple([count.into(), labels.into()]) } else { count.into() })
 }
 
 fn shortest_path_from_args(args: &Args) -> Result<Value> {
-    let graph = SparseArray::from_args(args, "csgraph")?;
-    let source = usize::from_args(args, "indices")?;
+    let graph = read_graph_argument(args)?;
+    let index = isize::from_args(args, "indices")?;
+    let size = graph.extents()[0];
+    let source = usize::try_from(index).ok().or_else(|| size.checked_sub(index.unsigned_abs()));
+    let source = source.ok_or(Error::Index { op: args.op(), index: index as i64, axis: 0, size })?;
     Ok(shortest_path(&graph, source)?.into())
 }
