@@ -86,6 +86,8 @@ impl BsrArray {
         if r == 0 || c == 0 || !shape[0].is_multiple_of(r) || !shape[1].is_multiple_of(c) {
             return Err(Error::shape(OP, "the shape must be a multiple of the shape of a block", &[&shape, &[r, c]]));
         }
+        let too_large = || Error::shape(OP, "the blocks are too large", &[&shape, &[r, c]]);
+        let block_size = r.checked_mul(c).and_then(|n| i64::try_from(n).ok()).ok_or_else(too_large)?;
         let a = a.to_canonical()?;
         let (rows, blocks) = (a.major_indices()?, [shape[0] / r, shape[1] / c]);
         let (block_row, block_column) = (rows.floor_divide(r as i64)?, a.indices.astype(DType::I64)?.floor_divide(c as i64)?);
@@ -100,9 +102,8 @@ impl BsrArray {
         let indptr = indptr_from_row_indices(&block_row.take(&begins, 0)?, blocks[0], index)?;
         let structure =
             Compressed::from_parts_unchecked(begins.clone(), block_column.take(&begins, 0)?.astype(index)?, indptr, blocks, true)?;
-        let size = count.checked_mul(r).and_then(|n| n.checked_mul(c));
-        let size = size.ok_or_else(|| Error::shape(OP, "the blocks are too large", &[&shape, &[r, c]]))?;
-        let place = block.multiply((r * c) as i64)?;
+        let size = count.checked_mul(r).and_then(|n| n.checked_mul(c)).ok_or_else(too_large)?;
+        let place = block.multiply(block_size)?;
         let place = place.add(rows.remainder(r as i64)?.multiply(c as i64)?)?.add(columns.remainder(c as i64)?)?;
         let empty = with_device(a.device(), || zeros(size, data.dtype()))?;
         let data = cuprum_core::scatter(&empty, &place, &data, 0, cuprum_core::ScatterMode::Assign)?;

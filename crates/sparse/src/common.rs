@@ -35,8 +35,11 @@ pub(crate) fn index_dtype(extents: &[usize]) -> DType {
 /// Converts index arrays to one dtype, int32 or int64. If all are int32 or all are int64, they keep their dtype.
 ///
 /// # Errors
-/// An array that is not 1-D or not of integers.
+/// An array that is not 1-D or not of integers, or an extent that int64 cannot hold.
 pub(crate) fn convert_index_arrays<const N: usize>(op: &'static str, arrays: [&NdArray; N], extents: &[usize]) -> Result<[NdArray; N]> {
+    if extents.iter().any(|n| i64::try_from(*n).is_err()) {
+        return Err(Error::shape(op, "an extent is too large", &[extents]));
+    }
     let dtypes = arrays.map(NdArray::dtype);
     for a in arrays {
         if a.ndim() != 1 {
@@ -148,9 +151,10 @@ pub(crate) fn run_start_mask(row: &NdArray, column: &NdArray) -> Result<NdArray>
 
 /// Returns the indices that sort elements by row, then by column. Equal positions keep their order.
 pub(crate) fn argsort_by_position(row: &NdArray, column: &NdArray, shape: [usize; 2]) -> Result<NdArray> {
+    let fits = |n: usize| n <= i32::MAX as usize;
     match shape[0].checked_mul(shape[1]) {
-        // The sort takes half as many radix passes for int32 as for int64.
-        Some(size) if size <= i32::MAX as usize => {
+        // The sort takes half as many radix passes for int32 as for int64. An array without rows may have more columns than fit int32.
+        Some(size) if fits(size) && fits(shape[1]) => {
             row.astype(DType::I32)?.multiply(shape[1] as i64)?.add(column.astype(DType::I32)?)?.argsort(0)
         }
         Some(size) if i64::try_from(size).is_ok() => {

@@ -1,7 +1,7 @@
 //! Elementwise operations on sparse arrays. The second operand is a sparse array, a dense array or a number.
 
 use cuprum_core::expr::elementwise;
-use cuprum_core::ops::elementwise::{DIVIDE, MULTIPLY};
+use cuprum_core::ops::elementwise::{DIVIDE, MULTIPLY, NOT_EQUAL, SUBTRACT};
 use cuprum_core::{Array, DType, Error, NdArray, Op, Operand, Result, Scalar, concat, flatnonzero, s, where_};
 
 use crate::common::{arange_on_device, argsort_by_position, evaluate_contiguous, full_on_device, indptr_from_row_indices, run_start_mask};
@@ -63,6 +63,8 @@ pub(crate) fn apply_binary(op: Op, a: &SparseArray, b: &SparseArray) -> Result<S
     if a.device() != b.device() {
         return Err(Error::Device { op: name, message: format!("arrays are on {} and {}; use to_device", a.device(), b.device()) });
     }
+    // SciPy subtracts bool sparse arrays, unlike NumPy.
+    let op = if op == SUBTRACT && a.dtype() == DType::Bool && b.dtype() == DType::Bool { NOT_EQUAL } else { op };
     let zero = |dtype| NdArray::scalar_as(0, dtype);
     let at_zero = elementwise(op, &[zero(a.dtype())?.into(), zero(b.dtype())?.into()])?;
     if !(at_zero.item()?.as_bool()) {

@@ -1,6 +1,7 @@
 //! Functions under SciPy's names: constructors, triangles, norms and triangular solves.
 
 use cuprum_core::function::{FromArgs, IntoValue};
+use cuprum_core::layout::normalize_axes;
 use cuprum_core::ops::linalg::Triangle;
 use cuprum_core::{Args, Array, DType, Error, NdArray, Result, Value, numpy};
 
@@ -94,7 +95,8 @@ fn construct_from_args(args: &Args, format: Format) -> Result<Value> {
                 return Err(Error::shape(op, "blocksize differs from the shape of the blocks of data", &[&block, &data_block]));
             }
             let lines = indptr.size().saturating_sub(1);
-            let inferred = |along: usize, across: usize| Ok([lines * along, smallest_extent_for(op, &indices)?.saturating_mul(across)]);
+            let inferred =
+                |along: usize, across: usize| Ok([lines.saturating_mul(along), smallest_extent_for(op, &indices)?.saturating_mul(across)]);
             let shape = |swap: bool| match shape {
                 Some(shape) => Ok(shape),
                 None if swap => inferred(1, 1).map(|[lines, others]| [others, lines]),
@@ -325,10 +327,22 @@ pub fn spsolve_triangular(a: &SparseArray, b: &NdArray, triangle: Triangle, unit
 }
 
 fn norm_from_args(args: &Args) -> Result<Value> {
-    let a = SparseArray::from_args(args, "x")?;
+    let mut a = SparseArray::from_args(args, "x")?;
+    let axis = match args.ints("axis")?.as_deref() {
+        None => None,
+        Some(&[axis]) => Some(axis),
+        Some(axes) => {
+            match normalize_axes(args.op(), axes, 2)?[..] {
+                [0, 1] => {}
+                [1, 0] => a = convert::transpose(&a)?,
+                _ => return Err(Error::value(args.op(), "axis must be None, an axis or two axes")),
+            }
+            None
+        }
+    };
     let order = match args.get("ord") {
         None => NormOrder::Frobenius,
-        Some(Value::Str(name)) if name == "fro" || name == "f" => match args.get("axis") {
+        Some(Value::Str(name)) if name == "fro" || name == "f" => match axis {
             None => NormOrder::Frobenius,
             Some(_) => return Err(Error::value(args.op(), "Invalid norm order for vectors.")),
         },
@@ -337,11 +351,10 @@ fn norm_from_args(args: &Args) -> Result<Value> {
             -1.0 => NormOrder::MinusOne,
             f64::INFINITY => NormOrder::Infinity,
             f64::NEG_INFINITY => NormOrder::MinusInfinity,
-            2.0 if args.get("axis").is_some() => NormOrder::Frobenius,
+            2.0 if axis.is_some() => NormOrder::Frobenius,
             _ => return Err(Error::value(args.op(), "ord must be None, 'fro', 1, -1, inf or -inf")),
         },
     };
-    let axis = args.get("axis").map(|axis| axis.to_isize(args.op())).transpose()?;
     Ok(reductions::norm(&a, order, axis)?.into())
 }
 

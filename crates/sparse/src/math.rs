@@ -46,6 +46,8 @@ pub trait SparseMath: Sparse {
 
     /// Returns the elementwise `subtract` of two sparse arrays (`a - b`). Results that are zero are not stored.
     ///
+    /// As in SciPy, the difference of two bool arrays is true where they differ.
+    ///
     /// # Errors
     /// Shapes that do not broadcast, dtypes that the operation does not take, or arrays on different devices.
     ///

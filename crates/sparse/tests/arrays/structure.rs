@@ -111,6 +111,62 @@ fn reciprocal_norms_along_an_axis() -> Result<()> {
 }
 
 #[test]
+fn norms_over_both_axes() -> Result<()> {
+    let a = CsrArray::from_dense(&array![[1.0, -2.0], [3.0, 4.0]])?.to_sparse().into_value();
+    let norm = |order: i64, axes: &[i64]| {
+        let axes = Value::tuple(axes.iter().map(|&axis| axis.into()));
+        call("sparse.linalg.norm", vec![a.clone()], &[("ord", order.into()), ("axis", axes)])?.array("norm")
+    };
+    for axes in [[0, 1], [-2, -1]] {
+        assert_eq!(norm(1, &axes)?.item()?, 6.0);
+    }
+    for axes in [[1, 0], [-1, -2]] {
+        assert_eq!(norm(1, &axes)?.item()?, 7.0);
+    }
+    assert_eq!(norm(1, &[0])?, array![4.0, 6.0]);
+    assert_refused(norm(1, &[1, -1]), "given twice");
+    assert_refused(norm(1, &[0, 2]), "axis 2 is out of bounds");
+    Ok(())
+}
+
+#[test]
+fn a_dense_graph_has_no_infinite_edges() -> Result<()> {
+    let inf = f64::INFINITY;
+    let graph = Value::from(array![[0.0, 1.0, inf], [0.0, 0.0, 2.0], [f64::NAN, -inf, 0.0]]);
+    let paths = |source: i64| call("sparse.csgraph.shortest_path", vec![graph.clone()], &[("indices", source.into())])?.array("paths");
+    assert_eq!(paths(0)?, array![0.0, 1.0, 3.0]);
+    assert_eq!(paths(-1)?, array![inf, inf, 0.0]);
+    assert_refused(paths(-4), "index -4 is out of bounds");
+    let unconnected = Value::from(array![[0.0, inf], [f64::NAN, 0.0]]);
+    let count = call("sparse.csgraph.connected_components", vec![unconnected], &[("return_labels", false.into())])?;
+    assert_eq!(count.int("count")?, 2);
+    Ok(())
+}
+
+#[test]
+fn sums_and_differences_of_bool_arrays() -> Result<()> {
+    let a = CsrArray::from_dense(&array![[true, true, false]])?;
+    let b = CsrArray::from_dense(&array![[true, false, true]])?;
+    assert_eq!(a.add(&b)?.to_dense()?, array![[true, true, true]]);
+    let difference = a.subtract(&b)?;
+    assert_eq!((difference.to_dense()?, difference.nnz()), (array![[false, true, true]], 2));
+    Ok(())
+}
+
+#[test]
+fn extents_that_are_too_large() -> Result<()> {
+    let blocks = CsrArray::zeros([0, 1 << 40], DType::F64)?.to_bsr([1, 1])?;
+    assert_eq!(blocks.shape(), [0, 1 << 40]);
+    let empty = CsrArray::zeros([0, 0], DType::F64)?.to_sparse().into_value();
+    let shape = Value::tuple([(1i64 << 62).into(), (1i64 << 62).into()]);
+    assert_refused(call("sparse.bsr_array", vec![empty], &[("blocksize", shape)]), "too large");
+    let components = |shape| CsrArray::new(&values(0), &array![0i32; 0], &array![0], shape);
+    assert!(components([0, i64::MAX as usize]).is_ok());
+    assert_refused(components([0, usize::MAX]), "too large");
+    Ok(())
+}
+
+#[test]
 fn dtypes_of_joins_and_of_0d_operands() -> Result<()> {
     let a: SparseArray = CsrArray::from_dense(&array![[1.5f32, 0.0]])?.into();
     for path in ["sparse.vstack", "sparse.hstack"] {
