@@ -25,7 +25,7 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
         Fill::Undefined => {}
         Fill::Constant(value) if is_zero(value) => {}
         Fill::Constant(value) => for_each_chunk(elements, |_, run| splat(value, run)),
-        Fill::Arange { start, step } => arange(elements, start, step),
+        Fill::Arange { start, second, step } => arange(elements, start, second, step),
         Fill::Linspace { start, stop, step, count, endpoint } => linspace(elements, start, stop, step, count, endpoint),
         Fill::Eye { k } => {
             let columns = call.outputs[0].layout.shape().get(1).copied().unwrap_or(1).max(1);
@@ -62,9 +62,9 @@ from_complex128! {
     Complex<f32>: v => Complex::new(v.re as f32, v.im as f32), Complex<f64>: v => v,
 }
 
-/// Writes `start + i * step` to element `i`. Computes in 128-bit integers (wrapping) for integers and bool, in float64 for float64 and
-/// complex128, and in float32 for all other dtypes.
-fn arange(elements: ElementsMut, start: Scalar, step: Scalar) {
+/// Writes `start` to element 0, `second` to element 1 and `start + i * step` to each further element `i`. Computes in 128-bit integers
+/// (wrapping) for integers and bool, in float64 for float64 and complex128, and in float32 for all other dtypes.
+fn arange(elements: ElementsMut, start: Scalar, second: Scalar, step: Scalar) {
     let dtype = elements.dtype();
     match dtype.kind() {
         Kind::Bool | Kind::Signed | Kind::Unsigned => {
@@ -77,20 +77,29 @@ fn arange(elements: ElementsMut, start: Scalar, step: Scalar) {
             });
         }
         _ if matches!(dtype, DType::F64 | DType::C128) => {
-            let (start, step) = (start.as_complex(), step.as_complex());
-            for_each_chunk(elements, |first, run| fill_complex_sequence(run, |i| start + step * (first + i) as f64));
+            let (start, second, step) = (start.as_complex(), second.as_complex(), step.as_complex());
+            fill_range(elements, [start, second], |i| start + step * i as f64);
         }
         _ => {
             let narrow = |s: Scalar| Complex::new(s.as_complex().re as f32, s.as_complex().im as f32);
-            let (start, step) = (narrow(start), narrow(step));
-            for_each_chunk(elements, |first, run| {
-                fill_complex_sequence(run, |i| {
-                    let v = start + step * (first + i) as f32;
-                    Complex::new(v.re as f64, v.im as f64)
-                })
-            });
+            let widen = |v: Complex<f32>| Complex::new(v.re as f64, v.im as f64);
+            let (start, second, step) = (narrow(start), narrow(second), narrow(step));
+            fill_range(elements, [widen(start), widen(second)], |i| widen(start + step * i as f32));
         }
     }
+}
+
+/// Writes `first_two` to elements 0 and 1 and `at(i)` to each further element `i`.
+fn fill_range(elements: ElementsMut, first_two: [Complex<f64>; 2], at: impl Fn(usize) -> Complex<f64> + Sync) {
+    for_each_chunk(elements, |first, run| {
+        with_dtype!(run.dtype(), T => {
+            let values = run.typed_slice::<T>();
+            values.iter_mut().enumerate().for_each(|(i, v)| *v = T::from_complex128(at(first + i)));
+            if first == 0 {
+                values.iter_mut().zip(first_two).for_each(|(v, value)| *v = T::from_complex128(value));
+            }
+        });
+    });
 }
 
 fn fill_complex_sequence(run: ElementsMut, at: impl Fn(usize) -> Complex<f64>) {

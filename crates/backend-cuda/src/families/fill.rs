@@ -39,10 +39,12 @@ fn queue_fill(context: &'static Context, fill: Fill, spec: &OutputSpec, out: &Cu
         Fill::Undefined if dtype == DType::Bool => context.fill(out.memory(), 0, [0], size),
         Fill::Undefined => Ok(()),
         Fill::Constant(value) => fill_constant(context, out, dtype, size, value),
-        Fill::Arange { start, step } => {
-            let (start, step) = (widen_scalar(start, dtype), widen_scalar(step, dtype));
+        Fill::Arange { start, second, step } => {
+            let [start, second, step] = [start, second, step].map(|s| widen_scalar(s, dtype));
             let (pointer, count) = (out.pointer(), size as u64);
-            launch_fill(context, "fill_arange", dtype, count, Args::new().push(&pointer).push(&count).push(&start).push(&step))
+            let mut args = Args::new();
+            args.push(&pointer).push(&count).push(&start).push(&second).push(&step);
+            launch_fill(context, "fill_arange", dtype, count, &mut args)
         }
         Fill::Linspace { start, stop, step, count, endpoint } => {
             let last = if endpoint { (count as u64).wrapping_sub(1) } else { u64::MAX };

@@ -25,9 +25,12 @@ template <class X> __device__ inline X arange_element(u64 i, X start, X step) {
     }
 }
 
-extern "C" __global__ void __launch_bounds__(256) fill_arange(T* out, u64 count, Wide start, Wide step) {
+// Writes `start` to element 0, `second` to element 1 and start + i * step to each further element i.
+extern "C" __global__ void __launch_bounds__(256) fill_arange(T* out, u64 count, Wide start, Wide second, Wide step) {
     const u64 stride = static_cast<u64>(gridDim.x) * blockDim.x;
-    for (u64 i = static_cast<u64>(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += stride) out[i] = cast<T>(arange_element(i, start, step));
+    for (u64 i = static_cast<u64>(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += stride) {
+        out[i] = cast<T>(i == 0 ? start : i == 1 ? second : arange_element(i, start, step));
+    }
 }
 
 // Returns start + i * step as type X, computed in float64, or in complex128 if X is complex.

@@ -9,9 +9,8 @@ use crate::error::{Error, Result};
 use crate::expr::Operand;
 use crate::function::FromArgs;
 use crate::layout::broadcast_shapes;
-use crate::op::{Op, result_type};
+use crate::op::{ArgumentType, Op, result_type};
 use crate::ops::creation_options::create_with_device_and_order;
-use crate::ops::manipulation::concat;
 use crate::ops::value::{Args, Value};
 use crate::scalar::Scalar;
 use cuprum_macros::numpy;
@@ -67,7 +66,58 @@ fn arange_from_args(args: &Args) -> Result<Value> {
         Some(_) => (args.scalar("start")?, args.scalar("stop")?),
     };
     let (step, dtype) = (args.get("step").map_or(Ok(1.into()), |_| args.scalar("step"))?, args.dtype("dtype")?);
-    create_with_device_and_order(args, || arange_of_scalars(start, stop, step, dtype))
+    // The dtype of an argument that is an array, and `None` for a Python number.
+    let array_dtype = |name: &str| match args.get(name) {
+        Some(Value::Array(a)) => Some(a.dtype()),
+        _ => None,
+    };
+    let dtypes = match args.get("stop") {
+        None => [None, array_dtype("start"), array_dtype("step")],
+        Some(_) => ["start", "stop", "step"].map(array_dtype),
+    };
+    create_with_device_and_order(args, || {
+        let numbers = [start, stop, step];
+        let (result_dtype, natural) = arange_dtype(numbers, dtype)?;
+        if natural.is_inexact() && dtypes.iter().flatten().any(|dtype| dtype.is_inexact() && *dtype != DType::F64) {
+            let (count, second) = arange_count_in_dtypes(numbers, dtypes)?;
+            return fill_arange(start, second, count, result_dtype);
+        }
+        arange_of_scalars(start, stop, step, dtype)
+    })
+}
+
+/// Returns the number of elements of `arange` and its second element, computed as NumPy's scalars of `dtypes` do. A number whose dtype is
+/// `None` is a weak scalar.
+fn arange_count_in_dtypes([start, stop, step]: [Scalar; 3], dtypes: [Option<DType>; 3]) -> Result<(usize, Scalar)> {
+    if step.as_f64() == 0.0 {
+        return Err(Error::value(ARANGE.name(), "step must not be 0"));
+    }
+    let (start, stop, step) = ((start, dtypes[0]), (stop, dtypes[1]), (step, dtypes[2]));
+    let difference = |a: Scalar, b: Scalar| match (as_python_int(a), as_python_int(b)) {
+        (Some(a), Some(b)) => Scalar::Int(a.saturating_sub(b)),
+        _ => Scalar::Float(a.as_f64() - b.as_f64()),
+    };
+    let span = combine_in_promoted_dtype(stop, start, difference);
+    let (quotient, _) = combine_in_promoted_dtype(span, step, |a, b| Scalar::Float(a.as_f64() / b.as_f64()));
+    let count = element_count_of_quotient(span.0.as_f64(), quotient.as_f64())?;
+    let count = usize::try_from(count.max(0)).map_err(|_| Error::value(ARANGE.name(), "maximum allowed size exceeded"))?;
+    Ok((count, combine_in_promoted_dtype(start, step, add_python_numbers).0))
+}
+
+/// Returns `f(a, b)` in the dtype to which both numbers promote, together with that dtype. Floats are rounded to the dtype before and after
+/// `f`, which is exact or computes in float64. A number without a dtype is a weak scalar.
+fn combine_in_promoted_dtype(
+    (a, a_dtype): (Scalar, Option<DType>),
+    (b, b_dtype): (Scalar, Option<DType>),
+    f: impl Fn(Scalar, Scalar) -> Scalar,
+) -> (Scalar, Option<DType>) {
+    let argument_type = |number, dtype: Option<DType>| dtype.map_or(ArgumentType::Weak(number), ArgumentType::Array);
+    let dtype = a_dtype.or(b_dtype).map(|_| result_type(&[argument_type(a, a_dtype), argument_type(b, b_dtype)]));
+    let round = |number: Scalar| match dtype {
+        Some(dtype) if dtype.is_inexact() => Scalar::from_bytes(dtype, &Scalar::Float(number.as_f64()).to_bytes(dtype)),
+        _ => number,
+    };
+    (round(f(round(a), round(b))), dtype)
 }
 
 fn eye_from_args(args: &Args) -> Result<Value> {
@@ -127,9 +177,14 @@ fn full_from_operand(op: Op, device: Device, shape: &[usize], value: Operand, dt
 
 /// Returns [`arange`] in `dtype`; for `None`, in the dtype that NumPy chooses for the three numbers.
 fn arange_of_scalars(start: Scalar, stop: Scalar, step: Scalar, dtype: Option<DType>) -> Result<NdArray> {
+    let (dtype, _) = arange_dtype([start, stop, step], dtype)?;
+    fill_arange(start, add_python_numbers(start, step), arange_element_count(start, stop, step)?, dtype)
+}
+
+/// Returns the dtype of `arange`, which is `dtype` if it is given, and the promoted dtype of the three numbers.
+fn arange_dtype(numbers: [Scalar; 3], dtype: Option<DType>) -> Result<(DType, DType)> {
     let op = ARANGE.name();
-    let device = Device::current()?;
-    let natural = [start, stop, step].iter().map(|s| s.default_dtype()).reduce(DType::promote).unwrap_or(DType::I64);
+    let natural = numbers.iter().map(|s| s.default_dtype()).reduce(DType::promote).unwrap_or(DType::I64);
     if natural.is_complex() {
         return Err(Error::value(op, "start, stop and step must be real"));
     }
@@ -137,22 +192,27 @@ fn arange_of_scalars(start: Scalar, stop: Scalar, step: Scalar, dtype: Option<DT
         Some(dtype) => dtype,
         None if natural == DType::Bool => DType::I64,
         None => {
-            for scalar in [start, stop, step] {
+            for scalar in numbers {
                 scalar.check_fits_dtype(op, scalar.default_dtype())?; // NumPy returns an object array for an int that fits no dtype
             }
             natural
         }
     };
-    let count = arange_element_count(start, stop, step)?;
+    Ok((dtype, natural))
+}
+
+/// Returns the range of `count` elements of `dtype` that starts with `start` and `second`.
+fn fill_arange(start: Scalar, second: Scalar, count: usize, dtype: DType) -> Result<NdArray> {
+    let device = Device::current()?;
     if dtype == DType::Bool && count > 2 {
-        return Err(Error::value(op, "arange() is only supported for booleans when the result has at most length 2"));
+        return Err(Error::value(ARANGE.name(), "arange() is only supported for booleans when the result has at most length 2"));
     }
     if count == 0 {
         return full_on_device(device, &[0], Scalar::Int(0), dtype);
     }
     // As in NumPy, the dtype must hold the first two elements; later ones wrap.
     let first = python_number_to_element(start, dtype)?;
-    let second = if count > 1 { python_number_to_element(add_python_numbers(start, step), dtype)? } else { first };
+    let second = if count > 1 { python_number_to_element(second, dtype)? } else { first };
     let step = match (first, second) {
         (Scalar::Int(first), Scalar::Int(second)) => Scalar::Int(second - first),
         _ => {
@@ -160,15 +220,7 @@ fn arange_of_scalars(start: Scalar, stop: Scalar, step: Scalar, dtype: Option<DT
             Scalar::Float(if matches!(dtype, DType::F64 | DType::C128) { difference } else { difference as f32 as f64 })
         }
     };
-    if step.as_f64().is_finite() {
-        return dispatch_fill(ARANGE, device, &[count], dtype, Fill::Arange { start: first, step });
-    }
-    // The step overflows the dtype, and the formula `start + 0 * step` would make the first element NaN. The first, the second and all
-    // further elements are therefore filled separately. All elements from the third on are equal.
-    let rest = Scalar::Float(first.as_f64() + step.as_f64());
-    let parts = [(1, first), (1, second), (count - 2, rest)].map(|(n, value)| full_on_device(device, &[n], value, dtype));
-    let [first, second, rest] = parts;
-    concat(&[first?, second?, rest?], 0)
+    dispatch_fill(ARANGE, device, &[count], dtype, Fill::Arange { start: first, second, step })
 }
 
 /// Returns the number of elements of `arange`, exactly for ints.
@@ -193,17 +245,22 @@ fn arange_element_count(start: Scalar, stop: Scalar, step: Scalar) -> Result<usi
         _ => {
             let span = ints.map_or(stop.as_f64() - start.as_f64(), |span| span as f64);
             let quotient = span / step.as_f64();
-            let count = if quotient == 0.0 && span != 0.0 && quotient.is_sign_positive() { 1.0 } else { quotient.ceil() };
-            if count.is_nan() {
-                return Err(bad("cannot compute length"));
-            }
-            if count.abs() >= i64::MAX as f64 {
-                return Err(too_many());
-            }
-            count as i64
+            element_count_of_quotient(span, quotient)?
         }
     };
     usize::try_from(count.max(0)).map_err(|_| too_many())
+}
+
+/// Returns the number of elements of `arange` for `span = stop - start` and `quotient = span / step`.
+fn element_count_of_quotient(span: f64, quotient: f64) -> Result<i64> {
+    let count = if quotient == 0.0 && span != 0.0 && quotient.is_sign_positive() { 1.0 } else { quotient.ceil() };
+    if count.is_nan() {
+        return Err(Error::value(ARANGE.name(), "cannot compute length"));
+    }
+    if count.abs() >= i64::MAX as f64 {
+        return Err(Error::value(ARANGE.name(), "maximum allowed size exceeded"));
+    }
+    Ok(count as i64)
 }
 
 /// Returns a Python int or bool as an integer, and `None` for other numbers.

@@ -115,7 +115,10 @@ fn linspace_of_operands(start: Operand, stop: Operand, count: usize, endpoint: b
         Operand::Array(a) if a.ndim() == 0 => a.item().map(Some),
         Operand::Array(_) => Ok(None),
     };
-    if let (Some(start), Some(stop)) = (as_number(&start)?, as_number(&stop)?) {
+    // As in NumPy, arrays of a narrower dtype, 0-d ones too, are computed in that dtype.
+    if natural.is_none_or(|dtype| matches!(dtype, DType::F64 | DType::C128))
+        && let (Some(start), Some(stop)) = (as_number(&start)?, as_number(&stop)?)
+    {
         return linspace_of_scalars(start, stop, count, endpoint, dtype.or(natural));
     }
     let natural = natural.unwrap_or(DType::F64);

@@ -27,10 +27,11 @@ pub(super) fn run_fill(call: &Call) -> Result<Outcome> {
     let parts = run_on_local_ranks(mesh, 1, false, |local, rank| {
         let start = region_of_rank(mesh, output.layout.shape(), &cuts, rank)[axis].start;
         let work = match *fill {
-            Fill::Arange { start: Scalar::Int(first), step: Scalar::Int(step) } => {
+            Fill::Arange { start: Scalar::Int(first), step: Scalar::Int(step), .. } => {
                 let first = first.wrapping_add(step.wrapping_mul(start as i128));
-                // Integers wrap around in the output's dtype, so only the low bits of the first number matter.
-                Fill::Arange { start: Scalar::Int(wrap_to_output_dtype(first, output)), step: Scalar::Int(step) }
+                // Integers wrap around in the output's dtype, so only the low bits of the numbers matter.
+                let [start, second] = [first, first.wrapping_add(step)].map(|n| Scalar::Int(wrap_to_output_dtype(n, output)));
+                Fill::Arange { start, second, step: Scalar::Int(step) }
             }
             Fill::Arange { .. } => return Ok(Err("a range of integers with a step that is not an integer".into())),
             Fill::Eye { k } => Fill::Eye { k: if axis == 0 { k.saturating_add(start as i64) } else { k.saturating_sub(start as i64) } },

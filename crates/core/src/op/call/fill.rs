@@ -11,11 +11,13 @@ pub enum Fill {
     Undefined,
     /// One value (`full`, `zeros`, `ones`).
     Constant(Scalar),
-    /// `start + i * step`, computed in the output's dtype (`arange`); integers wrap.
+    /// `start`, `second`, then `start + i * step`, computed in the output's dtype (`arange`). Integers wrap.
     Arange {
         /// Element 0.
         start: Scalar,
-        /// Difference between successive elements.
+        /// Element 1. For integers and bool, it is `start + step`.
+        second: Scalar,
+        /// Difference between the first two elements, rounded. May be infinite.
         step: Scalar,
     },
     /// `start + i * step`, computed in float64 or complex128 and converted (`linspace`).
