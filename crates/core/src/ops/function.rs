@@ -216,6 +216,8 @@ impl Function {
     /// Returns whether the result has `dtype` for all operands. Such a dtype does not convert the operands.
     fn always_returns_dtype(&self, dtype: DType) -> bool {
         match dtype {
+            // Matrix products are compositions. Their result is bool only if their operands are.
+            DType::Bool if matches!(self.name, "matmul" | "matvec" | "vecmat") => false,
             DType::Bool => self.returns_bool_for_numbers(),
             DType::U8 => self.name == "bitwise_count",
             _ => false,
@@ -335,6 +337,11 @@ impl Function {
         }
         if result.ndim() > out.ndim() {
             return Err(Error::shape(self.name, "the result cannot be broadcast to 'out'", &[result.shape(), out.shape()]));
+        }
+        // These functions of NumPy do not convert the result.
+        if matches!(self.name, "dot" | "multi_dot") && result.dtype() != out.dtype() {
+            let message = "output array is not acceptable: its dtype must be that of the result";
+            return Err(Error::dtype(self.name, message, &[out.dtype(), result.dtype()]));
         }
         // Checks rules other than `same_kind`, which the assignment below checks.
         if let Some(Value::Str(casting)) = args.value("casting")

@@ -81,17 +81,26 @@ fn copy_from_args(args: &Args) -> Result<Value> {
 
 /// Returns the argument `arrays`, converted to the argument `dtype` by the rule in the argument `casting`.
 fn read_arrays_argument(args: &Args) -> Result<Vec<NdArray>> {
-    let arrays = args.arrays("arrays")?;
+    cast_by_argument_rule(args, args.arrays("arrays")?)
+}
+
+/// Converts `arrays` to the argument `dtype`. Without that argument, returns them as they are.
+///
+/// # Errors
+/// An array that the rule in the argument `casting` does not convert to the dtype of the result.
+fn cast_by_argument_rule(args: &Args, arrays: Vec<NdArray>) -> Result<Vec<NdArray>> {
     let rule = match args.value("casting") {
         Some(Value::Str(rule)) => rule.as_str(),
         _ => args.str("casting")?,
     };
-    let Some(dtype) = args.dtype("dtype")? else { return Ok(arrays) };
+    let requested = args.dtype("dtype")?;
+    let Some(dtype) = requested.or_else(|| DType::promote_all(arrays.iter().map(NdArray::dtype))) else { return Ok(arrays) };
     let convert = |a: NdArray| {
-        if a.dtype().can_cast_by_rule(dtype, args.op(), rule)? {
-            return a.astype(dtype);
+        if !a.dtype().can_cast_by_rule(dtype, args.op(), rule)? {
+            let message = format!("cannot convert {} to {dtype} by the rule '{rule}'", a.dtype());
+            return Err(Error::dtype(args.op(), message, &[a.dtype(), dtype]));
         }
-        Err(Error::dtype(args.op(), format!("cannot convert {} to {dtype} by the rule '{rule}'", a.dtype()), &[a.dtype(), dtype]))
+        if requested.is_some() { a.astype(dtype) } else { Ok(a) }
     };
     arrays.into_iter().map(convert).collect()
 }
@@ -116,7 +125,8 @@ fn concat_from_args(args: &Args) -> Result<Value> {
     let arrays = match args.value("arrays").and_then(Value::items) {
         // As in NumPy, numbers in the list are weak scalars.
         Some(items) if args.dtype("dtype")?.is_none() => {
-            operands_to_arrays(args.op(), items.iter().map(|item| item.operand(args.op())).collect::<Result<_>>()?)?
+            let operands = items.iter().map(|item| item.operand(args.op())).collect::<Result<_>>()?;
+            cast_by_argument_rule(args, operands_to_arrays(args.op(), operands)?)?
         }
         _ => read_arrays_argument(args)?,
     };

@@ -90,6 +90,14 @@ pub fn check_index_bounds(op: &'static str, indices: &NdArray, axis: usize, size
     Ok(())
 }
 
+/// Returns an error unless the dtype of `indices` is an integer dtype or bool.
+fn reject_indices_not_integer(indices: &NdArray) -> Result<()> {
+    match indices.dtype().kind() {
+        Kind::Bool | Kind::Signed | Kind::Unsigned => Ok(()),
+        _ => Err(Error::dtype(TAKE.name(), "indices must be integers", &[indices.dtype()])),
+    }
+}
+
 fn take_from_args(args: &Args) -> Result<Value> {
     let (a, mut indices) = (args.array("a")?, args.indices("indices")?);
     let axis = args.get("axis").map(|axis| axis.to_isize(args.op())).transpose()?;
@@ -97,6 +105,7 @@ fn take_from_args(args: &Args) -> Result<Value> {
         Some(axis) => a.shape().get(normalize_axis_of_scalar(args.op(), axis, a.ndim())?).copied().unwrap_or(1),
         None => a.size(),
     };
+    reject_indices_not_integer(&indices)?;
     indices = match args.value("mode") {
         Some(Value::Str(mode)) if mode == "raise" => indices,
         Some(Value::Str(mode)) if mode == "clip" => indices.astype(DType::I64)?.clip(0, extent.saturating_sub(1))?,
@@ -141,9 +150,7 @@ impl NdArray {
         let Some(axis) = axis.into().at_most_one_axis(name)? else { return self.ravel()?.take(indices, 0) };
         let axis = normalize_axis_of_scalar(name, axis, self.ndim())?;
         let device = super::common_device(TAKE, self, indices)?;
-        if !matches!(indices.dtype().kind(), Kind::Bool | Kind::Signed | Kind::Unsigned) {
-            return Err(Error::dtype(name, "indices must be integers", &[indices.dtype()]));
-        }
+        reject_indices_not_integer(indices)?;
         if self.ndim() == 0 {
             return self.ravel()?.take(indices, 0);
         }
