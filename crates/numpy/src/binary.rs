@@ -210,7 +210,11 @@ pub fn binary_repr(num: impl Into<i128>, width: Option<usize>) -> Result<String>
         let needed = 128 - num.leading_zeros();
         return match width {
             Some(width) if width < needed as usize => Err(too_small(needed)),
-            width => Ok(format!("{num:0w$b}", w = width.unwrap_or(0))),
+            // The width is not a format parameter, because the formatter of Rust takes widths up to 65,535 only.
+            width => {
+                let digits = format!("{num:b}");
+                Ok(format!("{}{digits}", "0".repeat(width.unwrap_or(0).saturating_sub(digits.len()))))
+            }
         };
     }
     let needed = 129 - num.leading_ones();

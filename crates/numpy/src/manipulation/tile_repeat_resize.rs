@@ -2,7 +2,7 @@
 
 use cuprum_core::layout::{checked_size, normalize_axis};
 use cuprum_core::ops::value::Value;
-use cuprum_core::{DType, Error, IntoShape, Item, NdArray, Operand, Result, Scalar, Side, broadcast_to, expand_dims, numpy};
+use cuprum_core::{DType, Error, IntoShape, Item, NdArray, Operand, Result, Scalar, Side, broadcast_to, numpy};
 
 use crate::common::{check_indices_cast_safely, index_range, new_filled_array, slice_axis, with_at_least_ndim};
 
@@ -32,18 +32,48 @@ pub fn tile(a: &NdArray, reps: impl IntoShape) -> Result<NdArray> {
     let a = with_at_least_ndim(a, reps.len())?;
     let leading = a.ndim() - reps.len();
     reps.insert_many(0, std::iter::repeat_n(1, leading));
-    // Each repeated axis follows an axis of stride 0 that counts the repetitions. Reshaping merges the two.
-    let (mut items, mut widened, mut shape) = (Vec::new(), Vec::new(), Vec::new());
-    for (&count, &extent) in reps.iter().zip(a.shape()) {
-        if count != 1 {
-            items.push(Item::NewAxis);
-            widened.push(count);
-        }
-        items.push(Item::slice(None, None, 1));
-        widened.push(extent);
-        shape.push(extent.checked_mul(count).ok_or_else(|| Error::shape("tile", "the result is too large", &[a.shape(), &reps]))?);
-    }
+    let extents = reps.iter().zip(a.shape()).map(|(&count, &extent)| extent.checked_mul(count));
+    let shape: Option<Vec<usize>> = extents.collect();
+    let shape = shape.ok_or_else(|| Error::shape("tile", "the result is too large", &[a.shape(), &reps]))?;
     checked_size("tile", &shape)?;
+    repeat_along_axes(&a, &reps, shape, Repetition::Axis)
+}
+
+/// The unit that [`repeat_along_axes`] repeats.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Repetition {
+    /// All slices along the axis, one after another.
+    Axis,
+    /// Each slice by itself.
+    Slice,
+}
+
+/// Returns `a` repeated `reps[i]` times along each axis `i`. `shape` is that of the result.
+fn repeat_along_axes(a: &NdArray, reps: &[usize], shape: Vec<usize>, repetition: Repetition) -> Result<NdArray> {
+    if shape.contains(&0) {
+        return new_filled_array(a, &shape, 0, a.dtype());
+    }
+    // An axis of stride 0 before or after a repeated axis counts the repetitions. Reshaping merges the two. An axis of extent 1 needs no
+    // such axis and is left out if it is not repeated, so arrays with the maximum number of axes can be repeated.
+    let (mut items, mut widened) = (Vec::new(), Vec::new());
+    for (&count, &extent) in reps.iter().zip(a.shape()) {
+        let whole = Item::slice(None, None, 1);
+        match (extent, count, repetition) {
+            (1, 1, _) => items.push(Item::At(0)),
+            (1, _, _) | (_, 1, _) => {
+                items.push(whole);
+                widened.push(extent * count);
+            }
+            (_, _, Repetition::Axis) => {
+                items.extend([Item::NewAxis, whole]);
+                widened.extend([count, extent]);
+            }
+            (_, _, Repetition::Slice) => {
+                items.extend([whole, Item::NewAxis]);
+                widened.extend([extent, count]);
+            }
+        }
+    }
     broadcast_to(&a.index(&items)?, widened)?.reshape(shape)
 }
 
@@ -104,9 +134,9 @@ pub fn repeat(a: &NdArray, repeats: impl Into<Operand>, axis: impl Into<Option<i
     let mut shape = a.shape().to_vec();
     shape[axis] = shape[axis].checked_mul(count).ok_or_else(too_large)?;
     checked_size(name, &shape)?;
-    let mut widened = a.shape().to_vec();
-    widened.insert(axis + 1, count);
-    broadcast_to(&expand_dims(&a, [axis as isize + 1])?, widened)?.reshape(shape)
+    let mut reps = vec![1; a.ndim()];
+    reps[axis] = count;
+    repeat_along_axes(&a, &reps, shape, Repetition::Slice)
 }
 
 /// Returns slice `n` along `axis` repeated `counts[n]` times.

@@ -168,7 +168,7 @@ pub fn convolve(a: &NdArray, v: &NdArray, mode: ConvolutionMode) -> Result<NdArr
 /// Passes over memory: those of [`convolve`].
 ///
 /// # Errors
-/// Empty arrays, arrays of more than one dimension, or arrays on different devices.
+/// Empty arrays, arrays that are not 1-D, or arrays on different devices.
 ///
 /// # Examples
 /// ```
@@ -183,6 +183,13 @@ pub fn convolve(a: &NdArray, v: &NdArray, mode: ConvolutionMode) -> Result<NdArr
 /// ```
 #[numpy("correlate(a, v, mode='valid')")]
 pub fn correlate(a: &NdArray, v: &NdArray, mode: ConvolutionMode) -> Result<NdArray> {
+    if a.ndim() == 0 || v.ndim() == 0 {
+        return Err(Error::shape(
+            "correlate",
+            "object of too small depth for desired array; the arrays must be 1-D",
+            &[a.shape(), v.shape()],
+        ));
+    }
     let (a, v) = as_1d_signals("correlate", a, v)?;
     let v = v.conj()?;
     match v.size() > a.size() {

@@ -5,7 +5,8 @@ use std::f64::consts::TAU;
 use cuprum_core::layout::normalize_axis;
 use cuprum_core::ops::value::{Args, Value};
 use cuprum_core::{
-    NdArray, Operand, Result, Scalar, add, axis as over_axis, concat, equal, greater, less, logical_and, numpy, remainder, subtract, where_,
+    DType, NdArray, Operand, Result, Scalar, add, axis as over_axis, concat, equal, greater, less, logical_and, numpy, remainder, subtract,
+    where_, with_device,
 };
 
 use crate::common::{result_dtype, slice_axis};
@@ -13,17 +14,22 @@ use crate::mathematics::diff::diff;
 
 fn unwrap_from_args(args: &Args) -> Result<Value> {
     let discont = args.get("discont").map(|_| args.scalar("discont")).transpose()?;
-    unwrap(&args.array("p")?, discont, args.int_or("axis", -1)?, args.scalar_or("period", TAU)?).map(Value::Array)
+    let period = match args.get("period") {
+        Some(Value::Array(period)) => Operand::from(period),
+        _ => args.scalar_or("period", TAU)?.into(),
+    };
+    unwrap(&args.array("p")?, discont, args.int_or("axis", -1)?, period).map(Value::Array)
 }
 
 /// Removes jumps between neighbours along an axis by adding multiples of the period (`numpy.unwrap`).
 ///
-/// Only differences of at least `discont`, by default half the period, are changed. Integers with an integer period stay integers.
+/// Only differences of at least `discont`, by default half the period, are changed. Integers with an integer period stay integers. A
+/// period that is a number is a weak scalar; one that is a 0-d array takes part in the promotion.
 ///
 /// Passes over memory: a scan of the corrections, and a join with the first elements.
 ///
 /// # Errors
-/// A 0-d array, an axis out of bounds, or complex numbers.
+/// A 0-d array, an axis out of bounds, complex numbers, or a period of more than one element.
 ///
 /// # Examples
 /// ```
@@ -36,24 +42,39 @@ fn unwrap_from_args(args: &Args) -> Result<Value> {
 /// # }
 /// ```
 #[numpy("unwrap(p, discont=None, axis=-1, *, period=6.283185307179586)", call = unwrap_from_args)]
-pub fn unwrap(p: &NdArray, discont: Option<Scalar>, axis: isize, period: impl Into<Scalar>) -> Result<NdArray> {
+pub fn unwrap(p: &NdArray, discont: Option<Scalar>, axis: isize, period: impl Into<Operand>) -> Result<NdArray> {
     let name = "unwrap";
     let period = period.into();
     let steps = diff(p, 1, axis, None, None)?;
     let along = normalize_axis(name, axis, p.ndim())?;
-    let dtype = result_dtype(&[Operand::from(&steps), Operand::Scalar(period)]);
-    let discont = discont.unwrap_or(Scalar::Float(period.as_f64() / 2.0));
-    let (high, is_ambiguous) = match (dtype.is_int(), period.as_int()) {
+    let (period_value, period_dtype) = match &period {
+        Operand::Scalar(value) => (*value, None),
+        Operand::Array(period) => (period.item()?, Some(period.dtype())),
+    };
+    let to_operand = |value: Scalar, dtype: Option<DType>| match dtype {
+        None => Ok(Operand::Scalar(value)),
+        Some(dtype) => with_device(p.device(), || NdArray::scalar_as(value, dtype)).map(Operand::Array),
+    };
+    let period = to_operand(period_value, period_dtype)?;
+    let dtype = result_dtype(&[Operand::from(&steps), period.clone()]);
+    let (high, is_ambiguous) = match (dtype.is_int(), period_value.as_int()) {
         (true, Some(period)) => (Scalar::Int(period.div_euclid(2)), period.rem_euclid(2) == 0),
-        _ => (Scalar::Float(period.as_f64() / 2.0), true),
+        _ => (Scalar::Float(period_value.as_f64() / 2.0), true),
     };
     let low = match high {
         Scalar::Int(high) => Scalar::Int(-high),
         high => Scalar::Float(-high.as_f64()),
     };
-    let mut wrapped = add(remainder(subtract(&steps, low)?, period)?, low)?;
+    // As in NumPy, half of a period that is an array has the dtype of the quotient.
+    let half = |value: Scalar| {
+        let is_converted = matches!(value, Scalar::Float(_));
+        to_operand(value, period_dtype.map(|dtype| if is_converted && !dtype.is_inexact() { DType::F64 } else { dtype }))
+    };
+    let (high, low) = (half(high)?, half(low)?);
+    let discont = discont.map_or_else(|| half(Scalar::Float(period_value.as_f64() / 2.0)), |discont| Ok(Operand::Scalar(discont)))?;
+    let mut wrapped = add(remainder(subtract(&steps, &low)?, period)?, &low)?;
     if is_ambiguous {
-        wrapped = where_(logical_and(equal(&wrapped, low)?, greater(&steps, 0)?)?, high, &wrapped)?;
+        wrapped = where_(logical_and(equal(&wrapped, &low)?, greater(&steps, 0)?)?, &high, &wrapped)?;
     }
     let correction = where_(less(steps.abs()?, discont)?, 0, subtract(&wrapped, &steps)?)?;
     let first = slice_axis(p, along, 0, 1, 1)?.astype(dtype)?;

@@ -18,7 +18,7 @@ pub struct CovarianceOptions {
     pub fweights: Option<NdArray>,
     /// The weight of each observation.
     pub aweights: Option<NdArray>,
-    /// Dtype of the computation; at least float64 by default.
+    /// Float or complex dtype of the computation; at least float64 by default.
     pub dtype: Option<DType>,
 }
 
@@ -81,8 +81,8 @@ fn check_observation_weights(which: &str, weights: &NdArray, observations: usize
 /// Passes over memory: one for the means, one that subtracts them, and one contraction.
 ///
 /// # Errors
-/// Arrays of more than two dimensions, different numbers of observations in `m` and `y`, or weights that are negative or not one for each
-/// observation.
+/// Arrays of more than two dimensions, different numbers of observations in `m` and `y`, a dtype that is neither float nor complex, or
+/// weights that are negative or not one for each observation.
 ///
 /// # Examples
 /// ```
@@ -107,6 +107,9 @@ pub fn cov(m: &NdArray, y: Option<&NdArray>, options: &CovarianceOptions) -> Res
     }
     if x.shape()[0] == 0 {
         return new_filled_array(m, &[0, 0], 0, DType::F64);
+    }
+    if !dtype.is_inexact() {
+        return Err(Error::dtype(name, "the dtype of the computation must be a float or complex dtype", &[dtype]));
     }
     if let Some(y) = y {
         let y = as_matrix(name, y, dtype)?;
