@@ -25,6 +25,12 @@ impl<'e> ElementTarget<'e> {
     pub(crate) fn variable_name(&self) -> &'e str {
         self.name
     }
+
+    /// Returns whether the index selects a view even if it selects one element: `x[...]` is a 0-d array in NumPy, `x[0]` a scalar.
+    fn has_ellipsis(&self) -> bool {
+        let is_ellipsis = |part: &IndexPart| matches!(part, IndexPart::Basic(Item::Ellipsis));
+        self.indices.last().is_some_and(|parts| parts.iter().any(is_ellipsis))
+    }
 }
 
 impl Evaluator<'_> {
@@ -63,7 +69,13 @@ impl Evaluator<'_> {
         // The array is changed inside the variable, because a second handle to the array would make the assignment copy it.
         let result = match self.variables.get_mut(target.name) {
             Some(Value::Array(array)) => {
-                convert_assigned_value(value, array).and_then(|value| assign_at_nested_indices(array, &target.indices, value))
+                let is_list = matches!(value, Value::List(_) | Value::Tuple(_));
+                convert_assigned_value(value, array).and_then(|value| match (&value, ndim_of_view(array, &target.indices)) {
+                    (Operand::Array(list), Some(ndim @ 1..)) if is_list && list.ndim() > ndim => {
+                        Err(UnlocatedError::value_error("setting an array element with a sequence"))
+                    }
+                    _ => assign_at_nested_indices(array, &target.indices, value),
+                })
             }
             _ => Err(UnlocatedError::type_error("only elements of an array can be assigned")),
         };
@@ -86,7 +98,11 @@ impl Evaluator<'_> {
         let old = selected.map_err(|error| error.at(self.source, span))?;
         let right = self.evaluate(value)?;
         let advice = "convert the array first: `x = x.astype(dtype)`";
-        let new = compute_augmented_assignment(op, old.into(), right, advice).map_err(|error| error.at(self.source, op_span))?;
+        let new = match old.ndim() > 0 || target.has_ellipsis() {
+            true => update_array(op, old, right, advice),
+            false => apply_binary_operator(op, old.into(), right),
+        };
+        let new = new.map_err(|error| error.at(self.source, op_span))?;
         self.assign_elements(&target, span, new)?;
         Ok(target.name)
     }
@@ -103,6 +119,14 @@ fn convert_assigned_value(value: Value, array: &NdArray) -> Unlocated<Operand> {
             Err(UnlocatedError::type_error(message))
         }
     }
+}
+
+/// Returns the number of axes of the view that `array[first][second]..` selects. Returns `None` if an index selects a copy or is invalid.
+fn ndim_of_view(array: &NdArray, indices: &[Vec<IndexPart>]) -> Option<usize> {
+    if indices.iter().flatten().any(|part| matches!(part, IndexPart::Array(_))) {
+        return None;
+    }
+    indices.iter().try_fold(array.clone(), |array, parts| index_array(&array, parts)).ok().map(|view| view.ndim())
 }
 
 /// Executes `array[first][second].. = value`. All indices but the last select views.
@@ -142,11 +166,15 @@ pub(crate) fn unpack_values(value: Value, count: usize) -> Unlocated<Vec<Value>>
 ///
 /// `advice` is the help text of the error if the array cannot store the result.
 pub(crate) fn compute_augmented_assignment(op: BinaryOp, old: Value, right: Value, advice: &str) -> Unlocated<Value> {
-    let array = match &old {
-        Value::Array(a) if a.ndim() > 0 => a.clone(),
-        _ => return apply_binary_operator(op, old, right),
-    };
-    let result = match apply_binary_operator(op, old, right)? {
+    match old {
+        Value::Array(array) if array.ndim() > 0 => update_array(op, array, right, advice),
+        old => apply_binary_operator(op, old, right),
+    }
+}
+
+/// Computes `array op= right` in the dtype and the shape of `array`.
+fn update_array(op: BinaryOp, array: NdArray, right: Value, advice: &str) -> Unlocated<Value> {
+    let result = match apply_binary_operator(op, array.clone().into(), right)? {
         Value::Array(result) => result,
         other => return Ok(other),
     };

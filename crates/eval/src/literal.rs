@@ -161,7 +161,15 @@ pub(crate) fn parse_string(text: &str, raw: bool) -> Result<(String, usize), Lit
                 Some((_, 'n')) => value.push('\n'),
                 Some((_, 't')) => value.push('\t'),
                 Some((_, 'r')) => value.push('\r'),
-                Some((_, '0')) => value.push('\0'),
+                Some((_, 'a')) => value.push('\x07'),
+                Some((_, 'b')) => value.push('\x08'),
+                Some((_, 'f')) => value.push('\x0c'),
+                Some((_, 'v')) => value.push('\x0b'),
+                Some((_, first @ '0'..='7')) => {
+                    let more = std::iter::from_fn(|| chars.next_if(|(_, c)| ('0'..='7').contains(c))).take(2);
+                    let code = more.fold(first as u32 - '0' as u32, |code, (_, c)| 8 * code + (c as u32 - '0' as u32));
+                    value.extend(char::from_u32(code));
+                }
                 Some((_, same @ ('\\' | '\'' | '"'))) => value.push(same),
                 Some((_, kind @ ('x' | 'u' | 'U'))) => {
                     let count = if kind == 'x' {

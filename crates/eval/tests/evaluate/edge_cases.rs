@@ -19,6 +19,57 @@ fn convolutions_with_non_finite_numbers() {
 }
 
 #[test]
+fn ranges_of_narrow_floats() {
+    check(&[
+        ("arange(0.3, -3, -0.7, 'f4')", "array([ 0.3      , -0.4      , -1.1000001, -1.8000002, -2.5000002],\n      dtype=float32)"),
+        ("arange(0.3, -3, -0.7, 'c8')[:2], arange(-0.0, 2)", "(array([ 0.3+0.j, -0.4+0.j], dtype=complex64), array([-0.,  1.]))"),
+        ("arange(1, 2, inf), arange(0, 2e38, 5e37, dtype='f2')", "(array([1.]), array([ 0., inf, inf, inf], dtype=float16))"),
+        ("arange(0, float32(0.6), 0.1).size, arange(-1, float32(0.7), 0.01).size, arange(float32(0.6), step=0.1).size", "(6, 171, 6)"),
+        ("arange(float16(0.1), 1, float32(0.3))", "array([0.09997559, 0.3999756 , 0.69997561])"),
+        ("arange(float32(0.1), 2, 0.7, dtype='i4')", "array([0, 0, 0], dtype=int32)"),
+        ("linspace(float32(1), float32(0.33), 3, endpoint=False, dtype='f8')", "array([1.       , 0.7766667, 0.5533334])"),
+        ("linspace(float32(1), 0.33, 3, endpoint=False, dtype='f8')[1] == 0.7766667008399963", "array(True)"),
+        ("linspace(float16(1), 3, 7, dtype='i4')", "array([1, 1, 1, 2, 2, 2, 3], dtype=int32)"),
+    ]);
+}
+
+#[test]
+fn dtypes_of_0d_arguments_and_casting_rules() {
+    check(&[
+        ("unwrap(array([0, 1, 2, -1, 0], 'f4'), period=float64(4))", "array([0., 1., 2., 3., 4.])"),
+        ("unwrap(array([0, 1, 2, -1, 0], 'f4'), period=int64(4)).dtype", "dtype('float64')"),
+        ("unwrap(array([0, 1, 2, -1, 0], 'f4'), period=4)", "array([0., 1., 2., 3., 4.], dtype=float32)"),
+        ("unwrap([0, 1, 2, -1, 0], period=array([4]))", "array([0, 1, 2, 3, 4])"),
+        ("unwrap(array([0, 1, 2, -1, 0], 'i4'), period=uint8(3))", "array([  0,   1,   2, 257, 258], dtype=int32)"),
+        ("matmul([[1, 2]], [[3], [0]], dtype=bool, casting='unsafe')", "array([[ True]])"),
+        (
+            "matvec([[1, 2]], [3, 0], dtype=bool, casting='unsafe'), vecmat([1, 2], [[3], [0]], dtype=bool, casting='unsafe')",
+            "(array([ True]), array([ True]))",
+        ),
+        ("concatenate((1, array([2], 'f4')), axis=None, casting='no')", "array([1., 2.], dtype=float32)"),
+        ("take([1, 2, 3], array([7], 'u8'), mode='wrap'), take([1, 2, 3], [], mode='clip')", "(array([2]), array([], dtype=int64))"),
+    ]);
+}
+
+#[test]
+fn arrays_of_64_axes_are_repeated() {
+    check(&[
+        ("x = ones((1,) * 63 + (2,)); tile(x, 2).shape[-2:], repeat(x, 3, axis=-1).shape[-2:]", "((1, 4), (1, 6))"),
+        ("x = ones((1,) * 63 + (2,)); repeat(x, 3, axis=0).shape[:2], tile(x, (3,) + (1,) * 63).shape[:2]", "((3, 1), (3, 1))"),
+        ("tile([[1, 2]], (2, 2)), repeat([[1, 2]], 2, 1)", "(array([[1, 2, 1, 2],\n       [1, 2, 1, 2]]), array([[1, 1, 2, 2]]))"),
+        ("tile([1, 2], 0), repeat([[1, 2]], 0, 1).shape", "(array([], dtype=int64), (1, 0))"),
+    ]);
+}
+
+#[test]
+fn escapes_and_widths_of_text() {
+    check(&[
+        (r"len('\a\b\f\v\101\0\400\18'), '\101\x41\1011', '\a\b\f\v' == '\x07\x08\x0c\x0b'", "(9, 'AAA1', True)"),
+        ("len(binary_repr(3, width=65536)), len(binary_repr(-3, width=65536)), binary_repr(3, 5)", "(65536, 65536, '00011')"),
+    ]);
+}
+
+#[test]
 fn reductions_by_elementwise_operations() {
     check(&[
         ("x = array(3.); subtract.reduce(x, initial=10), subtract.reduce(x, initial=10, where=False)", "(array(7.), array(10.))"),
