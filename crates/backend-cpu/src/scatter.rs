@@ -21,7 +21,7 @@ use crate::reducers::arithmetic::Arithmetic;
 
 mod partition;
 
-/// Number of indices that are converted to row numbers at a time.
+/// Number of indices in a block. Prefetches of single elements are one block ahead.
 const INDEX_BLOCK_LEN: usize = 256;
 /// Number of rows by which the prefetch of values precedes their use.
 const PREFETCH_DISTANCE: usize = 8;
@@ -167,7 +167,7 @@ struct ScatterLayout {
 struct ScatterTask<'a> {
     rows: std::ops::Range<usize>,
     /// The part of each row: an index range along the first axis of the row, or `0..1` if rows are single elements.
-    first_transformed_axis: std::ops::Range<usize>,
+    row_part: std::ops::Range<usize>,
     /// Offset of the first element of `memory` in the target array.
     begin: usize,
     memory: ElementsMut<'a>,
@@ -225,8 +225,8 @@ impl ScatterLayout {
         let all_rows = (self.extent - 1) * distance;
         let whole = self.dims.first().copied().unwrap_or(1);
         let mut tasks = Vec::new();
-        let mut add = |rows: std::ops::Range<usize>, first_transformed_axis: std::ops::Range<usize>, begin: usize, end: usize| {
-            tasks.push((rows, first_transformed_axis, begin, end));
+        let mut add = |rows: std::ops::Range<usize>, row_part: std::ops::Range<usize>, begin: usize, end: usize| {
+            tasks.push((rows, row_part, begin, end));
         };
         if distance >= row_span && (wanted > 1 || range_bits.is_some()) {
             let step = range_bits.map_or(self.extent.div_ceil(wanted), |bits| 1 << bits);
@@ -251,10 +251,10 @@ impl ScatterLayout {
             add(0..self.extent, 0..whole, lowest, lowest + all_rows + row_span);
         }
         let (mut rest, mut position) = (memory, 0);
-        let divided = tasks.into_iter().map(|(rows, first_transformed_axis, begin, end)| {
+        let divided = tasks.into_iter().map(|(rows, row_part, begin, end)| {
             let (part, after) = std::mem::take(&mut rest).split_at(begin - position).1.split_at(end - begin);
             (rest, position) = (after, end);
-            ScatterTask { rows, first_transformed_axis, begin, memory: part }
+            ScatterTask { rows, row_part, begin, memory: part }
         });
         divided.collect()
     }
@@ -292,17 +292,14 @@ impl ScatterLayout {
     }
 
     fn run_task<T: Element>(&self, task: ScatterTask, indices: Elements, values: &[T], f: &impl Fn(T, T) -> T) {
-        let ScatterTask { rows, first_transformed_axis, begin, memory } = task;
+        let ScatterTask { rows, row_part, begin, memory } = task;
         let target = memory.typed_slice::<T>();
         let mut dims = self.dims.clone();
         let origin = self.first as isize - begin as isize;
         let (mut to, mut from) = (origin, self.first_value);
         if let Some(extent) = dims.first_mut() {
-            *extent = first_transformed_axis.len();
-            (to, from) = (
-                to + first_transformed_axis.start as isize * self.target[0],
-                from + first_transformed_axis.start as isize * self.values[0],
-            );
+            *extent = row_part.len();
+            (to, from) = (to + row_part.start as isize * self.target[0], from + row_part.start as isize * self.values[0]);
         }
         // The axes of a row whose stride is larger than the distance between rows become loops outside the loop over indices.
         let outer = self.target.iter().take_while(|stride| stride.unsigned_abs() > self.stride.unsigned_abs()).count();
