@@ -91,14 +91,11 @@ fn arange(elements: ElementsMut, start: Scalar, second: Scalar, step: Scalar) {
 
 /// Writes `first_two` to elements 0 and 1 and `at(i)` to each further element `i`.
 fn fill_range(elements: ElementsMut, first_two: [Complex<f64>; 2], at: impl Fn(usize) -> Complex<f64> + Sync) {
-    for_each_chunk(elements, |first, run| {
-        with_dtype!(run.dtype(), T => {
-            let values = run.typed_slice::<T>();
-            values.iter_mut().enumerate().for_each(|(i, v)| *v = T::from_complex128(at(first + i)));
-            if first == 0 {
-                values.iter_mut().zip(first_two).for_each(|(v, value)| *v = T::from_complex128(value));
-            }
-        });
+    for_each_chunk(elements, |first, mut run| {
+        fill_complex_sequence(run.reborrow(), |i| at(first + i));
+        if first == 0 {
+            fill_complex_sequence(run.slice(0, run.len().min(2)), |i| first_two[i]);
+        }
     });
 }
 

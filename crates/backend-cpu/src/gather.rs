@@ -154,7 +154,7 @@ fn gather_elements<T: Element, I: Index>(values: &[T], axis: GatherAxis, indices
             let rows = if (least < 0) == (greatest < 0) { least.abs_diff(greatest) } else { axis.extent as u64 };
             let range_bytes = rows.saturating_mul(axis.stride.unsigned_abs() as u64).saturating_mul(size_of::<T>() as u64);
             if range_bytes <= MAX_BYTES_WITHOUT_PREFETCH as u64 {
-                // Loads a range that most of its cache lines are read from. The hardware prefetcher does not follow random accesses.
+                // Most cache lines of such a small range are read, but in an order that the hardware prefetcher does not predict.
                 if range_bytes <= size_of_val(indices) as u64 {
                     let (a, b) = (axis.at(least), axis.at(greatest));
                     let range = &values[a.min(b) as usize..a.max(b) as usize];

@@ -1,8 +1,8 @@
 //! Kernel of the family `Scatter`: stores values in the target rows that indices select, or combines the values with those rows.
 //!
 //! Indices are checked before the first write. Each task owns a range of the target's memory and applies the values for its rows in the
-//! order of the indices. The result equals that of a sequential loop over the values, for any number of threads. A task for long rows reads
-//! all indices. Indices of single elements are first partitioned by the tasks' row ranges.
+//! order of the indices. The result equals that of a sequential loop over the values, for any number of threads. Several tasks for
+//! rows of more than one element each read all indices. Indices of single elements are first partitioned by the tasks' row ranges.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -29,6 +29,11 @@ const PREFETCH_DISTANCE: usize = 8;
 const MAX_PREFETCHED_ROW_BYTES: usize = 1 << 10;
 /// Approximate cost of one access to an element at a random index, in elementary operations.
 const COST_PER_ELEMENT: usize = 4;
+/// Maximum number of threads for rows shorter than [`MIN_LONG_ROW_LEN`]. Every thread reads all indices, so more threads do not help if
+/// rows are short.
+const MAX_THREADS_FOR_SHORT_ROWS: usize = 8;
+/// Minimum number of elements of a long row, for which reading an index costs little compared with writing the row.
+const MIN_LONG_ROW_LEN: usize = 32;
 /// Minimum number of indices of single elements that are partitioned.
 const MIN_PARTITIONED_INDICES: usize = if cfg!(miri) { 1 << 8 } else { 1 << 15 };
 /// Minimum number of threads for which a partition is faster than a loop on one thread.
@@ -229,7 +234,8 @@ impl ScatterLayout {
             tasks.push((rows, row_part, begin, end));
         };
         if distance >= row_span && (wanted > 1 || range_bits.is_some()) {
-            let step = range_bits.map_or(self.extent.div_ceil(wanted), |bits| 1 << bits);
+            let parts = if row_size < MIN_LONG_ROW_LEN { wanted.min(MAX_THREADS_FOR_SHORT_ROWS) } else { wanted };
+            let step = range_bits.map_or(self.extent.div_ceil(parts), |bits| 1 << bits);
             let mut ranges: Vec<_> = (0..self.extent).step_by(step).map(|low| low..self.extent.min(low + step)).collect();
             if self.stride < 0 {
                 ranges.reverse();

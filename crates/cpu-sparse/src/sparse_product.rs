@@ -119,6 +119,7 @@ impl<T: SparseElement, I: Index> RowAccumulator<T, I> {
         Ok(self.columns.len())
     }
 
+    /// Sorts the columns of the current row in ascending order.
     fn sort_columns(&mut self, op: &'static str) -> Result<()> {
         let columns = self.columns.iter().map(|&column| I::from_unsigned(column).to_usize());
         let (low, high) = columns.fold((usize::MAX, 0), |(low, high), column| (low.min(column), high.max(column)));
