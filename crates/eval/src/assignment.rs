@@ -70,11 +70,11 @@ impl Evaluator<'_> {
         let result = match self.variables.get_mut(target.name) {
             Some(Value::Array(array)) => {
                 let is_list = matches!(value, Value::List(_) | Value::Tuple(_));
-                convert_assigned_value(value, array).and_then(|value| match (&value, ndim_of_view(array, &target.indices)) {
-                    (Operand::Array(list), Some(ndim @ 1..)) if is_list && list.ndim() > ndim => {
-                        Err(UnlocatedError::value_error("setting an array element with a sequence"))
+                convert_assigned_value(value, array).and_then(|value| {
+                    if is_list && has_more_axes_than_view(&value, array, &target.indices) {
+                        return Err(UnlocatedError::value_error("setting an array element with a sequence"));
                     }
-                    _ => assign_at_nested_indices(array, &target.indices, value),
+                    assign_at_nested_indices(array, &target.indices, value)
                 })
             }
             _ => Err(UnlocatedError::type_error("only elements of an array can be assigned")),
@@ -121,12 +121,15 @@ fn convert_assigned_value(value: Value, array: &NdArray) -> Unlocated<Operand> {
     }
 }
 
-/// Returns the number of axes of the view that `array[first][second]..` selects. Returns `None` if an index selects a copy or is invalid.
-fn ndim_of_view(array: &NdArray, indices: &[Vec<IndexPart>]) -> Option<usize> {
+/// Returns whether `value` has more axes than the view that `array[first][second]..` selects, if this view has axes. Returns false if an
+/// index selects a copy or is invalid.
+fn has_more_axes_than_view(value: &Operand, array: &NdArray, indices: &[Vec<IndexPart>]) -> bool {
+    let Operand::Array(value) = value else { return false };
     if indices.iter().flatten().any(|part| matches!(part, IndexPart::Array(_))) {
-        return None;
+        return false;
     }
-    indices.iter().try_fold(array.clone(), |array, parts| index_array(&array, parts)).ok().map(|view| view.ndim())
+    let view = indices.iter().try_fold(array.clone(), |array, parts| index_array(&array, parts));
+    view.is_ok_and(|view| view.ndim() > 0 && value.ndim() > view.ndim())
 }
 
 /// Executes `array[first][second].. = value`. All indices but the last select views.
