@@ -1,6 +1,6 @@
 //! CUDA kernels of the family `Linalg`: matrix decompositions and solutions of linear systems. The kernels in `small_matrix_kernels` use
-//! one thread or one thread block per matrix, and serve small matrices. `library_decomposition` calls cuSOLVER and cuBLAS for large
-//! matrices, and for eigenvalues of general matrices.
+//! one thread or one thread block per matrix, those in `warp_kernels` a warp or a part of it; both serve small matrices.
+//! `library_decomposition` calls cuSOLVER and cuBLAS for large matrices, and for eigenvalues of general matrices.
 
 #[allow(unsafe_code)] // cuSOLVER's C interface
 pub mod cusolver;
@@ -8,6 +8,7 @@ mod decomposition_path;
 mod library_decomposition;
 mod linalg_problem;
 mod small_matrix_kernels;
+mod warp_kernels;
 
 use cuprum_core::call::QrMode;
 use cuprum_core::{Array, Call, DType, Linalg, Outcome, Result, Work, decline};
@@ -16,12 +17,18 @@ use crate::device::{self, WithCallContext};
 use crate::driver::Context;
 use crate::error::CudaError;
 use linalg_problem::LinalgProblem;
+use small_matrix_kernels::OperationMacros;
 
 pub use self::decomposition_path::{DecompositionPath, with_decomposition_path};
 
 /// Returns names and sources of the kernels, for compile checks without a device.
 pub fn sources_for_compile_check() -> Vec<(String, String)> {
-    [small_matrix_kernels::sources_for_compile_check(), library_decomposition::sources_for_compile_check()].concat()
+    [
+        small_matrix_kernels::sources_for_compile_check(),
+        warp_kernels::sources_for_compile_check(),
+        library_decomposition::sources_for_compile_check(),
+    ]
+    .concat()
 }
 
 /// Executes `call`, an operation of the kernel family `Linalg`, on the device.
@@ -38,9 +45,13 @@ pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
         decline!("the host computes Schur forms, functions of matrices and QR decompositions in LAPACK's form");
     }
     let Some(problem) = LinalgProblem::new(call, task) else { decline!("matrices with too many elements") };
-    let path = decomposition_path::choose_decomposition_path(&problem);
+    let context = device::context(call.device)?;
+    let is_double_fast = library_decomposition::has_fast_double_precision(context);
+    let path = decomposition_path::choose_decomposition_path(&problem, is_double_fast);
+    if let (DecompositionPath::Warp, Some(operation)) = (path, OperationMacros::for_task(task)) {
+        return warp_kernels::run(call, &problem, operation);
+    }
     if path != DecompositionPath::Team {
-        let context = device::context(call.device)?;
         let is_only_way = matches!(task, Linalg::Eig { .. });
         match load_library_for_task(context, task) {
             Ok(()) => return library_decomposition::run(call, context, &problem, path == DecompositionPath::LibraryBatch),
@@ -60,6 +71,6 @@ fn load_library_for_task(context: &'static Context, task: Linalg) -> crate::Resu
     match task {
         Linalg::SolveTriangular { .. } => context.blas().map(|_| ()),
         Linalg::Eig { .. } => cusolver::check_supports_general_eigen(context),
-        _ => cusolver::load(context),
+        _ => cusolver::load(context).and_then(|()| context.blas().map(|_| ())),
     }
 }

@@ -5,25 +5,6 @@
 // are the extents, and ARENA is the size of a team's memory in bytes. If TEAM is greater than 1, SHARED is 1 if the team's memory is shared
 // memory, and 0 if it is in the workspace.
 
-#define SOLVE 0
-#define INVERSE 1
-#define DETERMINANT 2
-#define CHOLESKY 3
-#define LU 4
-#define TRIANGULAR 5
-#define QR 6
-#define SVD 7
-#define EIGH 8
-
-// Bits of OPTION.
-#define UPPER 1
-#define LOG 1
-#define TRANSPOSED 2
-#define CONJUGATED 4
-#define UNIT 8
-#define VECTORS 1
-#define FULL 2
-
 using namespace cuprum;
 using namespace cuprum::linalg;
 

@@ -3,6 +3,26 @@
 //
 // TEAM is the number of threads of a team: 1, or the block's. FIELD is the element type.
 
+// Values of OPERATION.
+#define SOLVE 0
+#define INVERSE 1
+#define DETERMINANT 2
+#define CHOLESKY 3
+#define LU 4
+#define TRIANGULAR 5
+#define QR 6
+#define SVD 7
+#define EIGH 8
+
+// Bits of OPTION.
+#define UPPER 1
+#define LOG 1
+#define TRANSPOSED 2
+#define CONJUGATED 4
+#define UNIT 8
+#define VECTORS 1
+#define FULL 2
+
 namespace cuprum {
 namespace linalg {
 

@@ -109,6 +109,32 @@ extern "C" __global__ void __launch_bounds__(THREADS) set_identity(T* a, i64 cou
     FOR_EACH_MATRIX(index, count) FOR_EACH_ELEMENT(at, n * n) a[index * n * n + at] = number(at % n == at / n ? 1 : 0);
 }
 
+// Computes the position of each row after the row interchanges of LU decompositions. `pivots` are row numbers, counted from 1.
+extern "C" __global__ void __launch_bounds__(THREADS) find_row_positions(int* positions, const i64* pivots, i64 count, i64 n) {
+    FOR_EACH_MATRIX(index, count) FOR_EACH_ELEMENT(row, n) {
+        i64 position = row;
+        for (i64 k = 0; k < n; k++) {
+            const i64 pivot = pivots[index * n + k] - 1;
+            position = position == k ? pivot : position == pivot ? k : position;
+        }
+        positions[index * n + row] = static_cast<int>(position);
+    }
+}
+
+// Copies column positions[j] of each column-major matrix (n, n) in `in` to column j of the matrix in `out`.
+extern "C" __global__ void __launch_bounds__(THREADS) permute_columns(T* out, const T* in, const int* positions, i64 count, i64 n) {
+    FOR_EACH_MATRIX(index, count) FOR_EACH_ELEMENT(at, n * n) {
+        out[index * n * n + at] = in[index * n * n + positions[index * n + at / n] * n + at % n];
+    }
+}
+
+// Copies row positions[i] of each column-major matrix (n, k) in `in` to row i of the row-major matrix in `out`.
+extern "C" __global__ void __launch_bounds__(THREADS) store_permuted_rows(T* out, const T* in, const int* positions, i64 count, i64 n, i64 k) {
+    FOR_EACH_MATRIX(index, count) FOR_EACH_ELEMENT(at, n * k) {
+        out[index * n * k + at] = in[index * n * k + at % k * n + positions[index * n + at / k]];
+    }
+}
+
 // Sets the elements above (`above`) or below the diagonal of row-major matrices to 0.
 extern "C" __global__ void __launch_bounds__(THREADS) clear_triangle(T* a, i64 count, i64 rows, i64 columns, int above) {
     FOR_EACH_MATRIX(index, count) FOR_EACH_ELEMENT(at, rows * columns) {

@@ -77,6 +77,25 @@ fn kernels_of_this_crate() {
 }
 
 #[test]
+fn matrices_in_the_registers_of_a_warp() {
+    on_device(|device| {
+        let case = |dtype, n: usize, batch, kind| Case { device, dtype, batch, rows: n, columns: n, kind };
+        with_decomposition_path(DecompositionPath::Warp, || {
+            for dtype in DTYPES {
+                let extents = [5, 8, 13, 16].into_iter().chain([17, 31, 32].into_iter().filter(|_| dtype != DType::C128));
+                let random = || extents.clone().map(|n| case(dtype, n, 1 + n % 7, MatrixKind::Random));
+                check_all(random(), check_systems);
+                check_all(random(), check_hermitian);
+                let n = if dtype == DType::C128 { 11 } else { 20 };
+                check_all(kinds(dtype).into_iter().map(|kind| case(dtype, n, 3, kind)), check_systems);
+                check_all(kinds(dtype).into_iter().map(|kind| case(dtype, n, 3, kind)), check_hermitian);
+            }
+            check_all([case(DType::F32, 6, 1000, MatrixKind::Random)], check_hermitian);
+        });
+    });
+}
+
+#[test]
 #[ignore = "NVRTC compiles some 800 kernels"]
 fn every_kernel() {
     on_device(|device| {
@@ -120,6 +139,12 @@ fn square_matrices_by_routines_for_batches() {
                 check_all(random(), check_hermitian);
                 check_all(kinds(dtype).into_iter().map(|kind| case(33, kind)), check_systems);
                 check_all(kinds(dtype).into_iter().map(|kind| case(33, kind)), check_hermitian);
+            }
+            for dtype in [DType::F32, DType::C64] {
+                let case = |(rows, columns): (usize, usize), kind| Case { device, dtype, batch: 2, rows, columns, kind };
+                let extents = [(1, 1), (3, 3), (40, 40), (70, 33), (33, 70), (130, 130)];
+                check_all(extents.map(|extents| case(extents, MatrixKind::Random)), check_rectangular);
+                check_all(kinds(dtype).into_iter().map(|kind| case((66, 66), kind)), check_rectangular);
             }
         });
     });
@@ -219,7 +244,7 @@ fn failure<T>(result: Result<T>) -> (LinAlgFailure, usize) {
 /// Runs `test` for all paths, or for the kernels of this crate alone if there is no cuSOLVER.
 fn on_all_paths(test: impl Fn()) {
     on_device(|device| {
-        with_decomposition_path(DecompositionPath::Team, &test);
+        [DecompositionPath::Team, DecompositionPath::Warp].into_iter().for_each(|path| with_decomposition_path(path, &test));
         match cusolver::load(device::context(device).unwrap()) {
             Ok(()) => [DecompositionPath::Library, DecompositionPath::LibraryBatch]
                 .into_iter()
@@ -378,6 +403,7 @@ fn times_of_all_paths() {
             ("svd", |a| Ok(svd(a, false)?.0)),
             ("solve_triangular", |a| solve_triangular(a, a, Triangle::Lower, cuprum_core::ops::linalg::Form::Plain, false)),
         ];
+        // A path that does not support the task gives the times of another one.
         let limits = BenchmarkLimits { warmup: 1, repeat: 3, max_seconds: 0.3 };
         for (batch, n) in [(1, 32), (1, 64), (1, 128), (1, 256), (8, 64), (8, 128), (64, 64), (64, 128), (64, 256), (512, 64), (4096, 32)] {
             let a = Generator::new(0).normal(0.0, 1.0, [batch, n, n], DType::F32).unwrap();
@@ -388,8 +414,12 @@ fn times_of_all_paths() {
                     let timing = with_decomposition_path(path, || benchmark_on(&[device], limits, || task(&a))).unwrap().1;
                     timing.device_times().min / 1e3
                 };
-                let times = [DecompositionPath::Team, DecompositionPath::Library, DecompositionPath::LibraryBatch].map(time);
-                println!("{name} of {batch} x {n}: kernels {:.3} ms, library {:.3} ms, batch {:.3} ms", times[0], times[1], times[2]);
+                let times = [DecompositionPath::Team, DecompositionPath::Warp, DecompositionPath::Library, DecompositionPath::LibraryBatch]
+                    .map(time);
+                let [team, warp, library, batch_routine] = times;
+                println!(
+                    "{name} of {batch} x {n}: kernels {team:.3} ms, by warps {warp:.3}, library {library:.3}, batch {batch_routine:.3}"
+                );
             }
         }
     });

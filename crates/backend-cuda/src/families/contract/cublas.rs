@@ -95,14 +95,24 @@ pub struct Gemm {
     pub precision: MatmulPrecision,
 }
 
-/// A system X op(A) = B in column-major order, whose solution X replaces B. A is n x n and triangular. B and X are m x n. The arrays are
-/// contiguous.
+/// The side of X on which the matrix of a triangular system is: A X = B or X A = B.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Side {
+    /// A X = B.
+    Left = 0,
+    /// X A = B.
+    Right = 1,
+}
+
+/// A system op(A) X = B or X op(A) = B in column-major order, whose solution X replaces B. A is square and triangular. B and X are m x n.
 ///
-/// In row-major order, the same memory holds the transposes: B is n x m, and the equation is op(A^T)^T X = B.
+/// In row-major order, the same memory holds the transposes: B is n x m, and the equation of [`Side::Right`] is op(A^T)^T X = B.
 #[derive(Debug, Clone, Copy)]
 pub struct TriangularSystem {
     /// Type of A and B: a 32- or 64-bit float or complex number.
     pub dtype: BlasType,
+    /// The side of A.
+    pub side: Side,
     /// Whether the upper triangle of A is read. If false, the lower triangle is read.
     pub upper: bool,
     /// The operation op: whether A is transposed, and whether it is conjugated.
@@ -111,12 +121,16 @@ pub struct TriangularSystem {
     pub unit_diagonal: bool,
     /// Number of rows of B.
     pub m: i32,
-    /// Extent of A.
+    /// Number of columns of B.
     pub n: i32,
-    /// Device address of A.
+    /// Device address of A. For a batch, that of an array with the device addresses of the matrices A.
     pub a: u64,
-    /// Device address of B.
+    /// Leading dimension of A, in elements.
+    pub lda: i32,
+    /// Device address of B. For a batch, that of an array with the device addresses of the matrices B.
     pub b: u64,
+    /// Leading dimension of B, in elements.
+    pub ldb: i32,
 }
 
 /// A factor (alpha or beta) as bytes of the type in which cuBLAS computes.
@@ -248,7 +262,7 @@ struct CublasApi {
     gemm_64: Option<Gemm64>,
     /// `trsm`, the solution of triangular systems, for f32, f64, and their complex types.
     trsm: [Trsm; 4],
-    batched_lu: batched::BatchedLuApi,
+    batched: batched::BatchedApi,
     path: PathBuf,
     _library: ManuallyDrop<LoadedLibrary>,
 }
@@ -274,7 +288,7 @@ impl CublasApi {
                     loaded.symbol("cublasCtrsm_v2")?,
                     loaded.symbol("cublasZtrsm_v2")?,
                 ],
-                batched_lu: batched::BatchedLuApi::load_functions(&loaded)?,
+                batched: batched::BatchedApi::load_functions(&loaded)?,
                 path: loaded.path.clone(),
                 _library: ManuallyDrop::new(loaded),
             })
@@ -538,15 +552,8 @@ impl Blas {
     /// # Safety
     /// The addresses in `system` must be valid on this handle's device for its extents until the work has ended.
     pub unsafe fn solve_triangular(&self, system: &TriangularSystem) -> Result<()> {
-        const SIDE_RIGHT: c_int = 1;
-        let at = match system.dtype {
-            BlasType::F32 => 0,
-            BlasType::F64 => 1,
-            BlasType::C64 => 2,
-            BlasType::C128 => 3,
-            other => return Err(CudaError::Invalid(format!("cuBLAS solves no triangular systems of {other:?}"))),
-        };
-        let &TriangularSystem { m, n, .. } = system;
+        let at = blas_type_index(system.dtype)?;
+        let &TriangularSystem { side, m, n, lda, ldb, .. } = system;
         let one = BlasScalar::from_complex(system.dtype, (1.0, 0.0));
         let (one, a, b) = (ptr::from_ref(&one).cast::<c_void>(), as_c_pointer(system.a), as_c_pointer(system.b).cast_mut());
         let (fill, form, unit) = (c_int::from(system.upper), system.form as c_int, c_int::from(system.unit_diagonal));
@@ -554,8 +561,19 @@ impl Blas {
         // The call is not retried if the device is out of memory, because it may have overwritten its input.
         // SAFETY: this thread holds the locked handle. The factor lives through the call. The caller guarantees that the addresses are
         // valid.
-        let code = unsafe { (self.api.trsm[at])(on.handle, SIDE_RIGHT, fill, form, unit, m, n, one, a, n, b, m) };
+        let code = unsafe { (self.api.trsm[at])(on.handle, side as c_int, fill, form, unit, m, n, one, a, lda, b, ldb) };
         check_library_status(self.context, "cublas<t>trsm", code)
+    }
+}
+
+/// Returns the index of the function for `dtype` in an array with functions for f32, f64, and their complex types.
+fn blas_type_index(dtype: BlasType) -> Result<usize> {
+    match dtype {
+        BlasType::F32 => Ok(0),
+        BlasType::F64 => Ok(1),
+        BlasType::C64 => Ok(2),
+        BlasType::C128 => Ok(3),
+        other => Err(CudaError::Invalid(format!("cuBLAS decomposes no matrices of {other:?}"))),
     }
 }
 

@@ -19,7 +19,7 @@ use cuprum_core::fault_injection::{FailurePoint, should_fail};
 use crate::compile::libraries::{self, LibrarySpec};
 use crate::driver::{Context, DeviceBuffer, PerDevice};
 use crate::error::{CudaError, Result};
-use crate::families::contract::cublas::{BlasType, Transpose};
+use crate::families::contract::cublas::BlasType;
 use functions::{CusolverApi, Handle, Memory, Params};
 
 /// The singular vectors that [`Routines::svd`] computes.
@@ -284,21 +284,6 @@ impl Routines {
                 )
             },
         )
-    }
-
-    /// Queues the solution of `op(a) @ x = b` in place of `b` (n, k), from the factors of [`Routines::lu`].
-    ///
-    /// # Safety
-    /// The requirements of [`Routines::lu`].
-    #[allow(clippy::too_many_arguments, reason = "the arguments of the routine")]
-    pub unsafe fn lu_solve(&mut self, form: Transpose, n: i64, k: i64, factors: u64, pivots: u64, b: u64, info: u64) -> Result<()> {
-        let (api, SolverHandle { handle, params }, t) = (self.api, *self.handle, self.cuda_data_type());
-        let (factors, pivots) = (to_device_pointer(factors), to_device_pointer(pivots).cast());
-        // SAFETY: the handle is locked, and the caller guarantees that the addresses are valid.
-        let code = unsafe {
-            (api.getrs)(handle, params, form as c_int, n, k, t, factors, n, pivots, t, to_device_pointer(b), n, info_pointer(info))
-        };
-        check_library_status(self.context, "cusolverDnXgetrs", code)
     }
 
     /// Queues the Cholesky decomposition of `a` (n, n) in place of its lower triangle.

@@ -6,16 +6,19 @@ use std::cell::Cell;
 use cuprum_core::Linalg;
 
 use super::linalg_problem::LinalgProblem;
+use super::warp_kernels;
 
 /// The implementation of a decomposition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DecompositionPath {
     /// Kernels of this crate: one thread or one thread block per matrix.
     Team,
+    /// Kernels of this crate: a warp, or a part of it, per matrix.
+    Warp,
     /// cuSOLVER or cuBLAS. Each matrix takes a call of its own, except for eigenvalues of Hermitian matrices.
     Library,
     /// cuSOLVER or cuBLAS, with one call for all matrices if the library has a batch routine for the task, else like
-    /// [`DecompositionPath::Library`]. Chosen for square matrices only.
+    /// [`DecompositionPath::Library`]. Chosen for square matrices, and for singular values.
     LibraryBatch,
 }
 
@@ -54,8 +57,10 @@ impl CrossoverBatchSize {
     }
 }
 
-/// Maximum extent at which the kernels of this crate are at least as fast as the library's batch routines.
-const MAX_EXTENT_FOR_SMALL_MATRIX_KERNELS: i32 = 128;
+/// Maximum extent at which the kernels of this crate are at least as fast as the library's batch routines for all numbers of matrices.
+const MAX_EXTENT_FOR_SMALL_MATRIX_KERNELS: i32 = 64;
+/// The same extent for inverses and singular values, which take the kernels more operations than the other decompositions.
+const MAX_EXTENT_FOR_KERNELS_WITH_MANY_OPERATIONS: i32 = 32;
 /// Maximum extent at which the library's batch routines are used. For larger matrices they are slow, because they use only a few thread
 /// blocks per matrix.
 const MAX_EXTENT_FOR_BATCH_ROUTINES: i32 = 1024;
@@ -64,8 +69,15 @@ const MAX_MATRICES_FOR_LOOP: CrossoverBatchSize = CrossoverBatchSize { base: 150
 
 /// Returns whether a batch routine of the library is the fastest implementation for `problem`.
 fn prefers_batch_routine(problem: &LinalgProblem) -> bool {
+    if let Linalg::Svd { .. } = problem.task {
+        return problem.supports_svd_batch() && problem.m.min(problem.n) > MAX_EXTENT_FOR_KERNELS_WITH_MANY_OPERATIONS;
+    }
     let has_routine = matches!(problem.task, Linalg::Solve | Linalg::Inverse | Linalg::Determinant { .. } | Linalg::Cholesky { .. });
-    let extents = MAX_EXTENT_FOR_SMALL_MATRIX_KERNELS + 1..=MAX_EXTENT_FOR_BATCH_ROUTINES;
+    let least = match problem.task {
+        Linalg::Inverse => MAX_EXTENT_FOR_KERNELS_WITH_MANY_OPERATIONS + 1,
+        _ => MAX_EXTENT_FOR_SMALL_MATRIX_KERNELS + 1,
+    };
+    let extents = least..=MAX_EXTENT_FOR_BATCH_ROUTINES;
     has_routine
         && extents.contains(&problem.n)
         && problem.count > 1
@@ -76,7 +88,8 @@ thread_local! {
     static FORCED_PATH: Cell<Option<DecompositionPath>> = const { Cell::new(None) };
 }
 
-/// Calls `f`. During the call, this thread uses `path` for all decompositions, except eigenvalues of general matrices. For tests and
+/// Calls `f`. During the call, this thread uses `path` for all decompositions, except eigenvalues of general matrices,
+/// and matrices that [`DecompositionPath::Warp`] does not support. For tests and
 /// measurements.
 pub fn with_decomposition_path<R>(path: DecompositionPath, f: impl FnOnce() -> R) -> R {
     struct RestoreForcedPath(Option<DecompositionPath>);
@@ -96,10 +109,15 @@ fn equivalent_square_extent(problem: &LinalgProblem) -> f64 {
     (least * least * m.max(n).max(k)).cbrt()
 }
 
-pub(super) fn choose_decomposition_path(problem: &LinalgProblem) -> DecompositionPath {
+/// Returns the implementation for `problem`. Batches of singular values need a device with fast double precision.
+pub(super) fn choose_decomposition_path(problem: &LinalgProblem, has_fast_double_precision: bool) -> DecompositionPath {
     match FORCED_PATH.get() {
+        Some(DecompositionPath::Warp) if !warp_kernels::supports_problem(problem) => DecompositionPath::Team,
         Some(forced) if !matches!(problem.task, Linalg::Eig { .. }) => forced,
-        _ if prefers_batch_routine(problem) => DecompositionPath::LibraryBatch,
+        _ if warp_kernels::supports_problem(problem) => DecompositionPath::Warp,
+        _ if prefers_batch_routine(problem) && (has_fast_double_precision || !matches!(problem.task, Linalg::Svd { .. })) => {
+            DecompositionPath::LibraryBatch
+        }
         _ if problem.count as f64 <= CrossoverBatchSize::for_task(problem.task).max_batch_size(equivalent_square_extent(problem)) => {
             DecompositionPath::Library
         }
@@ -110,9 +128,13 @@ pub(super) fn choose_decomposition_path(problem: &LinalgProblem) -> Decompositio
 #[cfg(test)]
 mod tests {
     use cuprum_core::DType;
-    use cuprum_core::call::{QrMode, Triangle};
+    use cuprum_core::call::{QrMode, SingularVectors, Triangle};
 
     use super::*;
+
+    fn choose_decomposition_path(problem: &LinalgProblem) -> DecompositionPath {
+        super::choose_decomposition_path(problem, true)
+    }
 
     fn problem(task: Linalg, count: usize, n: i32) -> LinalgProblem {
         LinalgProblem { task, dtype: DType::F32, count, m: n, n, k: 1 }
@@ -123,10 +145,15 @@ mod tests {
         assert_eq!(choose_decomposition_path(&problem(Linalg::Solve, 1, 4)), DecompositionPath::Team);
         assert_eq!(choose_decomposition_path(&problem(Linalg::Solve, 1, 4096)), DecompositionPath::Library);
         assert_eq!(choose_decomposition_path(&problem(Linalg::Solve, 4096, 32)), DecompositionPath::Team);
-        assert_eq!(choose_decomposition_path(&problem(Linalg::Inverse, 64, 128)), DecompositionPath::Team);
+        assert_eq!(choose_decomposition_path(&problem(Linalg::Inverse, 4096, 32)), DecompositionPath::Warp);
+        assert_eq!(choose_decomposition_path(&problem(Linalg::Determinant { log: false }, 64, 64)), DecompositionPath::Team);
+        assert_eq!(choose_decomposition_path(&problem(Linalg::Inverse, 64, 128)), DecompositionPath::LibraryBatch);
         assert_eq!(choose_decomposition_path(&problem(Linalg::Inverse, 64, 256)), DecompositionPath::LibraryBatch);
         assert_eq!(choose_decomposition_path(&problem(Linalg::Lu, 64, 256)), DecompositionPath::Team);
         assert_eq!(choose_decomposition_path(&problem(Linalg::Inverse, 2, 256)), DecompositionPath::Library);
+        let svd = problem(Linalg::Svd { vectors: SingularVectors::Reduced }, 64, 256);
+        assert_eq!(choose_decomposition_path(&svd), DecompositionPath::LibraryBatch);
+        assert_eq!(super::choose_decomposition_path(&svd, false), DecompositionPath::Team);
         let eigh = Linalg::Eigh { triangle: Triangle::Lower, vectors: true };
         assert_eq!(choose_decomposition_path(&problem(eigh, 100_000, 3)), DecompositionPath::Team);
         assert_eq!(choose_decomposition_path(&problem(eigh, 512, 64)), DecompositionPath::Library);

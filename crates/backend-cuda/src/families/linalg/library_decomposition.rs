@@ -4,6 +4,8 @@
 //! The libraries are column-major, so they read a matrix in C order as its transpose. Where the transposed problem has the same result, the
 //! input is copied as it is. Otherwise the copy interchanges rows and columns.
 
+mod svd_batch;
+
 use std::sync::Arc;
 
 use cuprum_core::call::{Form, QrMode, SingularVectors, Triangle};
@@ -20,7 +22,7 @@ use crate::device::{self, CudaBuffer, WithCallContext};
 use crate::driver::Context;
 use crate::error::CudaError;
 use crate::families::contract::cublas::batched::BatchedLuFactors;
-use crate::families::contract::cublas::{BlasType, Transpose, TriangularSystem};
+use crate::families::contract::cublas::{BlasType, Side, Transpose, TriangularSystem};
 use crate::families::copy;
 use crate::families::kernel::{DEFAULT_THREADS, KernelSource};
 
@@ -42,7 +44,8 @@ const MAX_GRID_Y: usize = 65535;
 
 /// Returns names and sources of the kernels, for compile checks without a device.
 pub fn sources_for_compile_check() -> Vec<(String, String)> {
-    [DType::F32, DType::F64, DType::C64, DType::C128].map(|dtype| SOURCE.named_source(&dtype_defines(dtype))).into()
+    let library = [DType::F32, DType::F64, DType::C64, DType::C128].map(|dtype| SOURCE.named_source(&dtype_defines(dtype)));
+    [library.into(), svd_batch::sources_for_compile_check()].concat()
 }
 
 fn dtype_defines(dtype: DType) -> [(&'static str, &'static str); 2] {
@@ -69,6 +72,13 @@ enum MatrixPart {
 enum DiagonalCheck {
     Zero = 1,
     NotPositive = 2,
+}
+
+/// A factor of an LU decomposition.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Factor {
+    Lower,
+    Upper,
 }
 
 /// Device addresses of the data in which [`LibraryCall::report_failures`] finds matrices without a result. An address is 0 if a call has no
@@ -100,6 +110,11 @@ pub(super) fn run(call: &Call, context: &'static Context, problem: &LinalgProble
         Linalg::Schur | Linalg::Function(_) => decline!("cuSOLVER has no Schur decomposition"),
     }
     device::outcome_from_buffers(call, run.outputs)
+}
+
+/// Returns whether singular values of single-precision matrices are computed in double precision on this device.
+pub(super) fn has_fast_double_precision(context: &Context) -> bool {
+    context.info().single_to_double_ratio <= MAX_THROUGHPUT_RATIO_FOR_DOUBLE_PRECISION
 }
 
 fn blas_type(dtype: DType) -> Option<BlasType> {
@@ -353,51 +368,104 @@ impl LibraryCall<'_> {
         let [_, n, k] = self.matrix_extents();
         let info = self.allocate_infos()?;
         let (factors, pivots) = self.lu_factor_transposes(&info)?;
-        let out = self.output_matrices(0, n * k);
-        // A matrix of one column has the same element order in column-major and row-major layout, so the output needs no copy.
-        let x = if k == 1 { out.clone() } else { self.allocate_elements(n * k)? };
+        let x = self.allocate_elements(n * k)?;
         self.copy_in_order(&self.call.inputs[1], MemoryOrder::Columns, &x)?;
-        self.solve_from_lu_factors(Transpose::Yes, &factors, &pivots, &x, &info)?;
-        self.report_failures(FailureData { info: info.start_address(), ..FailureData::default() })?;
-        if k == 1 { Ok(()) } else { self.copy_to_row_major(&x, n, n, k, &out) }
-    }
-
-    fn invert_matrices(&self) -> Result<()> {
-        let [_, n, _] = self.matrix_extents();
-        let info = self.allocate_infos()?;
-        let (factors, pivots) = self.lu_factor_transposes(&info)?;
-        let out = self.output_matrices(0, n * n);
-        let start = out.start_address();
+        // The factors of the transpose are `p @ a^T = l @ u`, so `a = u^T @ l^T @ p`.
+        self.solve_with_factor(&factors, Factor::Upper, Transpose::Yes, &x, self.problem.k)?;
+        self.solve_with_factor(&factors, Factor::Lower, Transpose::Yes, &x, self.problem.k)?;
+        let positions = self.find_row_positions(&pivots)?;
+        let (out, x, positions) = (self.output_matrices(0, n * k).start_address(), x.start_address(), positions.start_address());
         let mut args = Args::new();
-        args.push(&start).push(&self.problem.count).push(&n);
-        self.launch_kernel("set_identity", n * n, self.problem.count, &mut args)?;
-        // The inverse of the transpose, in column-major order, has its elements in the same order as the inverse in row-major order.
-        self.solve_from_lu_factors(Transpose::No, &factors, &pivots, &out, &info)?;
+        args.push(&out).push(&x).push(&positions).push(&self.problem.count).push(&n).push(&k);
+        self.launch_kernel("store_permuted_rows", n * k, self.problem.count, &mut args)?;
         self.report_failures(FailureData { info: info.start_address(), ..FailureData::default() })
     }
 
-    /// Queues the solution of linear systems from the LU factors of their matrices. The solutions replace the right-hand sides `x`.
-    fn solve_from_lu_factors(
-        &self,
-        form: Transpose,
-        factors: &MatrixStack,
-        pivots: &MatrixStack,
-        x: &MatrixStack,
-        info: &MatrixStack,
-    ) -> Result<()> {
-        if self.batched {
-            let (addresses, right) = (self.list_matrix_addresses(factors)?, self.list_matrix_addresses(x)?);
-            let (blas, lu) = (self.context.blas().with_call_context(self.call)?, self.batched_lu_factors(&addresses, pivots)?);
-            // SAFETY: `addresses` and `right` have the addresses of the factors (n, n) and the right-hand sides (n, k).
-            return unsafe { blas.lu_solve_batched(&lu, form, self.problem.k, right.start_address()) }.with_call_context(self.call);
+    fn invert_matrices(&self) -> Result<()> {
+        /// Extent from which the two halves of the columns of `inv(l)` are computed one after the other. The second half has zeros above.
+        const LARGE: i32 = 4096;
+        let [_, n, _] = self.matrix_extents();
+        let info = self.allocate_infos()?;
+        let (factors, pivots) = self.lu_factor_transposes(&info)?;
+        let (out, inverse) = (self.output_matrices(0, n * n), self.allocate_elements(n * n)?);
+        let (out, start) = (out.start_address(), inverse.start_address());
+        let mut args = Args::new();
+        args.push(&start).push(&self.problem.count).push(&n);
+        self.launch_kernel("set_identity", n * n, self.problem.count, &mut args)?;
+        // The factors of the transpose are `p @ a^T = l @ u`, so its inverse is `inv(u) @ inv(l) @ p`.
+        if self.problem.n < LARGE || self.batched {
+            self.solve_with_factor(&factors, Factor::Lower, Transpose::No, &inverse, self.problem.n)?;
+        } else {
+            let half = self.problem.n / 2;
+            let system = |first: i32, columns| {
+                let offset = first as u64 * (n as u64 + 1) * self.problem.dtype.itemsize() as u64;
+                let system = self.system_with_factor(Factor::Lower, Transpose::No, columns);
+                (TriangularSystem { m: self.problem.n - first, ..system }, offset)
+            };
+            for (system, offset) in [system(0, half), system(half, self.problem.n - half)] {
+                self.solve_each(&factors, &inverse, offset, system)?;
+            }
         }
-        let (n, k, unread) = (i64::from(self.problem.n), i64::from(self.problem.k), info.matrix_address(self.problem.count));
-        let mut routines = self.lock_routines()?;
-        // SAFETY: the arguments are addresses of factors (n, n), of n pivots, and of a right-hand side (n, k), for each of `count`
-        // matrices.
-        self.for_each_matrix(|i| unsafe {
-            routines.lu_solve(form, n, k, factors.matrix_address(i), pivots.matrix_address(i), x.matrix_address(i), unread)
+        self.solve_with_factor(&factors, Factor::Upper, Transpose::No, &inverse, self.problem.n)?;
+        let positions = self.find_row_positions(&pivots)?.start_address();
+        // The inverse of the transpose, in column-major order, has its elements in the same order as the inverse in row-major order.
+        let mut args = Args::new();
+        args.push(&out).push(&start).push(&positions).push(&self.problem.count).push(&n);
+        self.launch_kernel("permute_columns", n * n, self.problem.count, &mut args)?;
+        self.report_failures(FailureData { info: info.start_address(), ..FailureData::default() })
+    }
+
+    /// Returns a triangular system of one of the LU factors and `columns` right-hand sides, without addresses.
+    fn system_with_factor(&self, factor: Factor, form: Transpose, columns: i32) -> TriangularSystem {
+        let (dtype, n, upper) = (self.blas_type, self.problem.n, factor == Factor::Upper);
+        TriangularSystem { dtype, side: Side::Left, upper, form, unit_diagonal: !upper, m: n, n: columns, a: 0, lda: n, b: 0, ldb: n }
+    }
+
+    /// Queues the solution of `form(factor) @ x = b` for one of the LU factors of each matrix. `x` has the right-hand sides (n, columns) in
+    /// column-major order, which the solutions replace.
+    fn solve_with_factor(&self, factors: &MatrixStack, factor: Factor, form: Transpose, x: &MatrixStack, columns: i32) -> Result<()> {
+        let system = self.system_with_factor(factor, form, columns);
+        if !self.batched {
+            return self.solve_each(factors, x, 0, system);
+        }
+        let (a, b, count) = (self.list_matrix_addresses(factors)?, self.list_matrix_addresses(x)?, self.batch_size()?);
+        let system = TriangularSystem { a: a.start_address(), b: b.start_address(), ..system };
+        let blas = self.context.blas().with_call_context(self.call)?;
+        // SAFETY: `a` and `b` have the addresses of the factors (n, n) and the right-hand sides (n, columns).
+        unsafe { blas.solve_triangular_batched(&system, count) }.with_call_context(self.call)
+    }
+
+    /// Queues the solution of `system` for each matrix. In both stacks, the matrices of the system begin `offset` bytes after the start of
+    /// each matrix.
+    fn solve_each(&self, factors: &MatrixStack, x: &MatrixStack, offset: u64, system: TriangularSystem) -> Result<()> {
+        let blas = self.context.blas().with_call_context(self.call)?;
+        self.for_each_matrix(|i| {
+            let system = TriangularSystem { a: factors.matrix_address(i) + offset, b: x.matrix_address(i) + offset, ..system };
+            // SAFETY: the matrices of the system are within the matrices of `factors` and `x`.
+            unsafe { blas.solve_triangular(&system) }
         })
+    }
+
+    /// Returns the position of each row after the row interchanges that the `pivots` of each matrix list, as 32-bit integers.
+    fn find_row_positions(&self, pivots: &MatrixStack) -> Result<MatrixStack> {
+        let n = self.problem.n as usize;
+        let wide = if self.batched { self.widen_pivots(pivots, n)? } else { pivots.clone() };
+        let positions = self.allocate_scratch(n, 4)?;
+        let (out, pivots) = (positions.start_address(), wide.start_address());
+        let mut args = Args::new();
+        args.push(&out).push(&pivots).push(&self.problem.count).push(&n);
+        self.launch_kernel("find_row_positions", n, self.problem.count, &mut args)?;
+        Ok(positions)
+    }
+
+    /// Returns the `length` pivots of each matrix as 64-bit integers.
+    fn widen_pivots(&self, pivots: &MatrixStack, length: usize) -> Result<MatrixStack> {
+        let wide = self.allocate_scratch(length, 8)?;
+        let (out, narrow, total) = (wide.start_address(), pivots.start_address(), length * self.problem.count);
+        let mut args = Args::new();
+        args.push(&out).push(&narrow).push(&total);
+        self.launch_kernel("widen_pivots", total, 1, &mut args)?;
+        Ok(wide)
     }
 
     /// Computes the Cholesky factors of all matrices with one call of the batch routine.
@@ -422,12 +490,7 @@ impl LibraryCall<'_> {
         let info = self.allocate_infos()?;
         let (factors, mut pivots) = self.lu_factor_transposes(&info)?;
         if self.batched {
-            let wide = self.allocate_scratch(n, 8)?;
-            let (out, narrow, total) = (wide.start_address(), pivots.start_address(), n * self.problem.count);
-            let mut args = Args::new();
-            args.push(&out).push(&narrow).push(&total);
-            self.launch_kernel("widen_pivots", total, 1, &mut args)?;
-            pivots = wide;
+            pivots = self.widen_pivots(&pivots, n)?;
         }
         let second = if log { self.output_matrices(1, 1).start_address() } else { 0 };
         let (first, factors, pivots, info, log) = (
@@ -498,7 +561,8 @@ impl LibraryCall<'_> {
         let blas = self.context.blas().with_call_context(call)?;
         self.for_each_matrix(|i| {
             let (a, b) = (factors + i as u64 * step, out.matrix_address(i));
-            let system = TriangularSystem { dtype, upper, form, unit_diagonal, m: self.problem.k, n: self.problem.n, a, b };
+            let LinalgProblem { n, k, .. } = *self.problem;
+            let system = TriangularSystem { dtype, side: Side::Right, upper, form, unit_diagonal, m: k, n, a, lda: n, b, ldb: k };
             // SAFETY: `a` is the address of a matrix (n, n), and `b` that of a matrix (n, k), both in C order.
             unsafe { blas.solve_triangular(&system) }
         })?;
@@ -544,6 +608,13 @@ impl LibraryCall<'_> {
     /// Computes the singular value decompositions of the inputs. An input with no more rows than columns is transposed first. The
     /// decomposed matrix `u @ diag(s) @ vh` thus has at least as many rows as columns.
     fn svd(&self, vectors: SingularVectors) -> Result<()> {
+        if self.batched
+            && self.problem.supports_svd_batch()
+            && let Some((blas_type, itemsize)) = self.double_precision_type_for_svd()
+            && self.lock_routines()?.supports_hermitian_batches()
+        {
+            return self.svd_batch(vectors, blas_type, itemsize);
+        }
         let [m, n, _] = self.matrix_extents();
         let (rows, columns) = (m.max(n), m.min(n));
         let transposed = m <= n;
@@ -638,7 +709,7 @@ impl LibraryCall<'_> {
     /// Returns the double-precision type (with its size in bytes) in which to compute singular values of float32 or complex64 matrices.
     /// Returns `None` if they are computed in the dtype of the matrices.
     fn double_precision_type_for_svd(&self) -> Option<(BlasType, usize)> {
-        let is_fast = self.context.info().single_to_double_ratio <= MAX_THROUGHPUT_RATIO_FOR_DOUBLE_PRECISION;
+        let is_fast = has_fast_double_precision(self.context);
         match self.problem.dtype {
             DType::F32 if is_fast => Some((BlasType::F64, 8)),
             DType::C64 if is_fast => Some((BlasType::C128, 16)),

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use cuprum_core::call::SingularVectors;
 use cuprum_core::device::Buffer;
 use cuprum_core::error::LinAlgFailure;
 use cuprum_core::{Array, Call, DType, Layout, Linalg, Result, StoredArray};
@@ -20,6 +21,9 @@ pub(super) fn failure_for_task(task: Linalg) -> LinAlgFailure {
         _ => LinAlgFailure::Singular,
     }
 }
+
+/// Maximum number of columns, or of rows, of the matrices of [`LinalgProblem::supports_svd_batch`].
+pub(super) const MAX_COLUMNS_OF_SVD_BATCH: i32 = 512;
 
 /// The task, dtype and extents of a call. The call has `count` matrices `a` (m, n) and, for linear systems, `count` right-hand sides `b`
 /// (n, k).
@@ -54,6 +58,15 @@ impl LinalgProblem {
         let fits = fits(most, most) && fits(n, k);
         fits.then(|| LinalgProblem { task, dtype: a.dtype(), count: batch.iter().product(), m, n, k })
     }
+
+    /// Returns whether singular values of a batch may be computed from eigenvectors in double precision: the matrices have float32 or
+    /// complex64 elements, at most [`MAX_COLUMNS_OF_SVD_BATCH`] columns or rows, and as many left singular vectors as the smaller extent.
+    pub fn supports_svd_batch(&self) -> bool {
+        let Linalg::Svd { vectors } = self.task else { return false };
+        matches!(self.dtype, DType::F32 | DType::C64)
+            && (1..=MAX_COLUMNS_OF_SVD_BATCH).contains(&self.m.min(self.n))
+            && (vectors != SingularVectors::Full || self.m == self.n)
+    }
 }
 
 /// Returns `array` itself if it is in C order. Otherwise queues a copy in C order and returns it.
@@ -75,6 +88,17 @@ mod tests {
     use cuprum_core::{Device, Stream, Work};
 
     use super::*;
+
+    #[test]
+    fn batches_of_singular_values_have_few_columns_and_no_extra_vectors() {
+        let supports =
+            |dtype, m, n, vectors| LinalgProblem { task: Linalg::Svd { vectors }, dtype, count: 3, m, n, k: 1 }.supports_svd_batch();
+        assert!(supports(DType::F32, 512, 512, SingularVectors::Full));
+        assert!(supports(DType::C64, 10_000, 200, SingularVectors::Reduced));
+        assert!(!supports(DType::C64, 10_000, 200, SingularVectors::Full));
+        assert!(!supports(DType::F32, 513, 513, SingularVectors::Omitted));
+        assert!(!supports(DType::F64, 100, 100, SingularVectors::Omitted));
+    }
 
     #[test]
     fn loops_over_a_matrix_do_not_overflow() {

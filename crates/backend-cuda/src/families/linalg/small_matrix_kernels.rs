@@ -15,21 +15,22 @@ static SOURCE: KernelSource =
     KernelSource { name: "linalg.cu", text: concat!(include_str!("../../kernels/linalg.cuh"), include_str!("../../kernels/linalg.cu")) };
 
 /// Maximum extent of a matrix that a single thread decomposes.
-const MAX_EXTENT_FOR_ONE_THREAD: i32 = 4;
+pub(super) const MAX_EXTENT_FOR_ONE_THREAD: i32 = 4;
 /// Maximum number of threads that decompose a matrix together.
 pub(super) const MAX_THREADS_PER_MATRIX: i32 = 512;
 /// Number of threads per block if each thread decomposes its own matrix.
 const THREADS_PER_BLOCK: u32 = 64;
 
-/// Values of the macros OPERATION and OPTION of a kernel, as linalg.cu defines them.
+/// Values of the macros OPERATION and OPTION of a kernel, as linalg.cuh defines them.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct OperationMacros {
-    code: u32,
-    option: u32,
+pub(super) struct OperationMacros {
+    pub code: u32,
+    pub option: u32,
 }
 
 impl OperationMacros {
-    fn for_task(task: Linalg) -> Option<OperationMacros> {
+    /// Returns the macros of `task`, or `None` if this crate has no kernel for it.
+    pub fn for_task(task: Linalg) -> Option<OperationMacros> {
         let upper = |triangle| u32::from(triangle == Triangle::Upper);
         let (code, option) = match task {
             Linalg::Solve => (0, 0),

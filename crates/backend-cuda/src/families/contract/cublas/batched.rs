@@ -1,48 +1,51 @@
-//! LU decompositions of batches of square matrices by cuBLAS. The addresses of the matrices are in an array in device memory.
+//! LU decompositions and triangular systems of batches of matrices by cuBLAS. The addresses of the matrices are in an array in device memory.
 
 use std::ffi::{c_int, c_void};
+use std::ptr;
 
-use super::{Blas, BlasType, Handle, Transpose, as_c_pointer, check_library_status};
+use super::{Blas, BlasScalar, BlasType, Handle, TriangularSystem, as_c_pointer, blas_type_index, check_library_status};
 use crate::compile::libraries::{LoadedLibrary, MissingLibrary};
-use crate::error::{CudaError, Result};
+use crate::error::Result;
 
 type GetrfBatched = unsafe extern "C" fn(Handle, c_int, *const c_void, c_int, *mut c_void, *mut c_void, c_int) -> c_int;
-type GetrsBatched = unsafe extern "C" fn(
+type TrsmBatched = unsafe extern "C" fn(
     Handle,
     c_int,
     c_int,
     c_int,
-    *const c_void,
+    c_int,
+    c_int,
     c_int,
     *const c_void,
     *const c_void,
     c_int,
-    *mut c_int,
+    *const c_void,
+    c_int,
     c_int,
 ) -> c_int;
 
-/// Function pointers of cuBLAS's batched LU routines. Each array has a function for f32, f64, and their complex types.
-pub(super) struct BatchedLuApi {
+/// Function pointers of cuBLAS's batch routines. Each array has a function for f32, f64, and their complex types.
+pub(super) struct BatchedApi {
     getrf: [GetrfBatched; 4],
-    getrs: [GetrsBatched; 4],
+    trsm: [TrsmBatched; 4],
 }
 
-impl BatchedLuApi {
-    pub(super) fn load_functions(loaded: &LoadedLibrary) -> std::result::Result<BatchedLuApi, MissingLibrary> {
+impl BatchedApi {
+    pub(super) fn load_functions(loaded: &LoadedLibrary) -> std::result::Result<BatchedApi, MissingLibrary> {
         // SAFETY: the type of each field is the function's signature in cublas_api.h.
         unsafe {
-            Ok(BatchedLuApi {
+            Ok(BatchedApi {
                 getrf: [
                     loaded.symbol("cublasSgetrfBatched")?,
                     loaded.symbol("cublasDgetrfBatched")?,
                     loaded.symbol("cublasCgetrfBatched")?,
                     loaded.symbol("cublasZgetrfBatched")?,
                 ],
-                getrs: [
-                    loaded.symbol("cublasSgetrsBatched")?,
-                    loaded.symbol("cublasDgetrsBatched")?,
-                    loaded.symbol("cublasCgetrsBatched")?,
-                    loaded.symbol("cublasZgetrsBatched")?,
+                trsm: [
+                    loaded.symbol("cublasStrsmBatched")?,
+                    loaded.symbol("cublasDtrsmBatched")?,
+                    loaded.symbol("cublasCtrsmBatched")?,
+                    loaded.symbol("cublasZtrsmBatched")?,
                 ],
             })
         }
@@ -81,40 +84,27 @@ impl Blas {
         let (on, _workspace) = self.lock_handle()?;
         // The call is not retried if the device is out of memory, because it may have overwritten its input.
         // SAFETY: this thread holds the locked handle. The caller guarantees that the addresses are valid.
-        let code = unsafe { (self.api.batched_lu.getrf[at])(on.handle, n, factors, n, pivots, info, count) };
+        let code = unsafe { (self.api.batched.getrf[at])(on.handle, n, factors, n, pivots, info, count) };
         check_library_status(self.context, "cublas<t>getrfBatched", code)
     }
 
-    /// Queues the solution of `op(a) @ x = b` for each matrix `a`, from the factors of [`Blas::lu_batched`]. The solution (n, k) replaces
-    /// the right-hand side. The parameter `b` is the device address of an array with the device addresses of the right-hand sides.
+    /// Queues the solutions of `count` systems like `system`, whose matrices are listed in device arrays.
     ///
     /// # Errors
     /// As for [`Blas::lu_batched`].
     ///
     /// # Safety
     /// As for [`Blas::lu_batched`].
-    pub unsafe fn lu_solve_batched(&self, lu: &BatchedLuFactors, form: Transpose, k: i32, b: u64) -> Result<()> {
-        let &BatchedLuFactors { n, count, .. } = lu;
-        let (at, factors, pivots) = (blas_type_index(lu.dtype)?, as_c_pointer(lu.factors), as_c_pointer(lu.pivots));
-        // If an argument is invalid, cuBLAS writes its negated position to `invalid`, a number in host memory.
-        let mut invalid = 0;
+    pub unsafe fn solve_triangular_batched(&self, system: &TriangularSystem, count: i32) -> Result<()> {
+        let &TriangularSystem { side, m, n, lda, ldb, .. } = system;
+        let at = blas_type_index(system.dtype)?;
+        let one = BlasScalar::from_complex(system.dtype, (1.0, 0.0));
+        let (one, a, b) = (ptr::from_ref(&one).cast::<c_void>(), as_c_pointer(system.a), as_c_pointer(system.b));
+        let (fill, form, unit) = (c_int::from(system.upper), system.form as c_int, c_int::from(system.unit_diagonal));
         let (on, _workspace) = self.lock_handle()?;
-        // SAFETY: this thread holds the locked handle, and the caller guarantees that the addresses are valid. The out-pointer `invalid` is
-        // a local.
-        let code = unsafe {
-            (self.api.batched_lu.getrs[at])(on.handle, form as c_int, n, k, factors, n, pivots, as_c_pointer(b), n, &mut invalid, count)
-        };
-        check_library_status(self.context, "cublas<t>getrsBatched", code)?;
-        if invalid == 0 { Ok(()) } else { Err(CudaError::Invalid(format!("cublas<t>getrsBatched: argument {} is invalid", -invalid))) }
-    }
-}
-
-fn blas_type_index(dtype: BlasType) -> Result<usize> {
-    match dtype {
-        BlasType::F32 => Ok(0),
-        BlasType::F64 => Ok(1),
-        BlasType::C64 => Ok(2),
-        BlasType::C128 => Ok(3),
-        other => Err(CudaError::Invalid(format!("cuBLAS decomposes no matrices of {other:?}"))),
+        // SAFETY: this thread holds the locked handle. The factor lives through the call. The caller guarantees that the addresses are
+        // valid.
+        let code = unsafe { (self.api.batched.trsm[at])(on.handle, side as c_int, fill, form, unit, m, n, one, a, lda, b, ldb, count) };
+        check_library_status(self.context, "cublas<t>trsmBatched", code)
     }
 }

@@ -19,8 +19,6 @@ pub(super) type Info = *mut c_int;
 pub(super) type GetrfSize = unsafe extern "C" fn(Handle, Params, i64, i64, c_int, Input, i64, c_int, Sizes, Sizes) -> c_int;
 pub(super) type Getrf =
     unsafe extern "C" fn(Handle, Params, i64, i64, c_int, Memory, i64, *mut i64, c_int, Memory, usize, Memory, usize, Info) -> c_int;
-pub(super) type Getrs =
-    unsafe extern "C" fn(Handle, Params, c_int, i64, i64, c_int, Input, i64, *const i64, c_int, Memory, i64, Info) -> c_int;
 pub(super) type PotrfSize = unsafe extern "C" fn(Handle, Params, c_int, i64, c_int, Input, i64, c_int, Sizes, Sizes) -> c_int;
 pub(super) type Potrf =
     unsafe extern "C" fn(Handle, Params, c_int, i64, c_int, Memory, i64, c_int, Memory, usize, Memory, usize, Info) -> c_int;
@@ -220,7 +218,6 @@ pub(super) struct CusolverApi {
     pub destroy_params: unsafe extern "C" fn(Params) -> c_int,
     pub set_stream: unsafe extern "C" fn(Handle, sys::CUstream) -> c_int,
     pub getrf: (GetrfSize, Getrf),
-    pub getrs: Getrs,
     pub potrf: (PotrfSize, Potrf),
     /// `potrfBatched` for f32, f64, and their complex types.
     pub potrf_batched: [PotrfBatched; 4],
@@ -259,7 +256,6 @@ impl CusolverApi {
                 destroy_params: loaded.symbol("cusolverDnDestroyParams")?,
                 set_stream: loaded.symbol("cusolverDnSetStream")?,
                 getrf: load_with_workspace_query(&loaded, "Xgetrf")?,
-                getrs: loaded.symbol("cusolverDnXgetrs")?,
                 potrf: load_with_workspace_query(&loaded, "Xpotrf")?,
                 potrf_batched: [
                     loaded.symbol("cusolverDnSpotrfBatched")?,
