@@ -146,14 +146,11 @@ fn run(o: &Options) -> Result<()> {
     }
 }
 
-/// Prints the names of the suite's workloads and of the missing ones.
+/// Prints the names of the suite's workloads.
 fn list(o: &Options) {
     match o.suite {
         None => WORKLOADS.iter().filter(|w| o.wants(w.name)).for_each(|w| println!("{:<28} {}", w.name, w.what)),
-        Some(suite) => {
-            suite.workloads.iter().filter(|w| o.wants(w.name)).for_each(|w| println!("{}", w.name));
-            suite.missing.iter().filter(|m| o.wants(m.name)).for_each(|m| println!("{:<28} missing: needs {}", m.name, m.needs));
-        }
+        Some(suite) => suite.workloads.iter().filter(|w| o.wants(w.name)).for_each(|w| println!("{}", w.name)),
     }
 }
 

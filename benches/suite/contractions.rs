@@ -52,5 +52,4 @@ pub static SUITE: Suite = Suite {
         "outer_batch_c64": "abcd,bed->aebc" [32, 64, 32, 64, 64], C64;
         "matrix_f16": "ab,cb->ca" [4096, 4096, 4096], F16;
     },
-    missing: &[],
 };

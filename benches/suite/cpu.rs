@@ -8,7 +8,7 @@ use cuprum::{
 };
 
 use super::expressions::{chain10, layer_norm, norm_rows, softmax_rows};
-use super::{Missing, Suite, Workload, complexes, f32s, f64s, functions, limit, workloads};
+use super::{Suite, Workload, complexes, f32s, f64s, functions, limit, workloads};
 
 const N: usize = 1 << 24;
 
@@ -106,9 +106,4 @@ pub static SUITE: Suite = Suite {
         "random_f64_8M": Ok(vec![]) => |_x| Generator::new(0).random(N / 2, DType::F64);
         "normal_f64_8M": Ok(vec![]) => |_x| Generator::new(0).normal(0.0, 1.0, N / 2, DType::F64);
     },
-    missing: &[
-        Missing { name: "solve_f64_1000", needs: "linalg.solve" },
-        Missing { name: "svd_f64_500", needs: "linalg.svd" },
-        Missing { name: "eigh_f64_500", needs: "linalg.eigh" },
-    ],
 };

@@ -9,7 +9,7 @@ use cuprum::{
 };
 
 use super::expressions::{chain10, layer_norm, norm_rows, softmax_rows};
-use super::{Missing, Suite, Workload, complexes, f32s, f64s, functions, limit, reductions, uniform, workloads};
+use super::{Suite, Workload, complexes, f32s, f64s, functions, limit, reductions, uniform, workloads};
 
 const N: usize = 1 << 27;
 /// Side of a square matrix with about [`N`] elements.
@@ -158,5 +158,4 @@ pub static SUITE: Suite = Suite {
             => |x| intersect1d(&x[0], &x[1], false);
         "normal_f32_128M": Ok(vec![]) => |_x| Generator::new(0).normal(0.0, 1.0, N, DType::F32), bytes 4 * N;
     },
-    missing: &[Missing { name: "solve_f64_4096", needs: "linalg.solve" }, Missing { name: "svd_f32_1024", needs: "linalg.svd" }],
 };

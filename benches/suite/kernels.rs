@@ -62,5 +62,4 @@ pub static SUITE: Suite = Suite {
             flops: 0,
         },
     ],
-    missing: &[],
 };

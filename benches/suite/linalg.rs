@@ -128,7 +128,6 @@ pub static SUITE: Suite = Suite {
         "fft_c64_1000x99991": complexes(&[1000, 99_991], DType::C64) => |x| fft(&x[0], None, -1, Norm::Backward);
         "fft_axis0_c64_4096x16384": complexes(&[4096, 16384], DType::C64) => |x| fft(&x[0], None, 0, Norm::Backward), bytes 16 << 26;
     },
-    missing: &[],
 };
 
 /// The suite of CPU workloads.
@@ -156,5 +155,4 @@ pub static CPU_SUITE: Suite = Suite {
         "eigh_f64_batch100x128": positive(100, 128, DType::F64) => |x| Ok(eigh(&x[0], Triangle::Lower)?.1);
         "svd_f64_batch100x128": general(100, 128, DType::F64) => |x| Ok(svd(&x[0], false)?.0);
     },
-    missing: &[],
 };

@@ -32,14 +32,6 @@ pub struct Workload {
     pub flops: usize,
 }
 
-/// A workload that other libraries' scripts time, and that needs a function cuprum does not have.
-pub struct Missing {
-    /// Name of the workload, as in the scripts that time other libraries.
-    pub name: &'static str,
-    /// The function that cuprum lacks.
-    pub needs: &'static str,
-}
-
 /// A named list of workloads for one kind of device.
 pub struct Suite {
     /// Name of the suite for the option `--suite`.
@@ -48,8 +40,6 @@ pub struct Suite {
     pub device: &'static str,
     /// The workloads of the suite.
     pub workloads: &'static [Workload],
-    /// Workloads of other libraries' scripts that the suite lacks.
-    pub missing: &'static [Missing],
 }
 
 /// Every suite that `--suite` accepts.

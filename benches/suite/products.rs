@@ -19,7 +19,6 @@ pub static SUITE: Suite = Suite {
         "scores_f32_4096": layer(4096, DType::F32) => |x| scores(x), flops flops(4096);
         "scores_f16_8192": layer(8192, DType::F16) => |x| scores(x), flops flops(8192);
     },
-    missing: &[],
 };
 
 /// Returns the number of operations of the product of two square matrices.

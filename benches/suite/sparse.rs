@@ -81,7 +81,6 @@ pub static SUITE: Suite = Suite {
         "spgemm_power_f32_64Kx16": matrix(Kind::PowerLaw, M / 16, 16, DType::F32, 0) => |x| squared(x);
         "spgemm_banded_f32_256Kx16": matrix(Kind::Banded, M / 4, 16, DType::F32, 0) => |x| squared(x);
     },
-    missing: &[],
 };
 
 /// The suite of CPU workloads.
@@ -100,5 +99,4 @@ pub static CPU_SUITE: Suite = Suite {
         "spgemm_regular_f64_64Kx10": matrix(Kind::Regular, M / 16, 10, DType::F64, 0) => |x| squared(x);
         "spgemm_banded_f64_256Kx10": matrix(Kind::Banded, M / 4, 10, DType::F64, 0) => |x| squared(x);
     },
-    missing: &[],
 };

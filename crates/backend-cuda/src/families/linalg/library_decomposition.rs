@@ -407,7 +407,8 @@ impl LibraryCall<'_> {
             }
         }
         self.solve_with_factor(&factors, Factor::Upper, Transpose::No, &inverse, self.problem.n)?;
-        let positions = self.find_row_positions(&pivots)?.start_address();
+        let permutation = self.find_row_positions(&pivots)?;
+        let positions = permutation.start_address();
         // The inverse of the transpose, in column-major order, has its elements in the same order as the inverse in row-major order.
         let mut args = Args::new();
         args.push(&out).push(&start).push(&positions).push(&self.problem.count).push(&n);
