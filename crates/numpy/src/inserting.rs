@@ -117,17 +117,22 @@ fn repeat_to_length(values: &NdArray, count: usize) -> Result<NdArray> {
 #[numpy("put(a, ind, v, mode='raise')", method, call = put_from_args)]
 pub fn put(a: &mut NdArray, indices: &NdArray, v: impl Into<Operand>, mode: Bounds) -> Result<()> {
     let values = operand_to_flat_array("put", a, v.into())?;
-    if !indices.dtype().is_int() {
+    if !indices.dtype().is_int() && indices.dtype() != DType::Bool {
         return Err(Error::dtype("put", "indices must be integers", &[indices.dtype()]));
     }
     check_indices_cast_safely("put", indices)?;
+    let size = a.size();
+    if size == 0 && indices.size() > 0 {
+        return Err(Error::value("put", "cannot replace elements of an array that has no elements"));
+    }
     if values.size() == 0 || indices.size() == 0 {
         return Ok(());
     }
-    let (size, indices) = (a.size(), indices.ravel()?);
+    let indices = indices.ravel()?;
     let indices = match mode {
+        // A bool array counts as integers, not as a mask.
+        Bounds::Raise if indices.dtype() == DType::Bool => indices.astype(DType::I64)?,
         Bounds::Raise => indices,
-        _ if size == 0 => return Err(Error::value("put", "cannot put into an empty array")),
         Bounds::Wrap => remainder(&indices.astype(DType::I64)?, size)?,
         Bounds::Clip => clip(&indices.astype(DType::I64)?, Some(0.into()), Some((size - 1).into()))?,
     };
