@@ -94,6 +94,9 @@ fn cast_by_argument_rule(args: &Args, arrays: Vec<NdArray>) -> Result<Vec<NdArra
         _ => args.str("casting")?,
     };
     let requested = args.dtype("dtype")?;
+    if requested.is_some() && args.get("out").is_some() {
+        return Err(Error::dtype(args.op(), "takes `out` or `dtype`, not both", &[]));
+    }
     let Some(dtype) = requested.or_else(|| DType::promote_all(arrays.iter().map(NdArray::dtype))) else { return Ok(arrays) };
     let convert = |a: NdArray| {
         if !a.dtype().can_cast_by_rule(dtype, args.op(), rule)? {
