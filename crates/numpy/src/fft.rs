@@ -425,11 +425,13 @@ pub fn fftconvolve(in1: &NdArray, in2: &NdArray, mode: ConvolutionMode, axes: im
     }
     let (a, b) = if is_swapped { (in2, in1) } else { (in1, in2) };
     let is_complex = a.dtype().is_complex() || b.dtype().is_complex();
-    let common = match a.dtype().promote(b.dtype()) {
+    // As in SciPy, each array has the precision of its transform.
+    let of_transform = |dtype| match dtype {
         DType::F16 | DType::BF16 => DType::F32,
-        common if common.is_inexact() => common,
+        dtype if dtype.is_inexact() => dtype,
         _ => DType::F64,
     };
+    let common = of_transform(a.dtype()).promote(of_transform(b.dtype()));
     let (a, b) = (a.astype(common)?, b.astype(common)?);
     let mut result = if axes.is_empty() {
         multiply(&a, &b)?
