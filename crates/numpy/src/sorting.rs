@@ -35,6 +35,7 @@ pub fn lexsort(keys: impl IntoIterator<Item: AsRef<NdArray>>, axis: isize) -> Re
         return Err(Error::shape(name, "all keys need to be the same shape", &[first.shape(), other.shape()]));
     }
     if first.ndim() == 0 {
+        normalize_axis(name, axis, 1)?;
         return new_filled_array(first, &[], 0, DType::I64);
     }
     let axis = normalize_axis(name, axis, first.ndim())? as isize;
