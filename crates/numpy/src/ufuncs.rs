@@ -1,6 +1,7 @@
 //! Universal functions that are expressions of other elementwise operations, so that they are deferred and fuse with their neighbours.
 
 use cuprum_core::op::TypeRule;
+use cuprum_core::rounding::round_to_dtype;
 use cuprum_core::{
     DType, Error, NdArray, Operand, Result, Scalar, abs, add, atan2, bitwise_and, copysign, divide, equal, exp, exp2, full, greater, imag,
     isnan, less, log1p, maximum, multiply, negative, numpy, power, real, right_shift, sin, subtract, where_,
@@ -13,11 +14,11 @@ fn float_dtype<'a>(op: &'static str, operands: impl IntoIterator<Item = &'a Oper
     Ok(TypeRule::Float.resolve_dtypes(op, &promotion_arguments(operands))?.result)
 }
 
-/// Converts an array to the float dtype `dtype`. A number becomes a float and stays weak.
+/// Converts an array to the float dtype `dtype`. A number becomes a float of that dtype and stays weak.
 fn to_float_operand(x: &Operand, dtype: DType) -> Result<Operand> {
     match x {
         Operand::Array(a) => a.astype(dtype).map(Operand::Array),
-        Operand::Scalar(s) => Ok(Operand::Scalar(Scalar::Float(s.as_f64()))),
+        Operand::Scalar(s) => Ok(Operand::Scalar(Scalar::Float(round_to_dtype(s.as_f64(), dtype)))),
     }
 }
 
