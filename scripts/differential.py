@@ -21,6 +21,8 @@ tests/differential/*.txt hold the templates, one a line. A template is an expres
     :ulp N           results of the following lines may differ by N units in the last place (0 at the start of a file)
     :let NAME a|b    defines a field for the file
 
+`--kind signatures` calls the declared functions instead, with values for all parameters: see scripts/differential_signatures.py.
+
 Elements of the arrays are multiples of 1/4, so that sums are exact in most dtypes.
 """
 
@@ -35,6 +37,7 @@ import warnings
 import numpy as np
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
+import differential_signatures  # noqa: E402
 import goldens  # noqa: E402
 
 TEMPLATES = goldens.ROOT / "tests/differential"
@@ -131,9 +134,50 @@ def evaluate(evaluator, text):
         return error
 
 
+def from_templates(args, inputs, rng):
+    """Returns the expressions with their results, the number that raise, and the source as text."""
+    templates = list(read_templates(args.only))
+    evaluator = goldens.Evaluator(inputs)
+    results, seen, raised = goldens.Goldens(), set(), 0
+    for n in range(args.count):
+        _, template, rule, fields = templates[n % len(templates)]
+        text = fill(template, fields, rng)
+        if text in seen:
+            continue
+        seen.add(text)
+        result = evaluate(evaluator, text)
+        if isinstance(result, Exception):
+            raised += 1
+            results.lines.append(f"{text}\traises {type(result).__name__}")
+        elif result is not None:
+            results.add(text, rule, result, None)
+    return results, raised, f"{len(templates)} templates"
+
+
+def from_signatures(args, inputs, rng):
+    """Returns the calls of declared functions with their results, the number that raise, and the source as text. Adds inputs."""
+    inputs |= differential_signatures.make_inputs(args.seed, DTYPES)
+    for array in inputs.values():
+        array.flags.writeable = False
+    generator = differential_signatures.Generator(inputs, FIELDS, fill, rng, args.only)
+    results, seen, raised, names = goldens.Goldens(), set(), 0, {d.name for d in DTYPES.values()}
+    for n in range(args.count):
+        text, rule, result, scale = generator.call(generator.cycle[n % len(generator.cycle)])
+        if text in seen:
+            continue
+        seen.add(text)
+        if isinstance(result, Exception):
+            raised += 1
+            results.lines.append(f"{text}\traises Refused")
+        elif result is not None and result.dtype.name in names:
+            results.add(text, rule, result, scale)
+    return results, raised, f"{len(generator.functions)} functions"
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--count", type=int, default=2000, help="number of expressions")
+    parser.add_argument("--kind", choices=["templates", "signatures"], default="templates", help="source of the expressions")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", action="append", help="a function; may be repeated")
     parser.add_argument("--out", type=pathlib.Path, required=True, help="folder for the expressions and results")
@@ -142,30 +186,16 @@ def main():
     args = parser.parse_args()
     if args.arguments and not args.binary:
         parser.error("arguments of a program without --binary")
-    rng = random.Random(args.seed)
-    templates = list(read_templates(args.only))
     inputs = make_inputs(args.seed)
-    evaluator = goldens.Evaluator(inputs)
-    results, seen, raised = goldens.Goldens(), set(), 0
     warnings.simplefilter("ignore")
     with np.errstate(all="ignore"):
-        for n in range(args.count):
-            _, template, rule, fields = templates[n % len(templates)]
-            text = fill(template, fields, rng)
-            if text in seen:
-                continue
-            seen.add(text)
-            result = evaluate(evaluator, text)
-            if isinstance(result, Exception):
-                raised += 1
-                results.lines.append(f"{text}\traises {type(result).__name__}")
-            elif result is not None:
-                results.add(text, rule, result, None)
+        generate = from_templates if args.kind == "templates" else from_signatures
+        results, raised, source = generate(args, inputs, random.Random(args.seed))
     args.out.mkdir(parents=True, exist_ok=True)
     (args.out / "generated.cases").write_text("\n".join(results.lines) + "\n")
     (args.out / "generated.npz").write_bytes(goldens.npz(results.members()))
     (args.out / "inputs.npz").write_bytes(goldens.npz(inputs))
-    print(f"{len(results.lines)} expressions of {len(templates)} templates, of which NumPy raises for {raised}", flush=True)
+    print(f"{len(results.lines)} expressions of {source}, of which NumPy raises for {raised}", flush=True)
     if args.binary:
         sys.exit(subprocess.run([args.binary, "--cases", str(args.out), *args.arguments]).returncode)
 

@@ -98,7 +98,7 @@ impl Failure {
         let by_message = || BY_MESSAGE.iter().any(|(name, parts)| *name == exception && parts.iter().any(|part| message.contains(part)));
         let matches = match exceptions {
             [] => false,
-            _ if message.contains(BINDING) => exception == "TypeError",
+            _ if message.contains(BINDING) => ["TypeError", REFUSED].contains(&exception),
             _ => exception == REFUSED || exceptions.contains(&exception) || by_message(),
         };
         if matches { Ok(()) } else { Err(format!("NumPy raises {exception}; got {message}")) }
