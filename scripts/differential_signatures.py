@@ -304,13 +304,11 @@ class Generator:
 
     def converts_undefined(self, values, dtype):
         """Returns whether an argument is converted to an integer dtype that does not hold it. The result is undefined in NumPy."""
-        for text in values.values() if dtype is not None and dtype.kind in "iu" else ():
-            try:
-                if self.is_undefined(np.asarray(self.evaluate(text)), dtype):
-                    return True
-            except ValueError:  # a ragged list
-                continue
-        return False
+        if dtype is None or dtype.kind not in "iu":
+            return False
+        arguments = [self.evaluate(text) for text in values.values()]
+        items = [item for a in arguments for item in (a if isinstance(a, (list, tuple)) else [a])]
+        return any(self.is_undefined(np.asarray(item), dtype) for item in items if not isinstance(item, (list, tuple)))
 
     @staticmethod
     def is_undefined(array, dtype):
