@@ -13,8 +13,8 @@ a pool of values by its name. tests/differential/signatures/parameters.txt holds
     :changes F G             functions that change their first argument, which is the result
 
 A call has at most one wrong value. Of a few random calls, the one is taken that has the most pairs of values that no call had before.
-`@` in a value is the text of the first argument. The fields `pair` of one call are arrays whose shapes mostly broadcast together; `realpair`
-excludes complex numbers and the limits of dtypes as numbers. Most calls that raise are drawn again.
+`@` in a value is the text of the first argument. The fields `pair` of one call are arrays whose shapes mostly broadcast together;
+`realpair` excludes complex numbers and the limits of dtypes as numbers. Most calls that raise are drawn again.
 """
 
 import ast

@@ -100,7 +100,8 @@ fn repeat_to_length(values: &NdArray, count: usize) -> Result<NdArray> {
 /// Passes over memory: one over the values.
 ///
 /// # Errors
-/// Indices that are uint64 or not integers, or out of bounds with [`Bounds::Raise`]; a number that the dtype cannot hold.
+/// Indices that are uint64 or neither integers nor bools, or out of bounds with [`Bounds::Raise`]; indices for an array of no elements; a
+/// number that the dtype cannot hold.
 ///
 /// # Examples
 /// ```
