@@ -385,8 +385,8 @@ trigonometric_transforms! {
 /// Returns the convolution of two arrays along axes, all by default, by Fourier transforms (`scipy.signal.fftconvolve`).
 ///
 /// The other axes are broadcast. Mode `same` returns the central part of the size of `in1`, and `valid` the part where the arrays overlap
-/// completely, which requires one array to be at least as large as the other along every axis. The result is float32 or complex64 if the
-/// arrays promote to float16, bfloat16, float32 or complex64, and float64 or complex128 otherwise. If an array is empty, the result is an
+/// completely, which requires one array to be at least as large as the other along every axis. The result is float32 or complex64 if both
+/// arrays are float16, bfloat16, float32 or complex64, and float64 or complex128 otherwise. If an array is empty, the result is an
 /// empty 1-D array.
 ///
 /// # Errors
