@@ -28,6 +28,7 @@ const BY_MESSAGE: &[(&str, &[&str])] = &[
         "IndexError",
         &[
             "a single ellipsis",
+            "but that of the mask is",
             "arrays used as indices must be of integer",
             "at least one axis",
             "cannot take from an empty axis",

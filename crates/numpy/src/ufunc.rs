@@ -444,6 +444,11 @@ impl FromArgs for IndexArgument {
             Ok(match value {
                 Value::Scalar(Scalar::Int(_)) => IndexItem::from(value.to_isize(args.op())?),
                 Value::None => IndexItem::from(NewAxis),
+                // Only an empty list is a valid index although its dtype is float64.
+                Value::Array(array) if array.dtype().is_inexact() => {
+                    let message = "arrays used as indices must be of integer or boolean type";
+                    return Err(Error::dtype(args.op(), message, &[array.dtype()]));
+                }
                 value => IndexItem::from(value.array(args.op())?),
             })
         };

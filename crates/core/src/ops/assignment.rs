@@ -108,6 +108,7 @@ impl NdArray {
         if let [IndexItem::Array(mask)] = items
             && mask.dtype() == DType::Bool
             && mask.ndim() == self.ndim()
+            && mask.shape().iter().zip(self.shape()).all(|(&of_mask, &of_array)| of_mask == of_array || of_mask == 0)
             && value.ndim() > 1
         {
             let message = "the value for a mask of all axes has at most one axis; use extract with the same mask";

@@ -220,6 +220,14 @@ fn rows_selected_by_mask(a: &NdArray, items: &[IndexItem]) -> Result<Option<Sele
     Ok(Some(SelectedRows { rows, indices: flatnonzero(mask)?, source_axis: 0, position: 0, is_distinct: true }))
 }
 
+/// Returns an error if a value to combine has more axes than the selected elements. Assignments ignore additional axes of extent 1.
+fn check_value_axes(op: &'static str, value: &[usize], target: &[usize]) -> Result<()> {
+    if value.len() <= target.len() {
+        return Ok(());
+    }
+    Err(Error::shape(op, "the value has more axes than the selected elements (value, target)", &[value, target]))
+}
+
 impl NdArray {
     /// Combines `value` by the operation `combine` with the elements that an index with arrays selects. If `combine` is `None`, stores
     /// `value`. `value` has the dtype of the array.
@@ -233,11 +241,19 @@ impl NdArray {
         }
         self.make_writable()?;
         let selected = match rows_selected_by_mask(self, items)? {
-            Some(rows) => rows,
+            Some(selected) => {
+                if combine.is_some() {
+                    check_value_axes(op, source.layout().shape(), selected.rows.shape())?;
+                }
+                selected
+            }
             None => {
                 let index = AdvancedIndex::from_items(self, items)?;
                 let shape = index.result_shape();
                 broadcast_value_layout(op, source.layout(), &shape)?;
+                if combine.is_some() {
+                    check_value_axes(op, source.layout().shape(), &shape)?;
+                }
                 if shape.contains(&0) || self.size() == 0 {
                     // No elements are selected, so nothing is written. The gather checks that the indices are in bounds.
                     return index.gather_elements().map(|_| ()).map_err(|error| match error {
@@ -284,7 +300,7 @@ impl NdArray {
     ///
     /// # Errors
     /// An operation of other than two arguments, a result that the dtype cannot hold, an index out of bounds, a value that does not
-    /// broadcast to the selection, or arrays on different devices.
+    /// broadcast to the selection or has more axes, or arrays on different devices.
     ///
     /// # Examples
     /// ```
@@ -377,6 +393,7 @@ impl NdArray {
         let selected = count(self.size())?.reshape(self.shape())?.index(items)?;
         let spread = |value: NdArray| {
             let stored = value.stored()?;
+            check_value_axes(name, stored.layout().shape(), selected.shape())?;
             NdArray::from(stored.with_layout(broadcast_value_layout(name, stored.layout(), selected.shape())?)?).ravel()
         };
         let value = value.map(spread).transpose()?;

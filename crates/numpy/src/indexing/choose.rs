@@ -19,7 +19,7 @@ fn choose_from_args(args: &Args) -> Result<Value> {
         }
         _ => args.arrays("choices")?,
     };
-    choose(&args.indices("a")?, choices, mode).map(Value::Array)
+    choose(&args.array("a")?, choices, mode).map(Value::Array)
 }
 
 /// Returns, for each index in `a`, the element at the same position of the array `choices[index]` (`numpy.choose`). All arrays broadcast
