@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::path::Path;
 
-use cuprum_core::{Complex, DType, Error, NdArray, Result, bf16, f16, fmt};
+use cuprum_core::{Complex, DType, Error, NdArray, Result, Scalar, bf16, f16, fmt};
 
 use super::options::Delimiter;
 use crate::atomic_file;
@@ -52,7 +52,8 @@ impl TextFormat {
         self
     }
 
-    /// Sets the format of a number in the notation of C: `%.6f`, `%10.3e`, `%g`, `%d`. NumPy's default is `%.18e`.
+    /// Sets the format of a number in the notation of C: `%.6f`, `%10.3e`, `%g`, `%d`, `%s`. NumPy's default is `%.18e`. Text may surround the
+    /// number, with `%%` for a percent sign.
     pub fn format(mut self, format: impl Into<String>) -> Self {
         self.formats = vec![format.into()];
         self
@@ -175,7 +176,11 @@ pub(crate) fn write_text(file: &mut dyn Write, array: &NdArray, format: &TextFor
 impl TextFormat {
     /// Appends the lines of the header or the footer.
     fn push_comment_lines(&self, lines: &str, text: &mut Vec<u8>) {
-        for line in lines.lines() {
+        if lines.is_empty() {
+            return;
+        }
+        for line in lines.split('\n') {
+            let line = line.strip_suffix('\r').unwrap_or(line);
             text.extend_from_slice(self.comments.as_bytes());
             text.extend_from_slice(line.as_bytes());
             text.extend_from_slice(self.newline.as_bytes());
@@ -281,6 +286,18 @@ fn push_float_digits(digits: &str, is_finite: bool, text: &mut Vec<u8>) {
     }
 }
 
+/// Returns the text before the first `%` that begins a number, and the text after it. `%%` stands for a percent sign.
+fn split_at_single_percent(text: &str) -> (String, Option<&str>) {
+    let (mut before, mut rest) = (String::new(), text);
+    while let Some((plain, after)) = rest.split_once('%') {
+        before.push_str(plain);
+        let Some(following) = after.strip_prefix('%') else { return (before, Some(after)) };
+        before.push('%');
+        rest = following;
+    }
+    (before + rest, None)
+}
+
 /// A format of numbers in the notation of C's `printf`.
 #[derive(Debug)]
 struct NumberFormat {
@@ -300,8 +317,9 @@ struct NumberFormat {
 impl NumberFormat {
     /// Parses the format `text`.
     fn parse_printf(text: &str) -> Result<NumberFormat> {
-        let invalid = |why: &str| Error::value("savetxt", format!("the format {text:?} {why}; examples are %.6f, %10.3e, %g and %d"));
-        let (before, rest) = text.split_once('%').ok_or_else(|| invalid("has no %"))?;
+        let invalid = |why: &str| Error::value("savetxt", format!("the format {text:?} {why}; examples are %.6f, %10.3e, %g, %d and %s"));
+        let (before, rest) = split_at_single_percent(text);
+        let rest = rest.ok_or_else(|| invalid("has no number"))?;
         let flags = rest.bytes().take_while(|b| b"-+ 0#".contains(b)).count();
         let (flags, rest) = rest.split_at(flags);
         let number = |text: &str| -> Result<usize> {
@@ -320,13 +338,11 @@ impl NumberFormat {
             }
             None => (None, rest),
         };
-        let kind = rest.bytes().next().filter(|b| b"dieEfFgG".contains(b)).ok_or_else(|| invalid("is not supported"))?;
-        if rest[1..].contains('%') {
-            return Err(invalid("has several numbers"));
-        }
+        let kind = rest.bytes().next().filter(|b| b"dieEfFgGs".contains(b)).ok_or_else(|| invalid("is not supported"))?;
+        let (after, None) = split_at_single_percent(&rest[1..]) else { return Err(invalid("has several numbers")) };
         Ok(NumberFormat {
-            before: before.to_string(),
-            after: rest[1..].to_string(),
+            before,
+            after,
             left: flags.contains('-'),
             plus: flags.contains('+'),
             space: flags.contains(' '),
@@ -341,21 +357,22 @@ impl NumberFormat {
     /// Appends an element.
     fn push_formatted_element(&self, dtype: DType, bytes: &[u8], text: &mut Vec<u8>) -> Result<()> {
         match read_element(dtype, bytes) {
-            ElementValue::Int(v) if self.is_integer_format() => {
-                text.extend_from_slice(self.before.as_bytes());
-                self.push_integer(v < 0, v.unsigned_abs().to_string(), text);
-                text.extend_from_slice(self.after.as_bytes());
-                Ok(())
+            ElementValue::Int(v) if self.kind == b's' => {
+                let value = if dtype == DType::Bool { Scalar::Bool(v != 0) } else { Scalar::Int(v) };
+                self.push_surrounded(text, |text| self.push_padded_text(&fmt::scalar_text(value, dtype), text))
             }
-            ElementValue::Int(v) => self.push_real_or_complex_part(v as f64, text),
-            ElementValue::F32(v) => self.push_real_or_complex_part(v.into(), text),
-            ElementValue::F64(v) => self.push_real_or_complex_part(v, text),
+            ElementValue::Int(v) if self.is_integer_format() => {
+                self.push_surrounded(text, |text| self.push_integer(v < 0, v.unsigned_abs().to_string(), text))
+            }
+            ElementValue::Int(v) => self.push_real_or_complex_part(v as f64, dtype, text),
+            ElementValue::F32(v) => self.push_real_or_complex_part(v.into(), dtype, text),
+            ElementValue::F64(v) => self.push_real_or_complex_part(v, dtype, text),
             ElementValue::Complex(v) => {
                 text.extend_from_slice(b" (");
-                self.push_real_or_complex_part(v.re, text)?;
+                self.push_real_or_complex_part(v.re, dtype.real(), text)?;
                 let sign = text.len();
                 text.push(b'+');
-                self.push_real_or_complex_part(v.im, text)?;
+                self.push_real_or_complex_part(v.im, dtype.real(), text)?;
                 // NumPy replaces `+-` by `-`.
                 if text.get(sign + 1) == Some(&b'-') {
                     text.remove(sign);
@@ -366,11 +383,27 @@ impl NumberFormat {
         }
     }
 
-    /// Appends a real element or one part of a complex element, with the text around the number.
-    fn push_real_or_complex_part(&self, v: f64, text: &mut Vec<u8>) -> Result<()> {
+    /// Appends a real element of `dtype` or one part of a complex element, with the text around the number.
+    fn push_real_or_complex_part(&self, v: f64, dtype: DType, text: &mut Vec<u8>) -> Result<()> {
+        self.push_surrounded(text, |text| match self.kind {
+            b's' => self.push_padded_text(&fmt::scalar_text(Scalar::Float(v), dtype), text),
+            _ => self.push_formatted_real(v, text),
+        })
+    }
+
+    /// Appends a number by `push`, and the text around it.
+    fn push_surrounded(&self, text: &mut Vec<u8>, push: impl FnOnce(&mut Vec<u8>) -> Result<()>) -> Result<()> {
         text.extend_from_slice(self.before.as_bytes());
-        self.push_formatted_real(v, text)?;
+        push(text)?;
         text.extend_from_slice(self.after.as_bytes());
+        Ok(())
+    }
+
+    /// Appends a text in the format `%s`. As in Python, the precision is its maximum length.
+    fn push_padded_text(&self, number: &str, text: &mut Vec<u8>) -> Result<()> {
+        let number = &number[..self.precision.map_or(number.len(), |n| n.min(number.len()))];
+        let padded = if self.left { format!("{number:<0$}", self.width) } else { format!("{number:>0$}", self.width) };
+        text.extend_from_slice(padded.as_bytes());
         Ok(())
     }
 
@@ -379,9 +412,10 @@ impl NumberFormat {
     }
 
     /// Appends an integer. As in Python, the precision is the minimum number of digits.
-    fn push_integer(&self, negative: bool, digits: String, text: &mut Vec<u8>) {
+    fn push_integer(&self, negative: bool, digits: String, text: &mut Vec<u8>) -> Result<()> {
         let precision = self.precision.unwrap_or(0);
         self.push_padded(negative, format!("{digits:0>precision$}"), text);
+        Ok(())
     }
 
     fn push_formatted_real(&self, v: f64, text: &mut Vec<u8>) -> Result<()> {
@@ -395,8 +429,7 @@ impl NumberFormat {
             return Ok(());
         }
         if self.is_integer_format() {
-            self.push_integer(v <= -1.0, format!("{:.0}", v.abs().trunc()), text);
-            return Ok(());
+            return self.push_integer(v <= -1.0, format!("{:.0}", v.abs().trunc()), text);
         }
         let (a, precision) = (v.abs(), self.precision.unwrap_or(6));
         let digits = match self.kind.to_ascii_lowercase() {
@@ -498,6 +531,11 @@ mod tests {
             ("%.3g", 0.0, "0"),
             ("%+d", 7.9, "+7"),
             ("%06.1f", -1.25, "-001.2"),
+            ("%%%.1f%%", 12.5, "%12.5%"),
+            ("%%a%%%d %%", 7.0, "%a%7 %"),
+            ("%s", 1e-5, "1e-05"),
+            ("%5s|", 1.5, "  1.5|"),
+            ("%-6.3s|", -0.25, "-0.   |"),
             ("%G", 1e-10, "1E-10"),
             ("%f", f64::INFINITY, "inf"),
             ("% .1f", f64::NAN, " nan"),
@@ -539,7 +577,7 @@ mod tests {
             let format = NumberFormat::parse_printf("%d").unwrap();
             assert!(format.push_formatted_element(DType::F64, &f64::to_ne_bytes(value), &mut Vec::new()).is_err(), "%d of {value}");
         }
-        for bad in ["", "%", "%s", "%d,%d", "%5000f", "5.1f"] {
+        for bad in ["", "%", "%%", "%q", "%d,%d", "%5000f", "5.1f"] {
             assert!(NumberFormat::parse_printf(bad).is_err(), "{bad}");
         }
     }

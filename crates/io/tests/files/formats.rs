@@ -265,6 +265,21 @@ fn tables_are_read_with_every_option() {
 }
 
 #[test]
+fn savetxt_comments_each_line_of_a_header() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("a.txt");
+    let text = |header: &str| {
+        io::savetxt(&path, &arange(0, 2, 1).unwrap(), &io::TextFormat::default().header(header).footer("end")).unwrap();
+        std::fs::read_to_string(&path).unwrap()
+    };
+    // As in NumPy, the last line may be empty.
+    assert_eq!(text("a\nb\n"), "# a\n# b\n# \n0\n1\n# end\n");
+    assert_eq!(text("\n"), "# \n# \n0\n1\n# end\n");
+    assert_eq!(text("a\r\nb"), "# a\n# b\n0\n1\n# end\n");
+    assert_eq!(text(""), "0\n1\n# end\n");
+}
+
+#[test]
 fn savetxt_writes_rows_without_columns() {
     let mut text = Vec::new();
     io::write_stream(&mut text, io::Format::Text, &[("", &ones([3, 0], DType::F64).unwrap())]).unwrap();
