@@ -80,8 +80,8 @@ pub fn parse_matrix_market(text: &[u8]) -> Result<CooArray> {
         }
         _ => return Err(lines.error_at_line("not a Matrix Market file: the first line does not begin with %%MatrixMarket")),
     };
-    if symmetry == Symmetry::Hermitian && field != ValueType::Complex && field != ValueType::Real {
-        return Err(lines.error_at_line("a Hermitian matrix has complex values"));
+    if symmetry == Symmetry::Hermitian && !matches!(field, ValueType::Complex | ValueType::Real | ValueType::Integer) {
+        return Err(lines.error_at_line("a Hermitian matrix has signed values"));
     }
     if is_array && field == ValueType::Pattern || symmetry == Symmetry::Skew && matches!(field, ValueType::Pattern | ValueType::Unsigned) {
         return Err(lines.error_at_line("these properties exclude each other"));

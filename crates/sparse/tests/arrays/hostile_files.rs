@@ -51,6 +51,7 @@ fn unusual_but_valid_matrix_market_files() {
     assert_eq!(read("%%MatrixMarket matrix array real skew-symmetric\n2 2\n2\n"), array![[0.0, -2.0], [2.0, 0.0]]);
     assert_eq!(read("%%MatrixMarket matrix coordinate pattern general\n1 2 2\n1 1\n1 1\n"), array![[2.0, 0.0]]);
     assert_eq!(read("%%MatrixMarket matrix coordinate integer general\n1 1 1\n1 1 -7\n"), array![[-7i64]]);
+    assert_eq!(read("%%MatrixMarket matrix array integer hermitian\n2 2\n1\n2\n4\n"), array![[1i64, 2], [2, 4]]);
     assert_eq!(read("%%MatrixMarket matrix coordinate real general\n0 3 0\n").shape(), [0, 3]);
     // The time to read does not depend on a number of columns without rows.
     assert_eq!(read("%%MatrixMarket matrix array real general\n0 100000000000000000\n").shape(), [0, 100_000_000_000_000_000]);
