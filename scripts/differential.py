@@ -21,12 +21,15 @@ tests/differential/*.txt hold the templates, one a line. A template is an expres
     :ulp N           results of the following lines may differ by N units in the last place (0 at the start of a file)
     :let NAME a|b    defines a field for the file
 
-`--kind signatures` calls the declared functions instead, with values for all parameters: see scripts/differential_signatures.py.
+`--kind signatures` calls the declared functions instead, with values for all parameters: see differential_signatures.py. `--kind indices` and
+`--kind programs` use the generators of differential_programs.py.
 
 Elements of the arrays are multiples of 1/4, so that sums are exact in most dtypes.
 """
 
 import argparse
+import functools
+import itertools
 import pathlib
 import random
 import re
@@ -37,6 +40,7 @@ import warnings
 import numpy as np
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
+import differential_programs as programs  # noqa: E402
 import differential_signatures  # noqa: E402
 import goldens  # noqa: E402
 
@@ -45,12 +49,12 @@ DTYPES = {name: dtype for name, dtype in goldens.DTYPES.items() if name != "bf16
 SHAPES = {"v": (7,), "w": (12,), "o": (1,), "m": (4, 5), "n": (5, 3), "c": (2, 3, 4), "z": (), "e": (0, 3), "f": (0,), "s": (3, 3)}
 
 
-def make_inputs(seed):
+def make_inputs(seed, shapes):
     """Returns the arrays, named `{kind}_{dtype}`. Kinds `g` and `h` hold NaN and infinities."""
     rng = np.random.default_rng(seed)
     inputs = {}
     for name, dtype in DTYPES.items():
-        for kind, shape in SHAPES.items():
+        for kind, shape in shapes.items():
             quarters = rng.integers(-40, 41, shape)
             if dtype.kind == "b":
                 values = quarters > 0
@@ -123,10 +127,16 @@ def read_templates(only):
                     yield name, line, rule, dict(fields)
 
 
-def evaluate(evaluator, text):
+def template_expressions(templates, rng):
+    """Yields expressions and rules."""
+    for _, template, rule, fields in itertools.cycle(templates):
+        yield fill(template, fields, rng), rule
+
+
+def evaluate(run, text):
     """Returns NumPy's result, or the exception."""
     try:
-        result = np.asarray(evaluator.run(text))
+        result = np.asarray(run(text))
         if result.dtype.name not in {d.name for d in DTYPES.values()}:
             return None
         return result
@@ -134,50 +144,30 @@ def evaluate(evaluator, text):
         return error
 
 
-def from_templates(args, inputs, rng):
-    """Returns the expressions with their results, the number that raise, and the source as text."""
-    templates = list(read_templates(args.only))
+def generate(args, inputs, rng):
+    """Yields expressions with tolerance, NumPy's result or exception, and the scale of the tolerance. May add inputs."""
+    if args.kind == "signatures":
+        inputs |= differential_signatures.make_inputs(args.seed, DTYPES)
+        for array in inputs.values():
+            array.flags.writeable = False
+        generator = differential_signatures.Generator(inputs, FIELDS, fill, rng, args.only)
+        for function in itertools.cycle(generator.cycle):
+            text, rule, result, scale = generator.call(function)
+            known = result is None or isinstance(result, Exception) or result.dtype.name in {d.name for d in DTYPES.values()}
+            yield text, rule, result if known else None, scale
     evaluator = goldens.Evaluator(inputs)
-    results, seen, raised = goldens.Goldens(), set(), 0
-    for n in range(args.count):
-        _, template, rule, fields = templates[n % len(templates)]
-        text = fill(template, fields, rng)
-        if text in seen:
-            continue
-        seen.add(text)
-        result = evaluate(evaluator, text)
-        if isinstance(result, Exception):
-            raised += 1
-            results.lines.append(f"{text}\traises {type(result).__name__}")
-        elif result is not None:
-            results.add(text, rule, result, None)
-    return results, raised, f"{len(templates)} templates"
-
-
-def from_signatures(args, inputs, rng):
-    """Returns the calls of declared functions with their results, the number that raise, and the source as text. Adds inputs."""
-    inputs |= differential_signatures.make_inputs(args.seed, DTYPES)
-    for array in inputs.values():
-        array.flags.writeable = False
-    generator = differential_signatures.Generator(inputs, FIELDS, fill, rng, args.only)
-    results, seen, raised, names = goldens.Goldens(), set(), 0, {d.name for d in DTYPES.values()}
-    for n in range(args.count):
-        text, rule, result, scale = generator.call(generator.cycle[n % len(generator.cycle)])
-        if text in seen:
-            continue
-        seen.add(text)
-        if isinstance(result, Exception):
-            raised += 1
-            results.lines.append(f"{text}\traises Refused")
-        elif result is not None and result.dtype.name in names:
-            results.add(text, rule, result, scale)
-    return results, raised, f"{len(generator.functions)} functions"
+    if args.kind == "templates":
+        run, expressions = evaluator.run, template_expressions(list(read_templates(args.only)), rng)
+    else:
+        run, expressions = functools.partial(programs.run, evaluator.names), programs.expressions(args.kind, evaluator.names, rng)
+    for text, rule in expressions:
+        yield text, rule, evaluate(run, text), None
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--count", type=int, default=2000, help="number of expressions")
-    parser.add_argument("--kind", choices=["templates", "signatures"], default="templates", help="source of the expressions")
+    parser.add_argument("--kind", choices=["templates", "signatures", "indices", "programs"], default="templates", help="source of the expressions")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", action="append", help="a function; may be repeated")
     parser.add_argument("--out", type=pathlib.Path, required=True, help="folder for the expressions and results")
@@ -186,16 +176,26 @@ def main():
     args = parser.parse_args()
     if args.arguments and not args.binary:
         parser.error("arguments of a program without --binary")
-    inputs = make_inputs(args.seed)
+    rng = random.Random(args.seed)
+    inputs = make_inputs(args.seed, programs.SHAPES if args.kind in ("indices", "programs") else SHAPES)
+    results, seen, raised = goldens.Goldens(), set(), 0
     warnings.simplefilter("ignore")
     with np.errstate(all="ignore"):
-        generate = from_templates if args.kind == "templates" else from_signatures
-        results, raised, source = generate(args, inputs, random.Random(args.seed))
+        for text, rule, result, scale in itertools.islice(generate(args, inputs, rng), args.count):
+            if text in seen:
+                continue
+            seen.add(text)
+            if isinstance(result, Exception):
+                raised += 1
+                # The signatures do not say which kind of error a wrong argument is.
+                results.lines.append(f"{text}\traises {'Refused' if args.kind == 'signatures' else type(result).__name__}")
+            elif result is not None:
+                results.add(text, rule, result, scale)
     args.out.mkdir(parents=True, exist_ok=True)
     (args.out / "generated.cases").write_text("\n".join(results.lines) + "\n")
     (args.out / "generated.npz").write_bytes(goldens.npz(results.members()))
     (args.out / "inputs.npz").write_bytes(goldens.npz(inputs))
-    print(f"{len(results.lines)} expressions of {source}, of which NumPy raises for {raised}", flush=True)
+    print(f"{len(results.lines)} expressions, of which NumPy raises for {raised}", flush=True)
     if args.binary:
         sys.exit(subprocess.run([args.binary, "--cases", str(args.out), *args.arguments]).returncode)
 
