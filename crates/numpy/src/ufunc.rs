@@ -444,12 +444,15 @@ impl FromArgs for IndexArgument {
             Ok(match value {
                 Value::Scalar(Scalar::Int(_)) => IndexItem::from(value.to_isize(args.op())?),
                 Value::None => IndexItem::from(NewAxis),
-                // Only an empty list is a valid index although its dtype is float64.
-                Value::Array(array) if array.dtype().is_inexact() => {
-                    let message = "arrays used as indices must be of integer or boolean type";
-                    return Err(Error::dtype(args.op(), message, &[array.dtype()]));
+                value => {
+                    let array = value.array(args.op())?;
+                    // An empty list is a valid index although its dtype is float64.
+                    if array.dtype().is_inexact() && (value.items().is_none() || array.size() > 0) {
+                        let message = "arrays used as indices must be of integer or boolean type";
+                        return Err(Error::dtype(args.op(), message, &[array.dtype()]));
+                    }
+                    IndexItem::from(array)
                 }
-                value => IndexItem::from(value.array(args.op())?),
             })
         };
         Ok(IndexArgument(match args.value(name) {
