@@ -19,6 +19,7 @@ tests/differential/*.txt hold the templates, one a line. A template is an expres
     {V}              a field of FIELDS or of a line `:let`, such as an array of one axis
     {a|b|c}          one of these texts; it may contain fields
     :ulp N           results of the following lines may differ by N units in the last place (0 at the start of a file)
+    :sum N           the same, but units of the result of the call on the magnitudes of its arguments, for sums that may cancel
     :let NAME a|b    defines a field for the file
 
 `--kind signatures` calls the declared functions instead, with values for all parameters: see differential_signatures.py. `--kind indices` and
@@ -119,8 +120,8 @@ def read_templates(only):
             if line.startswith(":let "):
                 _, name, text = line.split(" ", 2)
                 fields[name] = text
-            elif line.startswith(":ulp "):
-                rule = f"ulp {float(line[5:]):g}"
+            elif line.startswith((":ulp ", ":sum ")):
+                rule = f"{line[1:4]} {float(line[5:]):g}"
             elif line and not line.startswith("#"):
                 name = line.split("(")[0]
                 if not only or name in only:
@@ -161,7 +162,9 @@ def generate(args, inputs, rng):
     else:
         run, expressions = functools.partial(programs.run, evaluator.names), programs.expressions(args.kind, evaluator.names, rng)
     for text, rule in expressions:
-        yield text, rule, evaluate(run, text), None
+        result = evaluate(run, text)
+        has_scale = rule.startswith("sum") and isinstance(result, np.ndarray)
+        yield text, rule, result, evaluator.wide(text, scale=True)[0] if has_scale else None
 
 
 def main():
