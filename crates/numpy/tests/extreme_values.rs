@@ -1,7 +1,11 @@
 //! Values for which products, powers or norms overflow or underflow, and arrays without elements.
 
 use cuprum_backend_cpu as _;
-use cuprum_core::{AxisOptions, Complex, DType, NdArray, Result, arange, array, atanh, full, linspace, ones, sin, stack, zeros};
+use cuprum_core::ops::linalg::svdvals;
+use cuprum_core::random::Generator;
+use cuprum_core::{
+    AxisOptions, Complex, DType, Error, NdArray, Result, arange, array, atanh, concat, full, linspace, ones, s, sin, stack, zeros,
+};
 use cuprum_numpy::fft::fftconvolve;
 use cuprum_numpy::linalg::{Norm, cond, expm, lstsq, norm, vecdot};
 use cuprum_numpy::ufunc::{ADD, DIVIDE, SUBTRACT, reduce, reduceat};
@@ -65,6 +69,36 @@ fn tolerances_of_least_squares_outside_0_to_1() -> Result<()> {
         let fit = lstsq(&ones((3, 2), DType::F64)?, &ones(3, DType::F64)?, Some(rcond))?;
         assert!(fit.rank == 1 && fit.solution.to_vec::<f64>()?.iter().all(|x| (x - 0.5).abs() < 1e-15));
     }
+    Ok(())
+}
+
+/// A large tall system is reduced to a triangular one.
+#[test]
+fn least_squares_of_large_tall_systems() -> Result<()> {
+    let random = |seed, shape: [usize; 2]| Generator::new(seed).normal(0.0, 1.0, shape, DType::F64);
+    let i = Complex::new(0.0, 1.0);
+    let (real, complex) = (random(1, [400, 60])?, (random(2, [400, 60])? + random(3, [400, 60])? * i).eval()?.clone());
+    // The last column is the sum of two others, so the rank is 59.
+    let deficient = concat(&[&real.index(s![.., ..59])?, &(real.index(s![.., ..1])? + real.index(s![.., 1..2])?).eval()?.clone()], 1)?;
+    for (a, rank) in [(&real, 60), (&complex, 60), (&deficient, 59), (&(&real * 1e200).eval()?.clone(), 60)] {
+        let b = random(4, [400, 3])?;
+        let fit = lstsq(a, &b, None)?;
+        let largest = |x: NdArray| Ok::<f64, Error>(x.abs()?.max(())?.item()?.as_f64());
+        let scale = largest(a.clone())?;
+        // The residuals are orthogonal to the columns.
+        let residuals = (&b - a.matmul(&fit.solution)?).eval()?.clone();
+        let projection = largest(a.conj()?.t()?.matmul(&residuals)?)?;
+        assert!(fit.rank == rank && projection / scale < 1e-11, "rank {}, {projection:e}", fit.rank);
+        let values = svdvals(a)?;
+        assert!(largest(values.subtract(&fit.singular_values)?)? < 1e-12 * largest(values)?);
+        if rank == 60 {
+            let sums = residuals.abs()?.square()?.sum(0)?;
+            assert!(largest(sums.subtract(&fit.residuals)?)? < 1e-10);
+        }
+    }
+    // The solution of least norm is orthogonal to the null space, whose vector is (1, 1, 0, .., 0, -1).
+    let x = lstsq(&deficient, &random(4, [400, 1])?, None)?.solution.to_vec::<f64>()?;
+    assert!((x[0] + x[1] - x[59]).abs() < 1e-13);
     Ok(())
 }
 

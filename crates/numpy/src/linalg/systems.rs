@@ -2,9 +2,9 @@
 
 use cuprum_core::function::IntoValue;
 use cuprum_core::layout::normalize_axes;
-use cuprum_core::ops::linalg::{inv, solve, svd, svd_hermitian};
+use cuprum_core::ops::linalg::{inv, qr_r, solve, svd, svd_hermitian};
 use cuprum_core::ops::value::{Args, Value};
-use cuprum_core::{DType, Error, NdArray, Result, axis, divide, greater, matmul, multiply, numpy, subtract, where_};
+use cuprum_core::{DType, Error, NdArray, Result, axis, concat, divide, greater, matmul, multiply, numpy, s, subtract, where_};
 
 use super::{adjoint, as_inexact, epsilon, is_16_bit_float, to_f64_vec};
 use crate::common::new_filled_array;
@@ -74,7 +74,8 @@ pub fn lstsq(a: &NdArray, b: &NdArray, rcond: Option<f64>) -> Result<LeastSquare
     if m != rows {
         return Err(Error::shape("lstsq", "Incompatible dimensions", &[a.shape(), b.shape()]));
     }
-    let (u, s, vh) = svd(&a, false).map_err(|e| e.with_function_name("lstsq"))?;
+    let (reduced, reduced_columns) = triangularize_tall_system(&a, &columns)?;
+    let (u, s, vh) = svd(&reduced, false).map_err(|e| e.with_function_name("lstsq"))?;
     let rcond = match rcond {
         None => f64::EPSILON * *m.max(n) as f64,
         Some(rcond) if rcond > 0.0 && rcond < 1.0 => rcond,
@@ -87,7 +88,7 @@ pub fn lstsq(a: &NdArray, b: &NdArray, rcond: Option<f64>) -> Result<LeastSquare
     let solution = if rank == 0 {
         new_filled_array(&a, &[*n, *count], 0, wide)?
     } else {
-        let coefficients = divide(matmul(&adjoint(&kept(u, 1)?)?, &columns)?, kept(s.clone(), 0)?.expand_dims(1)?)?;
+        let coefficients = divide(matmul(&adjoint(&kept(u, 1)?)?, &reduced_columns)?, kept(s.clone(), 0)?.expand_dims(1)?)?;
         matmul(&adjoint(&kept(vh, 0)?)?, &coefficients)?
     };
     let residuals = if rank == *n && m > n {
@@ -99,6 +100,20 @@ pub fn lstsq(a: &NdArray, b: &NdArray, rcond: Option<f64>) -> Result<LeastSquare
     let solution = if b.ndim() == 1 { solution.squeeze(1)? } else { solution };
     let [residuals, singular_values] = [residuals.astype(dtype.real())?, s.astype(dtype.real())?];
     Ok(LeastSquares { solution: solution.astype(dtype)?, residuals, rank, singular_values })
+}
+
+/// Returns a system with the least-squares solutions of `a @ x = b`. For a large tall matrix, this is `r @ x = q^H @ b`, where `q` and `r`
+/// are the QR factors of `a`; otherwise the system itself. `r` has the singular values of `a`.
+fn triangularize_tall_system(a: &NdArray, b: &NdArray) -> Result<(NdArray, NdArray)> {
+    /// Minimum number of elements of `a`.
+    const LARGE: usize = 1 << 14;
+    let ([m, n], [_, count]) = (a.shape(), b.shape()) else { return Ok((a.clone(), b.clone())) };
+    if *m < 2 * n || count > n || a.size() < LARGE {
+        return Ok((a.clone(), b.clone()));
+    }
+    // The factor `r` of the matrices side by side has `q^H @ b` beside the factor of `a`.
+    let rows = qr_r(&concat(&[a, b], 1)?).map_err(|e| e.with_function_name("lstsq"))?.index(s![..*n])?;
+    Ok((rows.index(s![.., ..*n])?, rows.index(s![.., *n..])?))
 }
 
 fn pinv_from_args(args: &Args) -> Result<Value> {
