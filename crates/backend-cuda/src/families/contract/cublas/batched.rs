@@ -72,7 +72,7 @@ impl Blas {
     /// `info`: 0, or the position (from 1) of a zero on the diagonal of the factor U.
     ///
     /// # Errors
-    /// [`CudaError::Invalid`] for a dtype of 16 bits. [`CudaError::Cublas`] for all other failures.
+    /// [`Invalid`](crate::CudaError::Invalid) for a dtype of 16 bits. [`Cublas`](crate::CudaError::Cublas) for all other failures.
     ///
     /// # Safety
     /// All addresses, including those in device arrays, must be valid on this handle's device for the extents in `lu`, until the work has
