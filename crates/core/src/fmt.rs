@@ -138,18 +138,13 @@ pub fn options_for_array_text(args: &Args) -> Result<PrintOptions> {
 
 impl fmt::Display for NdArray {
     /// Formats the elements as NumPy's `str` does, and evaluates a deferred array. A precision is the maximum number of digits after the
-    /// point: `{:.3}` is NumPy's `precision=3`. A real 0-d array takes width and precision as a Rust number does: `{:8.3}`.
+    /// point: `{:.3}` is NumPy's `precision=3`. A 0-d array takes width and precision as a [`Scalar`] does: `{:8.3}`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let options = get_printoptions();
         if self.ndim() == 0 && (f.precision().is_some() || f.width().is_some()) {
-            match self.item() {
-                Ok(Scalar::Float(value)) if f.precision().is_some() => return fmt::Display::fmt(&value, f),
-                Ok(value) => {
-                    let text = scalar_text(value, self.dtype());
-                    let (text, is_nonnegative) = text.strip_prefix('-').map_or((text.as_str(), true), |digits| (digits, false));
-                    return f.pad_integral(is_nonnegative, "", text);
-                }
-                Err(_) => {} // the text below contains the error
+            // If the array cannot be evaluated, the text below contains the error.
+            if let Ok(value) = self.item() {
+                return format_scalar(value, self.dtype(), f);
             }
         }
         let text = match f.precision() {
@@ -165,10 +160,30 @@ impl fmt::Display for NdArray {
 }
 
 impl fmt::Display for Scalar {
-    /// Formats the number as Python does: `True`, `1e+16`, `(1-2j)`. See [`scalar_text`] for narrower dtypes.
+    /// Formats the number as Python does: `True`, `1e+16`, `(1-2j)`. See [`scalar_text`] for narrower dtypes. Width, sign and fill are those
+    /// of a Rust number. With a precision, a float has so many digits after the point, and so have the parts of a complex number.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&scalar_text(*self, self.default_dtype()))
+        format_scalar(*self, self.default_dtype(), f)
     }
+}
+
+/// Formats a number of the given dtype with width, precision and flags of `f`.
+fn format_scalar(value: Scalar, dtype: DType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let text = match (value, f.precision()) {
+        (Scalar::Float(value), Some(_)) if value.is_finite() => return fmt::Display::fmt(&value, f),
+        (Scalar::Complex(value), Some(precision)) => {
+            let part = |v: f64| if v.is_finite() { format!("{v:.precision$}") } else { scalar_text(Scalar::Float(v), DType::F64) };
+            let (re, im) = (part(value.re), part(value.im));
+            format!("({re}{}{im}j)", if im.starts_with('-') { "" } else { "+" })
+        }
+        (value, _) => scalar_text(value, dtype),
+    };
+    let is_number = matches!(value, Scalar::Int(_)) || matches!(value, Scalar::Float(v) if v.is_finite());
+    if !is_number && (f.sign_aware_zero_pad() || f.sign_plus()) {
+        return write!(f, "{text:>width$}", width = f.width().unwrap_or(0));
+    }
+    let (digits, is_nonnegative) = text.strip_prefix('-').map_or((text.as_str(), true), |digits| (digits, false));
+    f.pad_integral(is_nonnegative, "", digits)
 }
 
 impl fmt::LowerExp for Scalar {

@@ -1,6 +1,7 @@
 //! CUDA kernels of the family `Linalg`: matrix decompositions and solutions of linear systems. The kernels in `small_matrix_kernels` use
 //! one thread or one thread block per matrix, those in `warp_kernels` a warp or a part of it; both serve small matrices.
-//! `library_decomposition` calls cuSOLVER and cuBLAS for large matrices, and for eigenvalues of general matrices.
+//! `library_decomposition` calls cuSOLVER and cuBLAS for large matrices, for batches of middle-sized ones, and for eigenvalues of general
+//! matrices.
 
 #[allow(unsafe_code)] // cuSOLVER's C interface
 pub mod cusolver;
@@ -46,8 +47,7 @@ pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
     }
     let Some(problem) = LinalgProblem::new(call, task) else { decline!("matrices with too many elements") };
     let context = device::context(call.device)?;
-    let is_double_fast = library_decomposition::has_fast_double_precision(context);
-    let path = decomposition_path::choose_decomposition_path(&problem, is_double_fast);
+    let path = decomposition_path::choose_decomposition_path(&problem, || library_decomposition::has_svd_batches(context));
     if let (DecompositionPath::Warp, Some(operation)) = (path, OperationMacros::for_task(task)) {
         return warp_kernels::run(call, &problem, operation);
     }

@@ -109,12 +109,14 @@ extern "C" __global__ void __launch_bounds__(THREADS) set_identity(T* a, i64 cou
     FOR_EACH_MATRIX(index, count) FOR_EACH_ELEMENT(at, n * n) a[index * n * n + at] = number(at % n == at / n ? 1 : 0);
 }
 
-// Computes the position of each row after the row interchanges of LU decompositions. `pivots` are row numbers, counted from 1.
+// Computes the position of each row after the row interchanges of LU decompositions. `pivots` are row numbers, counted from 1. Other
+// numbers, which a matrix with NaN may have, interchange nothing.
 extern "C" __global__ void __launch_bounds__(THREADS) find_row_positions(int* positions, const i64* pivots, i64 count, i64 n) {
     FOR_EACH_MATRIX(index, count) FOR_EACH_ELEMENT(row, n) {
         i64 position = row;
         for (i64 k = 0; k < n; k++) {
             const i64 pivot = pivots[index * n + k] - 1;
+            if (pivot < 0 || pivot >= n) continue;
             position = position == k ? pivot : position == pivot ? k : position;
         }
         positions[index * n + row] = static_cast<int>(position);

@@ -102,10 +102,12 @@ decompose(void* out0, void* out1, const T* in, i64 count, int n, Fault* fault, u
         const unsigned holders = __ballot_sync(0xffffffffu, step == k);
         const int pivot = __ffs(holders >> (threadIdx.x % 32 / GROUP * GROUP)) - 1;
         const T column = a[GROUP - 1];
-        const T reciprocal = divide(number(1), from_lane(column, pivot));
+        const T diagonal = from_lane(column, pivot), reciprocal = divide(number(1), diagonal);
+        // The reciprocal of a subnormal number can be infinite.
+        const bool has_reciprocal = is_finite(max_part_magnitude(reciprocal));
         #pragma unroll
         for (int j = 0; j < GROUP; j++) {
-            if (step == k) x[j] = multiply(x[j], reciprocal);
+            if (step == k) x[j] = has_reciprocal ? multiply(x[j], reciprocal) : divide(x[j], diagonal);
             const T solution = from_lane(x[j], pivot);
             if (step < k) x[j] = subtract_product(x[j], column, solution);
         }

@@ -193,6 +193,15 @@ fn display_takes_a_precision() {
         assert_eq!(format!("[{:<4}] [{:5}]", NdArray::scalar(7)?, NdArray::scalar(-7)?), "[7   ] [   -7]");
         assert_eq!(format!("{}", a.index(s![0])?), "0.3333333333333333");
         assert_eq!(format!("{:.1}", array![[1, 2]]), "[[1 2]]");
+        let number = array![1234.5678].index(s![0])?.item()?;
+        assert_eq!(format!("{number:.2}|{number:9.1}|{number:<9.1}|{number:+09.2}"), "1234.57|   1234.6|1234.6   |+01234.57");
+        assert_eq!(
+            format!("{:.1}|{:4}|{:.1}|{:6}", Scalar::Int(-42), Scalar::Int(7), Scalar::Bool(true), Scalar::Bool(false)),
+            "-42|   7|True| False"
+        );
+        let third = Complex::new(1.0 / 3.0, -2.0 / 3.0);
+        assert_eq!(format!("{:.2}|{:.2}", Scalar::Complex(third), NdArray::scalar(third)?), "(0.33-0.67j)|(0.33-0.67j)");
+        assert_eq!(format!("{:06}|{:.1}", Scalar::Float(f64::NAN), Scalar::Float(f64::NEG_INFINITY)), "   nan|-inf");
         Ok(())
     });
 }

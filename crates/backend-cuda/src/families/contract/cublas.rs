@@ -573,7 +573,7 @@ fn blas_type_index(dtype: BlasType) -> Result<usize> {
         BlasType::F64 => Ok(1),
         BlasType::C64 => Ok(2),
         BlasType::C128 => Ok(3),
-        other => Err(CudaError::Invalid(format!("cuBLAS decomposes no matrices of {other:?}"))),
+        other => Err(CudaError::Invalid(format!("cuBLAS has no decompositions or triangular systems of {other:?}"))),
     }
 }
 

@@ -46,6 +46,11 @@ pub fn load(context: &'static Context) -> Result<()> {
     CusolverApi::shared_functions(context).map(|_| ())
 }
 
+/// Returns whether cuSOLVER is present and can decompose a batch of Hermitian matrices in one call. The first call loads the library.
+pub(super) fn supports_hermitian_batches(context: &'static Context) -> bool {
+    CusolverApi::shared_functions(context).is_ok_and(|api| api.syev_batched.is_some())
+}
+
 /// Returns `Ok` if the loaded version of cuSOLVER computes eigenvalues of general matrices, else the reason why not.
 pub(super) fn check_supports_general_eigen(context: &'static Context) -> Result<()> {
     let api = CusolverApi::shared_functions(context)?;
@@ -191,11 +196,6 @@ impl Routines {
         context.set_current()?;
         let handle = HANDLES.get(context).get_or_create_handle(context, api)?.lock().unwrap_or_else(PoisonError::into_inner);
         Ok(Routines { api, context, handle, dtype, workspace: Workspace::default() })
-    }
-
-    /// Returns whether this version of cuSOLVER can decompose a batch of Hermitian matrices in one call.
-    pub fn supports_hermitian_batches(&self) -> bool {
-        self.api.syev_batched.is_some()
     }
 
     /// Returns the index of the matrices' precision in [`REAL_DATA_TYPES`] and [`COMPLEX_DATA_TYPES`]: 0 for single, 1 for double.

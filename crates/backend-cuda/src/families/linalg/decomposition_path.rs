@@ -88,9 +88,8 @@ thread_local! {
     static FORCED_PATH: Cell<Option<DecompositionPath>> = const { Cell::new(None) };
 }
 
-/// Calls `f`. During the call, this thread uses `path` for all decompositions, except eigenvalues of general matrices,
-/// and matrices that [`DecompositionPath::Warp`] does not support. For tests and
-/// measurements.
+/// Calls `f`. During the call, this thread uses `path` for all decompositions, except eigenvalues of general matrices, and matrices that
+/// [`DecompositionPath::Warp`] does not support. For tests and measurements.
 pub fn with_decomposition_path<R>(path: DecompositionPath, f: impl FnOnce() -> R) -> R {
     struct RestoreForcedPath(Option<DecompositionPath>);
     impl Drop for RestoreForcedPath {
@@ -109,13 +108,14 @@ fn equivalent_square_extent(problem: &LinalgProblem) -> f64 {
     (least * least * m.max(n).max(k)).cbrt()
 }
 
-/// Returns the implementation for `problem`. Batches of singular values need a device with fast double precision.
-pub(super) fn choose_decomposition_path(problem: &LinalgProblem, has_fast_double_precision: bool) -> DecompositionPath {
+/// Returns the implementation for `problem`. `has_svd_batches` returns whether the library computes singular values of batches; it is called
+/// only if that decides, since it may load the library.
+pub(super) fn choose_decomposition_path(problem: &LinalgProblem, has_svd_batches: impl FnOnce() -> bool) -> DecompositionPath {
     match FORCED_PATH.get() {
         Some(DecompositionPath::Warp) if !warp_kernels::supports_problem(problem) => DecompositionPath::Team,
         Some(forced) if !matches!(problem.task, Linalg::Eig { .. }) => forced,
         _ if warp_kernels::supports_problem(problem) => DecompositionPath::Warp,
-        _ if prefers_batch_routine(problem) && (has_fast_double_precision || !matches!(problem.task, Linalg::Svd { .. })) => {
+        _ if prefers_batch_routine(problem) && (!matches!(problem.task, Linalg::Svd { .. }) || has_svd_batches()) => {
             DecompositionPath::LibraryBatch
         }
         _ if problem.count as f64 <= CrossoverBatchSize::for_task(problem.task).max_batch_size(equivalent_square_extent(problem)) => {
@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     fn choose_decomposition_path(problem: &LinalgProblem) -> DecompositionPath {
-        super::choose_decomposition_path(problem, true)
+        super::choose_decomposition_path(problem, || true)
     }
 
     fn problem(task: Linalg, count: usize, n: i32) -> LinalgProblem {
@@ -153,7 +153,7 @@ mod tests {
         assert_eq!(choose_decomposition_path(&problem(Linalg::Inverse, 2, 256)), DecompositionPath::Library);
         let svd = problem(Linalg::Svd { vectors: SingularVectors::Reduced }, 64, 256);
         assert_eq!(choose_decomposition_path(&svd), DecompositionPath::LibraryBatch);
-        assert_eq!(super::choose_decomposition_path(&svd, false), DecompositionPath::Team);
+        assert_eq!(super::choose_decomposition_path(&svd, || false), DecompositionPath::Team);
         let eigh = Linalg::Eigh { triangle: Triangle::Lower, vectors: true };
         assert_eq!(choose_decomposition_path(&problem(eigh, 100_000, 3)), DecompositionPath::Team);
         assert_eq!(choose_decomposition_path(&problem(eigh, 512, 64)), DecompositionPath::Library);

@@ -15,7 +15,7 @@ use cuprum_core::error::LinAlgFailure;
 use cuprum_core::layout::{Dims, Layout};
 use cuprum_core::{Array, Call, DType, Linalg, Outcome, Result, StoredArray, decline};
 
-use super::cusolver::{Routines, SvdJob};
+use super::cusolver::{self, Routines, SvdJob};
 use super::linalg_problem::{LinalgProblem, copy_unless_c_contiguous, failure_for_task};
 use crate::codegen::ctype;
 use crate::compile::module::Args;
@@ -105,8 +105,14 @@ pub(super) fn run(call: &Call, context: &'static Context, problem: &LinalgProble
     device::outcome_from_buffers(call, run.outputs)
 }
 
+/// Returns whether singular values of a batch of single-precision matrices can be computed in double precision on this device. May load
+/// cuSOLVER.
+pub(super) fn has_svd_batches(context: &'static Context) -> bool {
+    has_fast_double_precision(context) && cusolver::supports_hermitian_batches(context)
+}
+
 /// Returns whether singular values of single-precision matrices are computed in double precision on this device.
-pub(super) fn has_fast_double_precision(context: &Context) -> bool {
+fn has_fast_double_precision(context: &Context) -> bool {
     context.info().single_to_double_ratio <= MAX_THROUGHPUT_RATIO_FOR_DOUBLE_PRECISION
 }
 
@@ -437,8 +443,8 @@ impl LibraryCall<'_> {
     fn svd(&self, vectors: SingularVectors) -> Result<()> {
         if self.batched
             && self.problem.supports_svd_batch()
+            && cusolver::supports_hermitian_batches(self.context)
             && let Some((blas_type, itemsize)) = self.double_precision_type_for_svd()
-            && self.lock_routines()?.supports_hermitian_batches()
         {
             return self.svd_batch(vectors, blas_type, itemsize);
         }
@@ -561,7 +567,7 @@ impl LibraryCall<'_> {
         let largest = self.scale_to_safe_range(&work, n, n, if upper { MatrixPart::Upper } else { MatrixPart::Lower })?;
         let mut routines = self.lock_routines()?;
         let extent = n as i64;
-        if count > 1 && self.problem.n <= MAX_EXTENT_OF_HERMITIAN_BATCH && routines.supports_hermitian_batches() {
+        if count > 1 && self.problem.n <= MAX_EXTENT_OF_HERMITIAN_BATCH && cusolver::supports_hermitian_batches(self.context) {
             let (a, w, info) = (work.start_address(), w.start_address(), info.start_address());
             // SAFETY: `a`, `w` and `info` are the addresses of `count` matrices (n, n), n eigenvalues for each, and a status for each,
             // without gaps.

@@ -22,8 +22,10 @@ pub(super) fn failure_for_task(task: Linalg) -> LinAlgFailure {
     }
 }
 
-/// Maximum number of columns, or of rows, of the matrices of [`LinalgProblem::supports_svd_batch`].
+/// Maximum of the smaller extent of the matrices of [`LinalgProblem::supports_svd_batch`].
 pub(super) const MAX_COLUMNS_OF_SVD_BATCH: i32 = 512;
+/// Maximum of their larger extent. One block orthogonalises the vectors of small singular values.
+const MAX_ROWS_OF_SVD_BATCH: i32 = 2048;
 
 /// The task, dtype and extents of a call. The call has `count` matrices `a` (m, n) and, for linear systems, `count` right-hand sides `b`
 /// (n, k).
@@ -60,11 +62,13 @@ impl LinalgProblem {
     }
 
     /// Returns whether singular values of a batch may be computed from eigenvectors in double precision: the matrices have float32 or
-    /// complex64 elements, at most [`MAX_COLUMNS_OF_SVD_BATCH`] columns or rows, and as many left singular vectors as the smaller extent.
+    /// complex64 elements, extents of at most [`MAX_COLUMNS_OF_SVD_BATCH`] and [`MAX_ROWS_OF_SVD_BATCH`], and as many left singular vectors as
+    /// the smaller extent.
     pub fn supports_svd_batch(&self) -> bool {
         let Linalg::Svd { vectors } = self.task else { return false };
         matches!(self.dtype, DType::F32 | DType::C64)
             && (1..=MAX_COLUMNS_OF_SVD_BATCH).contains(&self.m.min(self.n))
+            && self.m.max(self.n) <= MAX_ROWS_OF_SVD_BATCH
             && (vectors != SingularVectors::Full || self.m == self.n)
     }
 }
@@ -94,8 +98,9 @@ mod tests {
         let supports =
             |dtype, m, n, vectors| LinalgProblem { task: Linalg::Svd { vectors }, dtype, count: 3, m, n, k: 1 }.supports_svd_batch();
         assert!(supports(DType::F32, 512, 512, SingularVectors::Full));
-        assert!(supports(DType::C64, 10_000, 200, SingularVectors::Reduced));
-        assert!(!supports(DType::C64, 10_000, 200, SingularVectors::Full));
+        assert!(supports(DType::C64, 2000, 200, SingularVectors::Reduced));
+        assert!(!supports(DType::C64, 2000, 200, SingularVectors::Full));
+        assert!(!supports(DType::C64, 2049, 200, SingularVectors::Reduced));
         assert!(!supports(DType::F32, 513, 513, SingularVectors::Omitted));
         assert!(!supports(DType::F64, 100, 100, SingularVectors::Omitted));
     }

@@ -84,7 +84,7 @@ pub(super) fn run(call: &Call, problem: &LinalgProblem, operation: OperationMacr
         args.push(&fault).push(&code).push(&op);
         // SAFETY: the arguments match `decompose`. The input holds the `count` matrices of `problem` in C order, and the outputs have the
         // shapes that the core crate specifies for the task. The grid has a group of lanes for each matrix. The number of blocks fits
-        // 31 bits, because a block's matrices occupy at least 400 bytes.
+        // 31 bits, because the matrices of a block occupy at least 1,600 bytes.
         unsafe { function.launch([blocks as u32, 1, 1], [THREADS, 1, 1], 0, args.pointers()) }
     };
     launch().with_call_context(call)?;

@@ -76,7 +76,7 @@ impl LibraryCall<'_> {
         }
     }
 
-    /// Queues the products `op(a) @ op(b)` (m, n) of matrices without gaps, over an axis of k elements. `stacks` has a, b and the results.
+    /// Queues the products `c = op(a) @ op(b)` (m, n), over an axis of k elements. The matrices of each stack are column-major, without gaps.
     fn multiply(
         &self,
         dtype: BlasType,
