@@ -19,11 +19,11 @@ tests/differential/*.txt hold the templates, one a line. A template is an expres
     {V}              a field of FIELDS or of a line `:let`, such as an array of one axis
     {a|b|c}          one of these texts; it may contain fields
     :ulp N           results of the following lines may differ by N units in the last place (0 at the start of a file)
-    :sum N           the same, but units of the result of the call on the magnitudes of its arguments, for sums that may cancel
+    :sum N           the same, in units of the result for the magnitudes of the arguments, for sums that may cancel
     :let NAME a|b    defines a field for the file
 
-`--kind signatures` calls the declared functions instead, with values for all parameters: see differential_signatures.py. `--kind indices` and
-`--kind programs` use the generators of differential_programs.py.
+`--kind signatures` calls the declared functions instead, with values for all parameters: see differential_signatures.py.
+`--kind indices` and `--kind programs` use the generators of differential_programs.py.
 
 Elements of the arrays are multiples of 1/4, so that sums are exact in most dtypes.
 """
@@ -170,7 +170,8 @@ def generate(args, inputs, rng):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--count", type=int, default=2000, help="number of expressions")
-    parser.add_argument("--kind", choices=["templates", "signatures", "indices", "programs"], default="templates", help="source of the expressions")
+    kinds = ["templates", "signatures", "indices", "programs"]
+    parser.add_argument("--kind", choices=kinds, default="templates", help="source of the expressions")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", action="append", help="a function; may be repeated")
     parser.add_argument("--out", type=pathlib.Path, required=True, help="folder for the expressions and results")

@@ -12,11 +12,10 @@ import re
 
 import numpy as np
 
-NAMES = {np.dtype(dtype): name for name, dtype in
-         {"bool": bool, "i8": "i1", "i16": "i2", "i32": "i4", "i64": "i8", "u8": "u1", "u16": "u2", "u32": "u4", "u64": "u8",
-          "f16": "f2", "f32": "f4", "f64": "f8", "c64": "c8", "c128": "c16"}.items()}
-SHAPES = {"v": (7,), "w": (12,), "o": (1,), "m": (4, 5), "n": (5, 3), "c": (2, 3, 4), "z": (), "e": (0, 3), "f": (0,), "s": (3, 3),
-          "p": (2, 1, 3, 2), "q": (2, 3, 1, 2, 2), "l": (300, 70)}
+NAMES = {np.dtype(dtype): name for name, dtype in {"bool": bool, "i8": "i1", "i16": "i2", "i32": "i4", "i64": "i8", "u8": "u1", "u16": "u2",
+    "u32": "u4", "u64": "u8", "f16": "f2", "f32": "f4", "f64": "f8", "c64": "c8", "c128": "c16"}.items()}
+SHAPES = {"v": (7,), "w": (12,), "o": (1,), "m": (4, 5), "n": (5, 3), "c": (2, 3, 4), "z": (), "e": (0, 3), "f": (0,), "s": (3, 3), "p": (2,
+    1, 3, 2), "q": (2, 3, 1, 2, 2), "l": (300, 70)}
 LARGE = ["bool", "i32", "u8", "f32", "f64"]
 
 
@@ -155,7 +154,7 @@ class Indices:
             parts.append("None")
         if self.maybe(0.01):
             parts.append(rng.choice(["1.5", "[1.5]", "array([0.0])", "1j", "[]", "[[]]", "array([], 'float32')", "()", "[True, 1]",
-                                     "(0, 1)", "[(0, 1)]", "z_i32", "z_bool", "z_f64", "m_i8"]))
+                "(0, 1)", "[(0, 1)]", "z_i32", "z_bool", "z_f64", "m_i8"]))
         return parts
 
     def index(self, shape):
@@ -235,8 +234,8 @@ class Indices:
         value = self.evaluate(text)
         if value is None or value.dtype not in NAMES:
             return dtype
-        return np.result_type(dtype, value) if "_" in text or "[" in text else np.result_type(dtype,
-            type(value.item()) if value.ndim == 0 else value)
+        return np.result_type(dtype, value) if "_" in text or "[" in text else np.result_type(dtype, type(value.item()) if value.ndim == 0
+            else value)
 
     def operator(self, dtype):
         operators = ["+=", "+=", "-=", "*=", "//=", "%=", "/="]
@@ -342,9 +341,8 @@ class Indices:
         mode = "" if "wrap" in mode and re.search(r"\d{5}", indices) else mode
         mask = self.mask(array.shape)
         name = rng.choice(["take", "take", ".take", "take_along_axis", "put", "put", ".put", "put_along_axis", "put_along_axis", "place",
-            "putmask",
-                           "copyto", "copyto", "choose", "compress", "extract", "insert", "insert", "insert", "delete", "delete", "delete",
-                           "repeat", "roll", ".fill", ".partition", "append", "where"])
+            "putmask", "copyto", "copyto", "choose", "compress", "extract", "insert", "insert", "insert", "delete", "delete", "delete",
+            "repeat", "roll", ".fill", ".partition", "append", "where"])
         if name == "take":
             return f"take({source}, {indices}, {axis_text}{mode})" if self.maybe(0.8) else f"take({source}, {indices}{mode})"
         if name == ".take":
@@ -391,8 +389,8 @@ class Indices:
                 lambda: rng.randint(-9, 9))
             return f"choose({selector}, [{choices}]{mode})"
         if name == "compress":
-            condition = self.nested((rng.randint(0, n_chosen + 1) if self.maybe(0.3) else n_chosen,), lambda: rng.choice([True, False,
-                True, 0, 2]))
+            condition = self.nested((rng.randint(0, n_chosen + 1) if self.maybe(0.3) else n_chosen,), lambda: rng.choice([True, False, True,
+                0, 2]))
             if "2" not in condition and "0" not in condition or self.maybe(0.5):
                 condition = condition if self.maybe(0.5) else f"array({condition})"
             return rng.choice([f"compress({condition}, {source}, {axis_text})", f"{source}.compress({condition}, axis={axis_text})"])
@@ -408,8 +406,8 @@ class Indices:
             if name == "delete" or self.exception(f"delete({source}, {where}, {axis_text})"):  # NumPy inserts at some indices out of bounds
                 return f"delete({source}, {where}, {axis_text})"
             tail = array.shape[1:] if axis_text != "None" and axes else ()
-            value = rng.choice([self.scalar(array.dtype), self.array(rng.choice([(), (1,)]), array.dtype),
-                                self.array(rng.choice([(1, *tail), (2, *tail), tail, array.shape]), array.dtype)])
+            value = rng.choice([self.scalar(array.dtype), self.array(rng.choice([(), (1,)]), array.dtype), self.array(rng.choice([(1,
+                *tail), (2, *tail), tail, array.shape]), array.dtype)])
             return f"insert({source}, {where}, {value}, {axis_text})"
         if name == "repeat":
             counts = rng.choice([str(rng.randint(-1 if array.size else 0, 3)), self.nested((n_chosen,), lambda: rng.randint(0, 3)), "[2]",
@@ -453,46 +451,34 @@ class Programs(Indices):
     """Generates programs."""
 
     TARGETS = ["[1:]", "[:-1]", "[::2]", "[...]", "[:, 0]", "[0]", "[-1]", "[::-1]", "[:, ::-1]", "[..., 1:]", "[:]", "[1:-1]", "[:, 1]",
-        "[2]", "[{0} > 1]",
-               "[{0} == {0}.max()]", "[{0}[0] > 0]", "[[0, -1]]", "[[1, 0], 1:]", "[..., [0, -1]]", "[0][1:]", "[1:][0]",
-               "[argsort({0}[:, 0], kind='stable')]",
-               "[nonzero({0} > 2)]", "[0, ::-1]", "[{0} < {0}[::-1]]"]
+        "[2]", "[{0} > 1]", "[{0} == {0}.max()]", "[{0}[0] > 0]", "[[0, -1]]", "[[1, 0], 1:]", "[..., [0, -1]]", "[0][1:]", "[1:][0]",
+        "[argsort({0}[:, 0], kind='stable')]", "[nonzero({0} > 2)]", "[0, ::-1]", "[{0} < {0}[::-1]]"]
     BINARY = ["+", "-", "*", "+", "-", "*", "/", "//", "%"]
     COMPARE = ["<", "<=", "==", "!=", ">", ">="]
     UNARY = ["-{}", "abs({})", "sqrt(abs({}))", "square({})", "floor({})", "sign({})", "maximum({}, 1)", "clip({}, -3, 3)",
-        "{}.astype('float32')",
-             "{}.astype('int64')", "where({0} > 0, {0}, 1)", "{}.astype('float64')", "isnan({})", "{} + 1", "2 * {}", "{} - 0.5",
-             "copy({})",
-             "minimum({}, {}[::-1])", "{0} * {0}", "({0} + {0}) * 2"]
+        "{}.astype('float32')", "{}.astype('int64')", "where({0} > 0, {0}, 1)", "{}.astype('float64')", "isnan({})", "{} + 1", "2 * {}",
+        "{} - 0.5", "copy({})", "minimum({}, {}[::-1])", "{0} * {0}", "({0} + {0}) * 2"]
     VIEWS = ["{}.T", "{}[::-1]", "{}[1:]", "{}[:-1]", "{}[:, ::2]", "{}[..., 0]", "{}[0]", "{}[-1]", "{}.reshape(-1)", "{}.ravel()",
-        "{}[None]",
-             "{}[..., None]", "{}.swapaxes(0, -1)", "{}[:, None]", "{}[1:-1]", "{}[[1, 0]]", "{}.reshape(-1, 1)", "atleast_2d({})",
-             "transpose({})[::-1]",
-             "where({0} > 0, {0}, {0}[::-1])", "{}[..., [0, -1]]", "take({}, [0, 0], -1)", "vstack([{0}, {0}])", "delete({}, 0, 0)",
-             "insert({}, 1, 2, 0)", "append({0}, {0})",
-             "split({}, 1)[0]", "triu({})", "trim_zeros({})", "compress([True, False, True], {}, 0)", "atleast_3d({})", "pad({}, 1)",
-             "resize({}, (2, 3))", "flip({})", "{}[::2]", "{}[:, :1]", "squeeze({})", "expand_dims({}, 0)", "roll({}, 1)", "{}[:, 1:]",
-             "diagonal({})", "moveaxis({}, 0, -1)", "broadcast_to({0}, (2,) + {0}.shape)", "concatenate([{0}, {0}])",
-             "stack([{0}, {0}[::-1]])",
-             "tile({}, 2)", "{0}[argsort({0}, kind='stable')]", "rot90({})", "{}[[0, -1, 0]]", "{0}[{0} > 0]", "tril({})",
-             "repeat({}, 2, 0)", "real({})"]
+        "{}[None]", "{}[..., None]", "{}.swapaxes(0, -1)", "{}[:, None]", "{}[1:-1]", "{}[[1, 0]]", "{}.reshape(-1, 1)", "atleast_2d({})",
+        "transpose({})[::-1]", "where({0} > 0, {0}, {0}[::-1])", "{}[..., [0, -1]]", "take({}, [0, 0], -1)", "vstack([{0}, {0}])",
+        "delete({}, 0, 0)", "insert({}, 1, 2, 0)", "append({0}, {0})", "split({}, 1)[0]", "triu({})", "trim_zeros({})",
+        "compress([True, False, True], {}, 0)", "atleast_3d({})", "pad({}, 1)", "resize({}, (2, 3))", "flip({})", "{}[::2]", "{}[:, :1]",
+        "squeeze({})", "expand_dims({}, 0)", "roll({}, 1)", "{}[:, 1:]", "diagonal({})", "moveaxis({}, 0, -1)",
+        "broadcast_to({0}, (2,) + {0}.shape)", "concatenate([{0}, {0}])", "stack([{0}, {0}[::-1]])", "tile({}, 2)",
+        "{0}[argsort({0}, kind='stable')]", "rot90({})", "{}[[0, -1, 0]]", "{0}[{0} > 0]", "tril({})", "repeat({}, 2, 0)", "real({})"]
     REDUCTIONS = ["{}.sum()", "{}.sum(0)", "{}.sum(-1)", "{}.sum(-1, keepdims=True)", "{}.sum(0, keepdims=True)", "cumsum({})",
-        "cumsum({}, 0)",
-                  "cumsum({}, -1)", "{}.mean(-1)", "{}.mean()", "({} > 0).sum(-1)", "{0}[{0} > 0].sum()", "{0}.sum(0) - {0}.sum(0)[::-1]",
-                  "{0} - {0}.sum(-1, keepdims=True)",
-                  "cumsum({0}[::-1])[::-1]", "cumsum({}, -1)[..., -1]", "where({0} > 0, {0}, 0).sum(0)", "add.reduceat({}, [0, 1], 0)",
-                  "trace({})", "({0} @ {0}.T)", "einsum('...i->...', {})",
-                  "subtract.accumulate({}, 0)", "outer({0}[:2], {0}[:2])", "bincount(clip(abs({0}.ravel()), 0, 9).astype('int64'))",
-                  "average({})", "diff({}, axis=0).sum(0)", "count_nonzero({})", "dot({}.ravel(), {}.ravel())", "diff({})"]
+        "cumsum({}, 0)", "cumsum({}, -1)", "{}.mean(-1)", "{}.mean()", "({} > 0).sum(-1)", "{0}[{0} > 0].sum()",
+        "{0}.sum(0) - {0}.sum(0)[::-1]", "{0} - {0}.sum(-1, keepdims=True)", "cumsum({0}[::-1])[::-1]", "cumsum({}, -1)[..., -1]",
+        "where({0} > 0, {0}, 0).sum(0)", "add.reduceat({}, [0, 1], 0)", "trace({})", "({0} @ {0}.T)", "einsum('...i->...', {})",
+        "subtract.accumulate({}, 0)", "outer({0}[:2], {0}[:2])", "bincount(clip(abs({0}.ravel()), 0, 9).astype('int64'))", "average({})",
+        "diff({}, axis=0).sum(0)", "count_nonzero({})", "dot({}.ravel(), {}.ravel())", "diff({})"]
     EXTREMES = ["{}.max()", "{}.min(0)", "{}.max(-1, keepdims=True)", "({0} - {0}.max(-1, keepdims=True))",
         "{0} / ({0}.max(-1, keepdims=True) + 20)", "({0} - {0}.min(0)) + {0}.max(0)",
-                "where({0} > {0}.max(-1, keepdims=True) - 2, {0}, 0)", "({0} == {0}.max(0)).argmax(0)",
-                "searchsorted(sort({0}.ravel()), {0})", "minimum.reduce({}, -1)", "maximum.reduceat({}, [0, 1], 0)",
-                "isin({0}, {0}[:1])", "digitize({0}.ravel(), [0, 2])", "median({}, 0)", "unique({}).size + zeros(2)",
-                "fmax.accumulate({}, 0)", "({0}.max(0) > 1).any()",
-                "{}.argmax()", "{}.argmin(0)", "{}.any()", "{}.all(-1)", "sort({})",
-                "sort({}, 0)", "unique({})", "argsort({}, kind='stable')", "maximum.accumulate({})", "{}.ptp()",
-                "nonzero({})[0]"]
+        "where({0} > {0}.max(-1, keepdims=True) - 2, {0}, 0)", "({0} == {0}.max(0)).argmax(0)", "searchsorted(sort({0}.ravel()), {0})",
+        "minimum.reduce({}, -1)", "maximum.reduceat({}, [0, 1], 0)", "isin({0}, {0}[:1])", "digitize({0}.ravel(), [0, 2])",
+        "median({}, 0)", "unique({}).size + zeros(2)", "fmax.accumulate({}, 0)", "({0}.max(0) > 1).any()", "{}.argmax()", "{}.argmin(0)",
+        "{}.any()", "{}.all(-1)", "sort({})", "sort({}, 0)", "unique({})", "argsort({}, kind='stable')", "maximum.accumulate({})",
+        "{}.ptp()", "nonzero({})[0]"]
 
     def program(self):
         """Returns a random program and its rule."""
@@ -533,8 +519,8 @@ class Programs(Indices):
             "average"]):
             return
         values = [np.asarray(v) for v in [*new.values(), *names.values()]]
-        if any(s in statement for s in ["*", "square", "dot",
-            "mult"]) and not all(multiplies_exactly(v) for v in values if v.dtype.kind == "c"):
+        if any(s in statement for s in ["*", "square", "dot", "mult"]) and not all(multiplies_exactly(v) for v in values
+            if v.dtype.kind == "c"):
             return
         if any(np.asarray(v).dtype not in NAMES or v.ndim > 5 or v.size > 100_000 for v in new.values()):
             return
@@ -570,8 +556,8 @@ class Programs(Indices):
             if value is not None:
                 other = self.shaped(value.shape)
                 if self.maybe(0.3):
-                    same = [view for view in self.VIEWS if (v := self.value_of(self.apply(view,
-                        other))) is not None and v.shape == value.shape]
+                    same = [view for view in self.VIEWS if (v := self.value_of(self.apply(view, other))) is not None
+                        and v.shape == value.shape]
                     other = self.apply(self.rng.choice(same), other) if same else other
                 text = f"({text} {self.rng.choice(self.BINARY + (self.COMPARE if self.maybe(0.2) else []))} {other})"
         if depth and self.maybe(0.35):
@@ -652,8 +638,8 @@ class Programs(Indices):
                 return f"clip({source}, -2, 5, out={name})"
             return f"{function}({source}, {self.shaped(self.live[name].shape)}, out={name})"
         return rng.choice([f"{name}.sort()", f"{name}.sort(0)", f"{name}.fill(2)", f"copyto({name}, {self.operand(1)})",
-            f"put({name}, [0, 1], [3, 4])",
-                           f"putmask({name}, {name} > 1, 1)", f"{new} = {name}", f"{name}, {new} = {self.operand(1)}, {name}"])
+            f"put({name}, [0, 1], [3, 4])", f"putmask({name}, {name} > 1, 1)", f"{new} = {name}",
+            f"{name}, {new} = {self.operand(1)}, {name}"])
 
 
 def expressions(kind, names, rng):
