@@ -436,7 +436,7 @@ impl Routines {
     /// Queues [`Routines::hermitian_eigen`] for `count` contiguous matrices. Writes one integer for each matrix to `info`.
     ///
     /// # Errors
-    /// [`CudaError::Missing`] if the loaded cuSOLVER has no such routine ([`Routines::supports_hermitian_batches`]).
+    /// [`CudaError::Missing`] if the loaded cuSOLVER has no such routine.
     ///
     /// # Safety
     /// The requirements of [`Routines::lu`], for all matrices.
