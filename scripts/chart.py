@@ -9,7 +9,7 @@ import pathlib
 DOCS = pathlib.Path(__file__).resolve().parent.parent / "docs"
 PANELS = [
     ("CPU: AMD EPYC, 2 cores", "epyc-2-cores.md", {"numpy": "NumPy", "numexpr": "numexpr", "torch": "PyTorch", "jax": "JAX"}),
-    ("GPU: NVIDIA H200", "h200.md", {"cupy": "CuPy", "torch": "PyTorch", "native": "native CUB"}),
+    ("GPU: NVIDIA H200", "h200.md", {"cupy": "CuPy", "torch": "PyTorch"}),
 ]
 WIDTH, LEFT, RIGHT, LANE, RADIUS = 880, 120, 780, 34, 4
 LOWEST, HIGHEST = 0.5, 64.0

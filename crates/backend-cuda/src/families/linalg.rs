@@ -18,7 +18,6 @@ use crate::device::{self, WithCallContext};
 use crate::driver::Context;
 use crate::error::CudaError;
 use linalg_problem::LinalgProblem;
-use small_matrix_kernels::OperationMacros;
 
 pub use self::decomposition_path::{DecompositionPath, with_decomposition_path};
 
@@ -48,8 +47,8 @@ pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
     let Some(problem) = LinalgProblem::new(call, task) else { decline!("matrices with too many elements") };
     let context = device::context(call.device)?;
     let path = decomposition_path::choose_decomposition_path(&problem, || library_decomposition::has_svd_batches(context));
-    if let (DecompositionPath::Warp, Some(operation)) = (path, OperationMacros::for_task(task)) {
-        return warp_kernels::run(call, &problem, operation);
+    if path == DecompositionPath::Warp {
+        return warp_kernels::run(call, &problem);
     }
     if path != DecompositionPath::Team {
         let is_only_way = matches!(task, Linalg::Eig { .. });

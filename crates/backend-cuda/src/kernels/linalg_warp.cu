@@ -1,7 +1,7 @@
 // Kernels of the family `Linalg` for batches of square matrices with at most 32 rows, in C order. A group of GROUP lanes of a warp works on
 // one matrix, whose elements are in registers. A block has THREADS threads. Requires types.cuh, warp.cuh and linalg.cuh with TEAM = 1.
 //
-// GROUP is 8, 16 or 32, and at least the number of rows. OPERATION is INVERSE, DETERMINANT or EIGH, and OPTION has the meaning of linalg.cu.
+// GROUP is 8, 16 or 32, and at least the number of rows. OPERATION is INVERSE, DETERMINANT or EIGH, and OPTION a combination of flags of linalg.cuh.
 
 using namespace cuprum;
 using namespace cuprum::linalg;

@@ -2,7 +2,7 @@
 //! Hermitian matrices of at most 32 rows.
 
 use cuprum_core::call::Triangle;
-use cuprum_core::{Call, DType, Linalg, Outcome, Result};
+use cuprum_core::{Call, DType, Linalg, Outcome, Result, decline};
 
 use super::linalg_problem::{LinalgProblem, copy_unless_c_contiguous, failure_for_task};
 use super::small_matrix_kernels::{MAX_EXTENT_FOR_ONE_THREAD, OperationMacros};
@@ -68,7 +68,8 @@ pub fn sources_for_compile_check() -> Vec<(String, String)> {
 }
 
 /// Runs a call with the kernels of this module, which must support `problem`.
-pub(super) fn run(call: &Call, problem: &LinalgProblem, operation: OperationMacros) -> Result<Outcome> {
+pub(super) fn run(call: &Call, problem: &LinalgProblem) -> Result<Outcome> {
+    let Some(operation) = OperationMacros::for_task(problem.task) else { decline!("no kernel for {:?}", problem.task) };
     let context = device::context(call.device)?;
     let input = copy_unless_c_contiguous(call, &call.inputs[0])?;
     let outputs = (0..call.outputs.len()).map(|n| device::allocate_output(call, n)).collect::<Result<Vec<_>>>()?;

@@ -21,8 +21,8 @@ impl LibraryCall<'_> {
         Ok(BatchedLuFactors { dtype, n, count, factors: addresses.start_address(), pivots: pivots.start_address() })
     }
 
-    /// Queues LU decompositions of the transposes of the square inputs. Returns the factors and the pivots. Each pivot has 32 bits if
-    /// `batched`, else 64. Writes the status of each matrix to `info`.
+    /// Queues LU decompositions of the transposes of the square inputs. Returns the factors and the pivots, as 64-bit integers.
+    /// Writes the status of each matrix to `info`.
     fn lu_factor_transposes(&self, info: &MatrixStack) -> Result<(MatrixStack, MatrixStack)> {
         let [_, n, _] = self.matrix_extents();
         let factors = self.copy_input(0, MemoryOrder::Rows)?;
@@ -31,7 +31,7 @@ impl LibraryCall<'_> {
             let (blas, lu) = (self.context.blas().with_call_context(self.call)?, self.batched_lu_factors(&addresses, &pivots)?);
             // SAFETY: `addresses` has the address of each matrix (n, n). `pivots` and `info` have n numbers and one status for each matrix.
             unsafe { blas.lu_batched(&lu, info.start_address()) }.with_call_context(self.call)?;
-            return Ok((factors, pivots));
+            return Ok((factors, self.widen_pivots(&pivots, n)?));
         }
         let pivots = self.allocate_scratch(n, 8)?;
         let (mut routines, n) = (self.lock_routines()?, n as i64);
@@ -128,9 +128,8 @@ impl LibraryCall<'_> {
     /// Returns the position of each row after the row interchanges that the `pivots` of each matrix list, as 32-bit integers.
     fn find_row_positions(&self, pivots: &MatrixStack) -> Result<MatrixStack> {
         let n = self.problem.n as usize;
-        let wide = if self.batched { self.widen_pivots(pivots, n)? } else { pivots.clone() };
         let positions = self.allocate_scratch(n, 4)?;
-        let (out, pivots) = (positions.start_address(), wide.start_address());
+        let (out, pivots) = (positions.start_address(), pivots.start_address());
         let mut args = Args::new();
         args.push(&out).push(&pivots).push(&self.problem.count).push(&n);
         self.launch_kernel("find_row_positions", n, self.problem.count, &mut args)?;
@@ -150,10 +149,7 @@ impl LibraryCall<'_> {
     pub(super) fn compute_determinants(&self, log: bool) -> Result<()> {
         let [_, n, _] = self.matrix_extents();
         let info = self.allocate_infos()?;
-        let (factors, mut pivots) = self.lu_factor_transposes(&info)?;
-        if self.batched {
-            pivots = self.widen_pivots(&pivots, n)?;
-        }
+        let (factors, pivots) = self.lu_factor_transposes(&info)?;
         let second = if log { self.output_matrices(1, 1).start_address() } else { 0 };
         let (first, factors, pivots, info, log) = (
             self.output_matrices(0, 1).start_address(),
