@@ -1,6 +1,6 @@
 //! Kernel of the family `Scatter`: stores values in the target rows that indices select, or combines the values with those rows.
 //!
-//! Indices are checked before the first write. Each task owns a range of the target's memory and applies the values for its rows in the
+//! Indices are checked before the first write to the target. Each task owns a range of the target's memory and applies the values for its rows in the
 //! order of the indices. The result equals that of a sequential loop over the values, for any number of threads. Several tasks for
 //! rows of more than one element each read all indices. Indices of single elements are first partitioned by the tasks' row ranges.
 
@@ -11,7 +11,7 @@ use cuprum_core::layout::{Dims, Strides};
 use cuprum_core::ops::elementwise::{ADD, MAXIMUM, MINIMUM, MULTIPLY};
 use cuprum_core::plan::elementwise::LoopPlan;
 use cuprum_core::{Call, Complex, DType, Element, Error, Layout, Outcome, Result, StoredArray, Work, bf16, decline, f16};
-use cuprum_cpu_base::cache_hints::{CACHE_LINE_BYTES, prefetch_cache_line};
+use cuprum_cpu_base::cache_hints::{CACHE_LINE_BYTES, prefetch_at_distance, prefetch_cache_line};
 use cuprum_cpu_base::threads;
 use cuprum_cpu_base::views::{Elements, ElementsMut, Output, unsigned_dtype};
 use cuprum_cpu_base::with_bits;
@@ -23,6 +23,11 @@ mod partition;
 
 /// Number of indices in a block. Prefetches of single elements are one block ahead.
 const INDEX_BLOCK_LEN: usize = 256;
+/// Number of indices and values in a block that is prefetched [`STREAM_PREFETCH_LINES`] cache lines ahead.
+const STREAM_BLOCK_LEN: usize = 64;
+/// Number of cache lines by which prefetches of indices and values precede their use. Random accesses between the sequential ones delay the
+/// hardware prefetcher.
+const STREAM_PREFETCH_LINES: usize = 64;
 /// Number of rows by which the prefetch of values precedes their use.
 const PREFETCH_DISTANCE: usize = 8;
 /// Maximum number of bytes of one row's values that are prefetched. The hardware prefetcher loads the rest of longer rows.
@@ -36,12 +41,16 @@ const MAX_THREADS_FOR_SHORT_ROWS: usize = 8;
 const MIN_LONG_ROW_LEN: usize = 32;
 /// Minimum number of indices of single elements that are partitioned.
 const MIN_PARTITIONED_INDICES: usize = if cfg!(miri) { 1 << 8 } else { 1 << 15 };
-/// Minimum number of threads for which a partition is faster than a loop on one thread.
+/// Minimum number of threads for which a partition of any number of indices is faster than a loop on one thread.
 const MIN_PARTITION_THREADS: usize = 4;
+/// Minimum number of indices that fewer threads partition, if the target exceeds [`MAX_BYTES_WITHOUT_PREFETCH`].
+const MIN_INDICES_FOR_FEW_THREADS: usize = if cfg!(miri) { 1 << 9 } else { 1 << 20 };
 /// Maximum size in bytes of a target whose single elements are updated without prefetching. Such a target stays in the cache.
 const MAX_BYTES_WITHOUT_PREFETCH: usize = 4 << 20;
 /// Size in bytes of the target range of one task for single elements. It fits the second-level cache.
 const PARTITION_RANGE_BYTES: usize = 1 << 18;
+/// Minimum number of tasks per thread for several ranges in one task.
+const MIN_TASKS_PER_THREAD: usize = 8;
 /// Maximum number of target ranges of a partition. More ranges would have few indices of each chunk.
 const MAX_PARTITION_RANGES: usize = 1 << 11;
 
@@ -55,23 +64,24 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
     }
     let scatter = ScatterLayout::from_region_and_values(work.region, values)?;
     let indices = Elements::from_contiguous_array(indices)?;
-    if let Some(index) = first_invalid_index(indices, scatter.extent) {
-        return Err(Error::Index { op: call.op.name(), index, axis: 0, size: scatter.extent });
-    }
+    let check = |invalid: Option<i64>| match invalid {
+        Some(index) => Err(Error::Index { op: call.op.name(), index, axis: 0, size: scatter.extent }),
+        None => Ok(()),
+    };
     let mut output = Output::allocate(call, 0)?;
     let (from, to) = (Elements::from_whole_buffer(values)?, output.elements_mut()?);
     let Some(combine) = work.combine else {
-        with_bits!(spec.dtype, T => scatter.run(indices, from.typed_slice::<T>(), to, |_, new| new))?;
+        with_bits!(spec.dtype, T => check(scatter.run(indices, from.typed_slice::<T>(), to, |_, new| new)?))?;
         return call.outcome_from_buffers([output.into_buffer()]);
     };
     macro_rules! by_dtype {
         ($dtype:expr, $f:ident, $($t:ty),*) => {
-            match $dtype {
+            check(match $dtype {
                 DType::F16 => scatter.run(indices, from.typed_slice(), to, |a: f16, b: f16| f16::from_f32($f(a.to_f32(), b.to_f32()))),
                 DType::BF16 => scatter.run(indices, from.typed_slice(), to, |a: bf16, b: bf16| bf16::from_f32($f(a.to_f32(), b.to_f32()))),
                 $(dtype if dtype == <$t as Element>::DTYPE => scatter.run(indices, from.typed_slice::<$t>(), to, $f::<$t>),)*
                 _ => decline!("no loop for {}", spec.dtype),
-            }?
+            }?)?
         };
     }
     let same_bits = unsigned_dtype(spec.dtype);
@@ -108,23 +118,26 @@ fn larger<T: Arithmetic>(a: T, b: T) -> T {
     if a.is_at_least(b) | a.has_nan() { a } else { b }
 }
 
-/// Returns the first of `indices` that is out of bounds for an axis of `extent` elements, or `None` if all are valid.
-fn first_invalid_index(indices: Elements, extent: usize) -> Option<i64> {
+/// Returns whether every index is valid for an axis of `extent` rows.
+fn are_all_valid(indices: Elements, extent: usize) -> bool {
     let extent = extent as i64;
     let is_valid = |index: i64| (-extent..extent).contains(&index);
+    match indices.dtype() {
+        DType::I32 => indices.typed_slice::<i32>().iter().fold(true, |valid, &i| valid & is_valid(i.into())),
+        _ => indices.typed_slice::<i64>().iter().fold(true, |valid, &i| valid & is_valid(i)),
+    }
+}
+
+/// Returns the first of `indices` that is out of bounds for an axis of `extent` elements, or `None` if all are valid.
+fn first_invalid_index(indices: Elements, extent: usize) -> Option<i64> {
+    let mut blocks = (0..indices.len()).step_by(CHUNK_LEN).map(|start| indices.slice(start, CHUNK_LEN.min(indices.len() - start)));
     let good = AtomicBool::new(true);
-    let blocks = (0..indices.len()).step_by(1 << 15);
     threads::for_each(
-        blocks,
+        blocks.clone(),
         indices.len(),
         || (),
-        |_, start| {
-            let part = indices.slice(start, (1 << 15).min(indices.len() - start));
-            let all_valid = match part.dtype() {
-                DType::I32 => part.typed_slice::<i32>().iter().fold(true, |good, &i| good & is_valid(i.into())),
-                _ => part.typed_slice::<i64>().iter().fold(true, |good, &i| good & is_valid(i)),
-            };
-            if !all_valid {
+        |_, block| {
+            if !are_all_valid(block, extent) {
                 good.store(false, Ordering::Relaxed);
             }
         },
@@ -132,10 +145,12 @@ fn first_invalid_index(indices: Elements, extent: usize) -> Option<i64> {
     if good.into_inner() {
         return None;
     }
-    match indices.dtype() {
-        DType::I32 => indices.typed_slice::<i32>().iter().map(|&i| i.into()).find(|&i| !is_valid(i)),
-        _ => indices.typed_slice::<i64>().iter().copied().find(|&i| !is_valid(i)),
-    }
+    let block = blocks.find(|&block| !are_all_valid(block, extent))?;
+    let invalid = (0..block.len()).map(|k| block.slice(k, 1)).find(|&index| !are_all_valid(index, extent))?;
+    Some(match invalid.dtype() {
+        DType::I32 => invalid.typed_slice::<i32>()[0].into(),
+        _ => invalid.typed_slice::<i64>()[0],
+    })
 }
 
 /// Returns the row number of a valid index along an axis of `extent` rows. A negative index counts from the end.
@@ -204,17 +219,19 @@ impl ScatterLayout {
     /// partitioned. Returns `None` if rows have axes, or if one thread without a partition is faster.
     fn partition_range_bits(&self, count: usize, itemsize: usize) -> Option<u32> {
         let threads = threads::threads_for_cost(count.saturating_mul(COST_PER_ELEMENT));
-        if !self.dims.is_empty() || count < MIN_PARTITIONED_INDICES || threads < MIN_PARTITION_THREADS {
+        let row_bytes = self.stride.unsigned_abs().saturating_mul(itemsize).max(1);
+        let is_large = count >= MIN_INDICES_FOR_FEW_THREADS && row_bytes.saturating_mul(self.extent) > MAX_BYTES_WITHOUT_PREFETCH;
+        let min_threads = if is_large { 2 } else { MIN_PARTITION_THREADS };
+        if !self.dims.is_empty() || count < MIN_PARTITIONED_INDICES || threads < min_threads {
             return None;
         }
-        let row_bytes = self.stride.unsigned_abs().saturating_mul(itemsize).max(1);
         let most = (PARTITION_RANGE_BYTES / row_bytes).min(self.extent / (2 * threads)).max(self.extent / MAX_PARTITION_RANGES);
         Some(most.clamp(1, u32::MAX as usize).ilog2())
     }
 
     /// Divides a scatter with `count` indices into tasks whose memory ranges do not overlap, ordered by ascending address. Tasks for single
-    /// elements have `1 << range_bits` rows each; without `range_bits`, there is one task.
-    fn split_into_tasks<'a>(&self, count: usize, range_bits: Option<u32>, memory: ElementsMut<'a>) -> Vec<ScatterTask<'a>> {
+    /// elements have `1 << task_bits` rows each; without `task_bits`, there is one task.
+    fn split_into_tasks<'a>(&self, count: usize, task_bits: Option<u32>, memory: ElementsMut<'a>) -> Vec<ScatterTask<'a>> {
         let row_size: usize = self.dims.iter().product();
         let wanted = match self.dims.is_empty() {
             true => 1,
@@ -233,9 +250,9 @@ impl ScatterLayout {
         let mut add = |rows: std::ops::Range<usize>, row_part: std::ops::Range<usize>, begin: usize, end: usize| {
             tasks.push((rows, row_part, begin, end));
         };
-        if distance >= row_span && (wanted > 1 || range_bits.is_some()) {
+        if distance >= row_span && (wanted > 1 || task_bits.is_some()) {
             let parts = if row_size < MIN_LONG_ROW_LEN { wanted.min(MAX_THREADS_FOR_SHORT_ROWS) } else { wanted };
-            let step = range_bits.map_or(self.extent.div_ceil(parts), |bits| 1 << bits);
+            let step = task_bits.map_or(self.extent.div_ceil(parts), |bits| 1 << bits);
             let mut ranges: Vec<_> = (0..self.extent).step_by(step).map(|low| low..self.extent.min(low + step)).collect();
             if self.stride < 0 {
                 ranges.reverse();
@@ -265,36 +282,70 @@ impl ScatterLayout {
         divided.collect()
     }
 
-    /// Replaces each element of the rows that `indices` select by `f(element, value)`, in the order of the indices.
-    fn run<T: Element>(&self, indices: Elements, values: &[T], target: ElementsMut, f: impl Fn(T, T) -> T + Sync) -> Result<()> {
-        let range_bits = self.partition_range_bits(indices.len(), size_of::<T>());
-        let tasks = self.split_into_tasks(indices.len(), range_bits, target);
+    /// Replaces each element of the rows that `indices` select by `f(element, value)`, in the order of the indices. Returns the first index
+    /// that is out of bounds; nothing is then written.
+    fn run<T: Element>(&self, indices: Elements, values: &[T], target: ElementsMut, f: impl Fn(T, T) -> T + Sync) -> Result<Option<i64>> {
+        if let Some(range_bits) = self.partition_range_bits(indices.len(), size_of::<T>()) {
+            return self.run_partitioned(range_bits, indices, values, target, f);
+        }
+        if let Some(index) = first_invalid_index(indices, self.extent) {
+            return Ok(Some(index));
+        }
+        let tasks = self.split_into_tasks(indices.len(), None, target);
         let cost = indices.len().saturating_mul(self.dims.iter().product::<usize>()).saturating_mul(COST_PER_ELEMENT);
-        let Some(range_bits) = range_bits else {
-            threads::for_each(tasks.into_iter(), cost, || (), |_, task| self.run_task(task, indices, values, &f));
-            return Ok(());
-        };
+        threads::for_each(tasks.into_iter(), cost, || (), |_, task| self.run_task(task, indices, values, &f));
+        Ok(None)
+    }
+
+    /// Computes [`run`](Self::run) for rows of single elements, after a partition of the values by ranges of `1 << range_bits` rows.
+    fn run_partitioned<T: Element>(
+        &self,
+        range_bits: u32,
+        indices: Elements,
+        values: &[T],
+        target: ElementsMut,
+        f: impl Fn(T, T) -> T + Sync,
+    ) -> Result<Option<i64>> {
         let mut sorted = PartitionedValues::allocate(T::DTYPE, indices.len())?;
-        let chunks = sorted.partition(indices, self.extent, range_bits, (values, self.first_value, self.value_stride))?;
+        let Some(chunks) = sorted.partition(indices, self.extent, range_bits, (values, self.first_value, self.value_stride))? else {
+            return Ok(first_invalid_index(indices, self.extent));
+        };
         let (rows, values) = sorted.rows_and_values::<T>()?;
+        let cost = indices.len().saturating_mul(COST_PER_ELEMENT);
+        let tasks_per_thread = (self.extent >> range_bits) / threads::threads_for_cost(cost) / MIN_TASKS_PER_THREAD;
+        let tasks = self.split_into_tasks(indices.len(), Some(range_bits + tasks_per_thread.max(1).ilog2()), target);
+        let row_bytes = self.stride.unsigned_abs().saturating_mul(size_of::<T>()).max(1);
+        let lines = self.extent.saturating_mul(row_bytes.min(CACHE_LINE_BYTES)) / CACHE_LINE_BYTES;
+        // The values then change most cache lines of a range.
+        let prefetches = indices.len() >= lines;
+        let range_len = 1 << range_bits;
         threads::for_each(
             tasks.into_iter(),
             cost,
             || (),
             |_, task| {
-                let range = task.rows.start >> range_bits;
-                let first = self.first as isize + task.rows.start as isize * self.stride - task.begin as isize;
                 let target = task.memory.typed_slice::<T>();
-                for (chunk, starts) in chunks.iter().enumerate() {
-                    let part = chunk * CHUNK_LEN + starts[range] as usize..chunk * CHUNK_LEN + starts[range + 1] as usize;
-                    for (&row, &value) in rows[part.clone()].iter().zip(&values[part]) {
-                        let element = &mut target[(first + row as isize * self.stride) as usize];
-                        *element = f(*element, value);
+                let offset = |row: usize| self.first as isize + row as isize * self.stride - task.begin as isize;
+                for start in task.rows.clone().step_by(range_len) {
+                    let (range, first) = (start >> range_bits, offset(start));
+                    let later = if prefetches { start + range_len..task.rows.end.min(start + 2 * range_len) } else { 0..0 };
+                    let rows_per_chunk = later.len().div_ceil(chunks.len());
+                    for (chunk, starts) in chunks.iter().enumerate() {
+                        for row in
+                            later.clone().skip(chunk * rows_per_chunk).take(rows_per_chunk).step_by(CACHE_LINE_BYTES.div_ceil(row_bytes))
+                        {
+                            prefetch_cache_line(target.as_ptr().wrapping_offset(offset(row)));
+                        }
+                        let part = chunk * CHUNK_LEN + starts[range] as usize..chunk * CHUNK_LEN + starts[range + 1] as usize;
+                        for (&row, &value) in rows[part.clone()].iter().zip(&values[part]) {
+                            let element = &mut target[(first + row as isize * self.stride) as usize];
+                            *element = f(*element, value);
+                        }
                     }
                 }
             },
         );
-        Ok(())
+        Ok(None)
     }
 
     fn run_task<T: Element>(&self, task: ScatterTask, indices: Elements, values: &[T], f: &impl Fn(T, T) -> T) {
@@ -343,8 +394,13 @@ impl ScatterLayout {
         let has_unit_strides = (self.stride, self.value_stride) == (1, 1);
         let mut update = |start: usize, len: usize| {
             let indices = indices.slice(start, len);
+            match indices.dtype() {
+                DType::I32 => prefetch_at_distance(indices.typed_slice::<i32>(), STREAM_PREFETCH_LINES),
+                _ => prefetch_at_distance(indices.typed_slice::<i64>(), STREAM_PREFETCH_LINES),
+            }
             if has_unit_strides {
                 let (target, values) = (&mut target[to as usize..], &values[from as usize + start..][..len]);
+                prefetch_at_distance(values, STREAM_PREFETCH_LINES);
                 return for_each_row(indices, self.extent, |k, row| target[row] = f(target[row], values[k]));
             }
             for_each_row(indices, self.extent, |k, row| {
@@ -353,7 +409,8 @@ impl ScatterLayout {
             });
         };
         if !prefetches {
-            return update(0, indices.len());
+            let starts = (0..indices.len()).step_by(STREAM_BLOCK_LEN);
+            return starts.for_each(|start| update(start, STREAM_BLOCK_LEN.min(indices.len() - start)));
         }
         for start in (0..indices.len()).step_by(INDEX_BLOCK_LEN) {
             let len = INDEX_BLOCK_LEN.min(indices.len() - start);

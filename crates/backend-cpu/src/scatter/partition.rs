@@ -7,7 +7,7 @@ use cuprum_core::{DType, Element, Result};
 use cuprum_cpu_base::threads;
 use cuprum_cpu_base::views::{Elements, Output};
 
-use super::{COST_PER_ELEMENT, for_each_row};
+use super::{COST_PER_ELEMENT, are_all_valid, for_each_row};
 
 /// Number of indices in a chunk. The rows and values of a chunk fit the second-level cache.
 pub(super) const CHUNK_LEN: usize = if cfg!(miri) { 1 << 6 } else { 1 << 16 };
@@ -24,26 +24,30 @@ impl PartitionedValues {
         Ok(PartitionedValues { rows: Output::allocate_temporary(DType::U32, len)?, values: Output::allocate_temporary(dtype, len)? })
     }
 
-    /// Writes a row number, relative to the first row of its range, and a value for each of `indices`, which must be valid for an axis of
-    /// `extent` rows. A range has `1 << range_bits` rows. The values begin at index `first` of `values` and are `stride` apart.
+    /// Writes a row number, relative to the first row of its range, and a value for each of `indices`. A range has `1 << range_bits` of
+    /// `extent` rows. The values begin at index `first` of `values` and are `stride` apart.
     ///
-    /// Returns, for each chunk, the start of each range relative to the chunk, followed by the chunk's length.
+    /// Returns, for each chunk, the start of each range relative to the chunk, followed by the chunk's length. Returns `None` if an index
+    /// is out of bounds.
     pub(super) fn partition<T: Element>(
         &mut self,
         indices: Elements,
         extent: usize,
         range_bits: u32,
         (values, first, stride): (&[T], isize, isize),
-    ) -> Result<Vec<Vec<u32>>> {
+    ) -> Result<Option<Vec<Vec<u32>>>> {
         let ranges = extent.div_ceil(1 << range_bits);
         let (rows, sorted) = (self.rows.elements_mut()?.typed_slice::<u32>(), self.values.elements_mut()?.typed_slice::<T>());
-        threads::map(
+        let chunks = threads::map(
             rows.chunks_mut(CHUNK_LEN).zip(sorted.chunks_mut(CHUNK_LEN)).enumerate(),
             indices.len().saturating_mul(COST_PER_ELEMENT),
             || (),
             |_, (chunk, (rows, sorted))| {
                 let start = chunk * CHUNK_LEN;
                 let indices = indices.slice(start, rows.len());
+                if !are_all_valid(indices, extent) {
+                    return None;
+                }
                 let value = |k: usize| values[(first + (start + k) as isize * stride) as usize];
                 let mut starts = vec![0; ranges + 1];
                 for_each_row(indices, extent, |_, row| starts[(row >> range_bits) + 1] += 1);
@@ -57,9 +61,10 @@ impl PartitionedValues {
                     (rows[*next as usize], sorted[*next as usize]) = ((row & row_mask) as u32, value(k));
                     *next += 1;
                 });
-                starts
+                Some(starts)
             },
-        )
+        )?;
+        Ok(chunks.into_iter().collect())
     }
 
     /// Returns all row numbers and values.

@@ -7,6 +7,7 @@
 //! the values by row, and one thread combines the values of a group in order. If a row is a single element, the core crate instead reduces
 //! the values of each row beforehand, so that the indices of the call are distinct.
 
+mod bucket_sum;
 mod launch;
 mod packed_store;
 mod partitioned_store;
@@ -27,6 +28,7 @@ pub fn sources_for_compile_check() -> Vec<(String, String)> {
         packed_store::sources_for_compile_check(),
         partitioned_store::sources_for_compile_check(),
         sum::sources_for_compile_check(),
+        bucket_sum::sources_for_compile_check(),
     ]
     .concat()
 }

@@ -8,9 +8,11 @@
 // unit (a power of two), and the remainder as a multiple of a smaller unit. Each part (real or imaginary) of an element has its own two
 // integer sums, in `sums` and `rests`, in C order of the output's elements.
 //
-// If the exponents of all values are close to each other, the units follow from the largest exponent of all values, and the integers are
-// exact. Else they follow from the largest exponent of the values for the same part of an element, in `exponents`: 0 for no value, 1 if
-// all values are -0.0, else 2 plus the largest exponent field. `exponents`, `sums`, `rests` and `range` must be zeroed.
+// The values are first added in common units, which follow from the exponents of a sample. If two integers represent every value exactly
+// in these units, the sums are exact. They are rounded once, so that the result depends neither on the sample nor on the units. Else `sums`
+// and `rests` are cleared, and the values are added again in units per element. These follow from the largest exponent of the values for
+// the same part of an element, in `exponents`: 0 for no value, 1 if all values are -0.0, else 2 plus the largest exponent field.
+// `exponents`, `sums`, `rests` and `range` must be zeroed.
 
 using namespace cuprum;
 
@@ -38,21 +40,77 @@ __device__ inline f64 scale(f64 x, int exponent) { return x * power_of_two(expon
 // Returns an exponent e such that 2^e exceeds the magnitude of every value whose exponent field is at most `field`.
 __device__ inline int upper_exponent(u32 field) { return static_cast<int>(field > 0 ? field : 1) - 1022; }
 
-// Properties of the values and of the output that decide whether the integers of all values have the same units.
+// A value as a multiple of 2^(exponent - bits) and a remainder as a multiple of 2^(exponent - 2 * bits), where `bits` is at most 50.
+struct ScaledValue {
+    i64 whole, rest;
+    // Whether the value's magnitude is below 2^exponent, and the integers represent it exactly. False for NaN.
+    bool is_exact;
+};
+__device__ inline ScaledValue scale_to_integers(f64 x, u64 bits, int exponent) {
+    // Adding 1.5 * 2^52 to a number of at most 2^51 rounds it to an integer, and the low bits of the sum are that integer.
+    constexpr f64 ROUNDING = 6755399441055744.0;
+    const f64 unit = power_of_two(static_cast<int>(bits));
+    const f64 scaled = scale(x, static_cast<int>(bits) - exponent), shifted = scaled + ROUNDING;
+    const f64 rest = (scaled - (shifted - ROUNDING)) * unit, shifted_rest = rest + ROUNDING;
+    const i64 offset = __double_as_longlong(ROUNDING);
+    const bool is_exact = fabs(scaled) < unit && shifted_rest - ROUNDING == rest;
+    return {__double_as_longlong(shifted) - offset, __double_as_longlong(shifted_rest) - offset, is_exact};
+}
+
+// Returns (high * 2^bits + low) * 2^exponent, rounded once. The integer in parentheses fits in 127 bits.
+__device__ inline f64 round_integers(i64 high, i64 low, int bits, int exponent) {
+    u64 lower = static_cast<u64>(high) << bits;
+    i64 upper = high >> (64 - bits);
+    lower += static_cast<u64>(low);
+    upper += (low < 0 ? -1 : 0) + (lower < static_cast<u64>(low) ? 1 : 0);
+    const bool is_negative = upper < 0;
+    if (is_negative) {
+        lower = 0 - lower;
+        upper = ~upper + (lower == 0 ? 1 : 0);
+    }
+    u64 leading = lower;
+    if (upper != 0) {
+        // Keeps 64 bits. The last one tells whether any of the dropped bits is set, which suffices to round to 53 bits.
+        const int dropped = 64 - __clzll(upper);
+        const bool has_dropped_bits = (lower & ((u64(1) << dropped) - 1)) != 0;
+        leading = static_cast<u64>(upper) << (64 - dropped) | lower >> dropped | (has_dropped_bits ? 1 : 0);
+        exponent += dropped;
+    }
+    const f64 magnitude = __ull2double_rn(leading);
+    return scale(is_negative ? -magnitude : magnitude, exponent);
+}
+
+// The number of values whose exponents are sampled, as a power of two.
+constexpr int SAMPLE_BITS = 14;
+// The number of binary digits by which values may exceed those of the sample.
+constexpr int HEADROOM = 3;
+
+// Properties of the values and of the output that decide whether the integers of all values have common units.
 struct ExponentRange {
-    // The largest exponent field of all values.
+    // The largest exponent field of the sampled values.
     u32 largest;
-    // 2047 minus the smallest exponent field of all nonzero values. The difference starts at 0 and grows, as the other members do.
+    // 2047 minus the smallest exponent field of the nonzero sampled values. The difference starts at 0 and grows, as the other members do.
     u32 smallest_from_top;
     // 1 if an element of the output is -0.0. Adding values whose sum is 0 must change it to 0.0, unless all of these values are -0.0.
     // Only `exponents` records that case.
     u32 has_negative_zero;
+    // 1 if the integers of a value in common units are not exact.
+    u32 has_inexact_value;
+    // 1 if the kernels of scatter_bucket_sum.cu add the values in common units, 0 if scatter_add does.
+    u32 adds_by_bucket;
 
-    // Returns whether two integers represent every value exactly if the units follow from `bits` and the largest exponent of all values.
+    // Returns whether two integers are likely to represent every value exactly in common units, and no value was found that they do not.
+    // `bits` is the number of bits of an integer (`scaled_value_bits` in sum.rs).
     __device__ bool has_common_units(u64 bits) const {
-        const int width = static_cast<int>(largest + smallest_from_top) - 2047;
-        return largest != NOT_FINITE && has_negative_zero == 0 && width + DIGITS <= 2 * static_cast<int>(bits);
+        // In a set that is 2^n times as large as the sample, the smallest value is about 2^n times smaller. Large sets have 2^(62 - bits)
+        // values.
+        const int unsampled_bits = 62 - static_cast<int>(bits) - SAMPLE_BITS;
+        const int width = static_cast<int>(largest + smallest_from_top) - 2047 + HEADROOM + (unsampled_bits > 0 ? unsampled_bits : 0);
+        return largest != NOT_FINITE && has_negative_zero == 0 && has_inexact_value == 0 && width + DIGITS <= 2 * static_cast<int>(bits);
     }
+
+    // Returns an exponent e such that 2^e exceeds the magnitude of every value with exact integers in common units.
+    __device__ int common_exponent() const { return upper_exponent(largest) + HEADROOM; }
 };
 
 // Replaces `*at` with the maximum of `*at` and the values of all threads of the warp.
@@ -65,13 +123,16 @@ __device__ inline void store_warp_maximum(u32* at, u32 value) {
     if (threadIdx.x % 32 == 0 && *at < value) atomic_maximum(at, value);
 }
 
-// Writes the largest and the smallest exponent field of all values to `range`.
+// Writes the largest and the smallest exponent field of 2^SAMPLE_BITS values, or of all values if they are fewer, to `range`. The grid has
+// 2^SAMPLE_BITS threads.
 extern "C" __global__ void __launch_bounds__(256)
-scatter_find_exponent_range(ExponentRange* range, const ELEMENT* in, INDEX count, const __grid_constant__ Axes<INDEX, RANK, 3> axes) {
+scatter_sample_exponents(ExponentRange* range, const ELEMENT* in, INDEX count, const __grid_constant__ Axes<INDEX, RANK, 3> axes) {
     u32 largest = 0, smallest_from_top = 0;
-    const INDEX stride = static_cast<INDEX>(gridDim.x) * blockDim.x;
-    for (INDEX i = static_cast<INDEX>(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += stride) {
-        const ELEMENT value = in[axes.offsets(i).at[0]];
+    // An odd distance reaches all columns of a matrix whose number of columns is a power of two.
+    const i64 distance = static_cast<i64>(count) >> SAMPLE_BITS | 1;
+    const i64 thread = static_cast<i64>(blockIdx.x) * blockDim.x + threadIdx.x;
+    for (i64 i = thread * distance; i < count; i += distance << SAMPLE_BITS) {
+        const ELEMENT value = in[axes.offsets(static_cast<INDEX>(i)).at[0]];
         #pragma unroll
         for (int part = 0; part < PARTS; part++) {
             const f64 x = to_double(reinterpret_cast<const Real*>(&value)[part]);
@@ -97,13 +158,15 @@ scatter_find_negative_zeros(ExponentRange* range, const ELEMENT* out, INDEX coun
     if (found) range->has_negative_zero = 1;
 }
 
-// Writes `exponents` for each part (real or imaginary) of each element, unless the integers of all values have the same units
-// (`has_common_units`). Values whose index is out of bounds are skipped.
+// Unless the integers of all values have common units (`has_common_units`), clears the `words` words of the sums and rests, and writes
+// `exponents` for each part (real or imaginary) of each element. Values whose index is out of bounds are skipped.
 extern "C" __global__ void __launch_bounds__(256)
 scatter_exponents(u32* exponents, const ELEMENT* in, const INDEX_ELEMENT* indices, INDEX count, i64 rows, i64 step,
-                  const ExponentRange* range, u64 bits, Fault*, u64, const __grid_constant__ Axes<INDEX, RANK, 3> axes) {
+                  const ExponentRange* range, u64 bits, u64* sums, u64 words, Fault*, u64,
+                  const __grid_constant__ Axes<INDEX, RANK, 3> axes) {
     if (range->has_common_units(bits)) return;
     const INDEX stride = static_cast<INDEX>(gridDim.x) * blockDim.x;
+    for (u64 i = static_cast<u64>(blockIdx.x) * blockDim.x + threadIdx.x; i < words; i += stride) sums[i] = 0;
     for (INDEX i = static_cast<INDEX>(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += stride) {
         const Offsets<INDEX, 3> at = axes.offsets(i);
         const i64 row = resolve_index(indices[at.at[2]], rows);
@@ -119,14 +182,16 @@ scatter_exponents(u32* exponents, const ELEMENT* in, const INDEX_ELEMENT* indice
     }
 }
 
-// Adds the values, as integers, to `sums` and `rests`. `bits` is the number of bits for the largest value, chosen so that the sum of all
-// values fits. An index out of bounds is recorded in `fault`.
+// Adds the values, as integers, to `sums` and `rests`, if their units are common ones as `adds_common_units` says. A value without exact
+// integers in common units is recorded in `range`, and later blocks then return early. `bits` is the number of bits for the largest value,
+// chosen so that the sum of all values fits. An index out of bounds is recorded in `fault`.
 extern "C" __global__ void __launch_bounds__(256)
 scatter_add(u64* sums, const ELEMENT* in, const INDEX_ELEMENT* indices, INDEX count, i64 rows, i64 step, u64* rests,
-            const u32* exponents, const ExponentRange* range, u64 bits, Fault* fault, u64 op,
+            const u32* exponents, ExponentRange* range, u64 bits, u64 adds_common_units, Fault* fault, u64 op,
             const __grid_constant__ Axes<INDEX, RANK, 3> axes) {
-    const bool has_common_units = range->has_common_units(bits);
-    const u32 largest = range->largest;
+    const bool is_common = adds_common_units != 0;
+    if (range->has_common_units(bits) != is_common || (is_common && range->adds_by_bucket != 0)) return;
+    const int common_exponent = range->common_exponent();
     const INDEX stride = static_cast<INDEX>(gridDim.x) * blockDim.x;
     for (INDEX i = static_cast<INDEX>(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += stride) {
         const Offsets<INDEX, 3> at = axes.offsets(i);
@@ -140,18 +205,24 @@ scatter_add(u64* sums, const ELEMENT* in, const INDEX_ELEMENT* indices, INDEX co
         #pragma unroll
         for (int part = 0; part < PARTS; part++) {
             const f64 x = to_double(reinterpret_cast<const Real*>(&value)[part]);
-            const u32 field = has_common_units ? largest : largest_field(exponents[first + part]);
             u64* const sum = sums + first + part;
-            if (field == NOT_FINITE) {
-                if (exponent_field(x) != NOT_FINITE) continue;
-                atomic_or(sum, x != x ? NOT_A_NUMBER : x > 0 ? POSITIVE_INFINITY : NEGATIVE_INFINITY);
+            int exponent = common_exponent;
+            if (!is_common) {
+                const u32 field = largest_field(exponents[first + part]);
+                if (field == NOT_FINITE) {
+                    if (exponent_field(x) != NOT_FINITE) continue;
+                    atomic_or(sum, x != x ? NOT_A_NUMBER : x > 0 ? POSITIVE_INFINITY : NEGATIVE_INFINITY);
+                    continue;
+                }
+                exponent = upper_exponent(field);
+            }
+            const ScaledValue scaled = scale_to_integers(x, bits, exponent);
+            if (is_common && !scaled.is_exact) {
+                range->has_inexact_value = 1;
                 continue;
             }
-            const f64 scaled = scale(x, static_cast<int>(bits) - upper_exponent(field));
-            const f64 whole = trunc(scaled);
-            const i64 rest = __double2ll_rn((scaled - whole) * power_of_two(static_cast<int>(bits)));
-            if (whole != 0) atomic_add(sum, static_cast<u64>(__double2ll_rn(whole)));
-            if (rest != 0) atomic_add(rests + first + part, static_cast<u64>(rest));
+            if (scaled.whole != 0) atomic_add(sum, static_cast<u64>(scaled.whole));
+            if (scaled.rest != 0) atomic_add(rests + first + part, static_cast<u64>(scaled.rest));
         }
     }
 }
@@ -161,35 +232,34 @@ scatter_add(u64* sums, const ELEMENT* in, const INDEX_ELEMENT* indices, INDEX co
 extern "C" __global__ void __launch_bounds__(256)
 scatter_store_sums(ELEMENT* out, const u32* exponents, const u64* sums, const u64* rests, INDEX count, const ExponentRange* range, u64 bits,
                    const __grid_constant__ Axes<INDEX, RANK, 2> axes) {
-    const bool has_common_units = range->has_common_units(bits);
-    const u32 largest = range->largest;
+    const bool is_common = range->has_common_units(bits);
+    const int common_exponent = range->common_exponent();
     const INDEX stride = static_cast<INDEX>(gridDim.x) * blockDim.x;
     for (INDEX i = static_cast<INDEX>(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += stride) {
         const Offsets<INDEX, 2> at = axes.offsets(i);
         const i64 first = static_cast<i64>(at.at[1]) * PARTS;
-        if (!has_common_units && exponents[first] == 0) continue;
+        if (!is_common && exponents[first] == 0) continue;
         #pragma unroll
         for (int part = 0; part < PARTS; part++) {
             const u64 sum = sums[first + part], rest = rests[first + part];
-            u32 field = largest;
-            if (has_common_units) {
+            int exponent = common_exponent;
+            bool is_finite = true;
+            if (is_common) {
                 if (sum == 0 && rest == 0) continue;
             } else {
                 if (exponents[first + part] == NEGATIVE_ZEROS) continue;  // because the sum 0 would change -0.0 to 0.0
-                field = largest_field(exponents[first + part]);
+                const u32 field = largest_field(exponents[first + part]);
+                exponent = upper_exponent(field);
+                is_finite = field != NOT_FINITE;
             }
             f64 total;
-            if (field == NOT_FINITE) {
+            if (is_finite) {
+                const int width = static_cast<int>(bits);
+                total = round_integers(static_cast<i64>(sum), static_cast<i64>(rest), width, exponent - 2 * width);
+            } else {
                 const bool is_infinite = sum == POSITIVE_INFINITY || sum == NEGATIVE_INFINITY;
                 const u64 bits_of_total = is_infinite ? 0x7ff0000000000000ull : 0x7ff8000000000000ull;
                 total = bits_to_f64(bits_of_total | (sum == NEGATIVE_INFINITY ? u64(1) << 63 : 0));
-            } else {
-                // Carries multiples of 2^bits from `rest` to `sum`. The rest is then at most half a unit of the sum, so that large integers
-                // of opposite signs cancel exactly.
-                const i64 carry = (static_cast<i64>(rest) + (i64(1) << (bits - 1))) >> bits;
-                total = static_cast<f64>(static_cast<i64>(sum) + carry);
-                total += static_cast<f64>(static_cast<i64>(rest - (static_cast<u64>(carry) << bits))) * power_of_two(-static_cast<int>(bits));
-                total = scale(total, upper_exponent(field) - static_cast<int>(bits));
             }
             Real* const to = reinterpret_cast<Real*>(out + at.at[0]) + part;
             *to = static_cast<Real>(to_double(*to) + total);

@@ -80,15 +80,16 @@ fn check_sums(label: &str, is_reproducible: bool, got: &NdArray, old: &NdArray, 
 #[test]
 fn sums_of_floats() {
     on_device(|device| {
-        for (dtype, is_wide) in INEXACT.into_iter().flat_map(|dtype| [(dtype, false), (dtype, true)]) {
+        // Values with common units, a value so small that it needs units per element, and a value that exceeds those of a sample.
+        let outliers = [None, Some((0, -100)), Some((1, 13))];
+        for (dtype, outlier) in INEXACT.into_iter().flat_map(|dtype| outliers.map(|outlier| (dtype, outlier))) {
             for (n, (elements, count)) in SIZES.into_iter().enumerate() {
-                let label = format!("{dtype}, {count} values into {elements}, exponents far apart: {is_wide}");
+                let label = format!("{dtype}, {count} values into {elements}, position and exponent of an outlier: {outlier:?}");
                 let indices = Generator::new(n as u64).integers(-(elements as i64), elements as i64, [count], DType::I64).unwrap();
                 let indices = if n % 2 == 0 { indices } else { indices.astype(DType::I32).unwrap() };
                 let (old, mut added) = (values(elements, dtype, 7), values(count, dtype, 8));
-                if is_wide {
-                    // Integers in units that are the same for all elements cannot hold this value and the others.
-                    added.assign(0, 2f64.powi(-100)).unwrap();
+                if let Some((position, exponent)) = outlier {
+                    added.assign(position, 2f64.powi(exponent)).unwrap();
                 }
                 let host = indices.astype(DType::I64).unwrap().to_vec::<i64>().unwrap();
                 let (at_there, added_there) = (indices.to_device(device).unwrap(), added.to_device(device).unwrap());
@@ -111,6 +112,43 @@ fn sums_of_floats() {
                 check_sums(&label, is_reproducible, &unordered.to_device(Device::CPU).unwrap(), &old, &host, &added);
             }
         }
+    });
+}
+
+#[test]
+fn sums_of_many_values() {
+    on_device(|device| {
+        // The numbers of values and elements for which values are sorted by buckets of elements.
+        let count = (1usize << 23) + 4321;
+        let check = |label: &str, indices: NdArray, elements: usize, dtype: DType, outlier: f64| {
+            let label = format!("{dtype}, {elements} elements, {label}, an outlier {outlier}");
+            let mut pairs = Generator::new(3).integers(-1000, 1000, [count, 2], DType::I64).unwrap().astype(dtype).unwrap();
+            pairs.assign(s![1, 0], outlier).unwrap();
+            let added = pairs.index(s![.., 0]).unwrap(); // values that are not contiguous
+            let mut want = zeros(elements, DType::F64).unwrap();
+            want.update_at(ADD, &indices, added.astype(DType::F64).unwrap()).unwrap();
+            let there = pairs.to_device(device).unwrap().index(s![.., 0]).unwrap();
+            let mut got = zeros(elements, dtype).unwrap().to_device(device).unwrap();
+            got.update_at(ADD, indices.to_device(device).unwrap(), &there).unwrap();
+            let got = got.to_device(Device::CPU).unwrap();
+            assert!(got.to_bytes().unwrap() == want.astype(dtype).unwrap().to_bytes().unwrap(), "{label}");
+        };
+        let random = |limit: usize| Generator::new(4).integers(-(limit as i64), limit as i64, [count], DType::I64).unwrap();
+        for (elements, dtype) in [(1 << 20, DType::F32), (2_000_001, DType::F32), (5000, DType::F64), (100_000, DType::F16)] {
+            check("random", random(elements), elements, dtype, 1.0);
+            check("random", random(elements), elements, dtype, 2f64.powi(15));
+        }
+        let narrow = random(1 << 20).astype(DType::I32).unwrap();
+        check("random int32", narrow, 1 << 20, DType::F32, 1.0);
+        check("sorted", random(1 << 20).sort(0).unwrap(), 1 << 20, DType::F32, 1.0);
+        check("in one bucket", random(3000), 1 << 20, DType::F32, 1.0);
+        let spread = arange(0, count, 1).unwrap().remainder(40_000).unwrap().multiply(25).unwrap();
+        check("in every 25th element", spread.clone(), 1 << 20, DType::F32, f64::from(1e20f32));
+        let mut bad = spread;
+        bad.assign(count - 7, 1 << 20).unwrap();
+        let mut a = zeros(1 << 20, DType::F32).unwrap().to_device(device).unwrap();
+        let done = a.update_at(ADD, bad.to_device(device).unwrap(), 1.0f32).and_then(|()| a.to_vec::<f32>());
+        assert!(matches!(done, Err(Error::Index { index: 1048576, size: 1048576, .. })), "{done:?}");
     });
 }
 
@@ -161,6 +199,23 @@ fn sums_of_extreme_values() {
         assert_eq!(sum(DType::F64, &[1.0, infinity, 2.0]), infinity);
         assert_eq!(sum(DType::F32, &[-infinity, 1.0, -infinity]), -infinity);
         assert!(sum(DType::F64, &[infinity, 1.0, -infinity]).is_nan() && sum(DType::F16, &[1.0, f64::NAN]).is_nan());
+        // A sample of every 19th value does not contain `second`.
+        let sum_with = |dtype: DType, second: f64| {
+            let mut values = full(300_000, 1.0, dtype).unwrap();
+            values.assign(1, second).unwrap();
+            let indices = arange(0, 300_000, 1).unwrap().remainder(300).unwrap().to_device(device).unwrap();
+            let mut total = zeros(300, dtype).unwrap().to_device(device).unwrap();
+            total.update_at(ADD, &indices, values.to_device(device).unwrap()).unwrap();
+            let total = parts(&total.to_device(Device::CPU).unwrap())[0].clone();
+            assert!(total.iter().enumerate().all(|(n, &x)| n == 1 || x == 1000.0), "{dtype}, {second}");
+            total[1]
+        };
+        assert_eq!(sum_with(DType::F64, infinity), infinity);
+        assert!(sum_with(DType::F32, f64::NAN).is_nan());
+        assert_eq!(sum_with(DType::F32, 1e20), f64::from(1e20f32));
+        assert_eq!(sum_with(DType::F64, 2f64.powi(60)), 2f64.powi(60) + 1024.0);
+        assert_eq!(sum_with(DType::F64, 2f64.powi(-40)), 999.0 + 2f64.powi(-40));
+        assert_eq!(sum_with(DType::F64, 2f64.powi(-90)), 999.0);
         assert_eq!(sum(DType::F64, &[most, most]), infinity);
         assert_eq!(sum(DType::F64, &[most, most, -most]), most); // NumPy's partial sums overflow
         assert_eq!(sum(DType::F64, &[least, least, least]), 3.0 * least);

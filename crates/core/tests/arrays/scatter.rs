@@ -91,6 +91,42 @@ fn single_elements_of_any_stride_are_updated_in_order() {
 }
 
 #[test]
+fn many_elements_of_a_large_array_are_updated_in_order() {
+    // Two threads partition so many indices. Most cache lines of the first array are changed, and few of the second.
+    let (count, large) = if cfg!(miri) { (600, 1100) } else { ((1 << 20) + 77, 1_100_000) };
+    for rows in [large, 5 * large] {
+        let indices: Vec<i64> = numbers(count, 2 * rows, 5).into_iter().map(|i| i - rows as i64).collect();
+        let values: Vec<f64> = numbers(count, 1000, 9).into_iter().map(|v| v as f64).collect();
+        on_cpu(|| {
+            let (mut index, value) = (NdArray::from_slice(&indices)?, NdArray::from_slice(&values)?);
+            let (mut last, mut sums) = (vec![1.0; rows], vec![1.0; rows]);
+            loop_over(&mut last, rows, &indices, &values, |_, b| b);
+            loop_over(&mut sums, rows, &indices, &values, |a, b| a + b / 1024.0);
+            for (threads, reversed) in [(1, false), (2, false), (2, true), (16, false)] {
+                let mut a = zeros([rows, 2], DType::F64)?;
+                a.assign(s![.., 1], 1.0)?;
+                if reversed {
+                    a = a.flip(0)?;
+                }
+                let mut added = a.copy()?;
+                with_threads(threads, || a.assign(s![&index, 1], &value))??;
+                with_threads(threads, || added.update_at(ADD, s![&index, 1], value.divide(1024)?))??;
+                assert!(added.index(s![.., 1])?.to_vec::<f64>()? == sums, "{threads} threads, reversed: {reversed}");
+                assert!(a.index(s![.., 1])?.to_vec::<f64>()? == last, "{threads} threads, reversed: {reversed}");
+                assert!(a.index(s![.., 0])?.to_vec::<f64>()? == vec![0.0; rows]);
+            }
+            // An invalid index in the last chunk changes nothing.
+            index.assign(count - 1, rows)?;
+            let mut a = zeros(rows, DType::F64)?;
+            let done = with_threads(2, || a.update_at(ADD, &index, &value))?;
+            assert!(matches!(done, Err(Error::Index { op: "add", index, .. }) if index == rows as i64), "{done:?}");
+            assert!(a.to_vec::<f64>()?.iter().all(|&x| x == 0.0));
+            Ok(())
+        });
+    }
+}
+
+#[test]
 fn rows_of_any_layout_are_written_in_place() {
     on_cpu(|| {
         let base = arange_as(0, 2 * 3 * 4 * 5, 1, DType::I32)?.reshape([2, 3, 4, 5])?.copy()?;

@@ -6,6 +6,7 @@ use cuprum_core::layout::Layout;
 use cuprum_core::plan::elementwise::LoopPlan;
 use cuprum_core::{Array, Call, DType, Result, StoredArray};
 
+use super::bucket_sum::BucketSum;
 use super::launch::{ScatterLaunch, plan_scatter};
 use crate::codegen::{ctype, fits_narrow_index, index_type, pack_axes};
 use crate::compile::module::Args;
@@ -22,9 +23,11 @@ static SOURCE: KernelSource = KernelSource {
 };
 
 /// Number of bytes of an `ExponentRange` of scatter_sum.cu, rounded up to the alignment of a copy.
-const EXPONENT_RANGE_BYTES: usize = 16;
-/// Number of items per thread of the kernels that may return early, or that write at most one number per warp. With fewer items, starting
-/// the threads would take longer than their work.
+const EXPONENT_RANGE_BYTES: usize = 32;
+/// Number of values whose exponents are sampled: `1 << SAMPLE_BITS` of scatter_sum.cu.
+const SAMPLED_VALUES: u32 = 1 << 14;
+/// Number of items per thread. The kernels may return early, and starting more threads would then take longer than their work. With sorted
+/// indices, fewer threads also wait less for each other.
 const ITEMS_PER_READING_THREAD: usize = 16;
 
 /// Returns names and sources of the kernels, for compile checks without a device. The list covers every dtype.
@@ -34,14 +37,22 @@ pub(super) fn sources_for_compile_check() -> Vec<(String, String)> {
     uses.map(|(dtype, (index, wide, rank))| SOURCE.named_source(&defines(dtype, index, wide, rank))).collect()
 }
 
-fn defines<'a>(dtype: DType, index_element: &'a str, wide: bool, rank: &'a str) -> [(&'static str, &'a str); 4] {
+pub(super) fn defines<'a>(dtype: DType, index_element: &'a str, wide: bool, rank: &'a str) -> [(&'static str, &'a str); 4] {
     [("ELEMENT", ctype(dtype)), ("INDEX_ELEMENT", index_element), ("INDEX", index_type(wide)), ("RANK", rank)]
 }
 
+/// Device addresses of the memory that the kernels share, and the number of bits of the largest integer.
+pub(super) struct SumMemory {
+    pub range: u64,
+    pub sums: u64,
+    pub rests: u64,
+    pub bits: u64,
+}
+
 /// Returns the number of bits to which the largest value is scaled before its conversion to an integer. With this number, the sum of
-/// `count` values fits in 63 bits.
+/// `count` values fits in 63 bits, and additions of float64 can round the scaled values.
 fn scaled_value_bits(count: usize) -> u64 {
-    62 - u64::from(usize::BITS - count.leading_zeros())
+    (62 - u64::from(usize::BITS - count.leading_zeros())).min(50)
 }
 
 /// Queues the addition of `values` to the rows of `target` that its `count` indices select. `region` is the layout of all rows.
@@ -56,8 +67,9 @@ pub(super) fn queue_sum(call: &Call, target: &ScatterLaunch, values: &StoredArra
     let context = target.context;
     context.fill(exponent_memory.memory(), 0, [0u8; 4], parts + EXPONENT_RANGE_BYTES / 4).with_call_context(call)?;
     context.fill(sum_memory.memory(), 0, [0u8; 4], 2 * words).with_call_context(call)?;
-    let (range, sums) = (exponent_memory.pointer(), sum_memory.pointer());
+    let (range, sums, bits) = (exponent_memory.pointer(), sum_memory.pointer(), scaled_value_bits(count));
     let (exponents, rests) = (range + EXPONENT_RANGE_BYTES as u64, sums + 8 * parts as u64);
+    let memory = SumMemory { range, sums, rests, bits };
 
     // The loop over all elements of the target's rows.
     let contiguous = Layout::contiguous(region.shape())?;
@@ -68,39 +80,50 @@ pub(super) fn queue_sum(call: &Call, target: &ScatterLaunch, values: &StoredArra
     let defines_of_rows = defines(dtype, ctype(target.index_dtype), wide, &rank);
     let out = target.scatter.addresses[1];
 
-    // The loop over the values. Its kernels first write to the exponents, then to the sums.
-    let addresses = [target.scatter.addresses[0], exponents];
-    let mut values_loop = plan_scatter(values, &contiguous, RowAssignment::Indexed, count, addresses, false)?;
-    let (value_count, value_axes) = (values_loop.count(), values_loop.packed_axes());
-    let rank = values_loop.dims.len().to_string();
-    let defines_of_values = defines(dtype, ctype(target.index_dtype), values_loop.needs_wide_index(), &rank);
-    let bits = scaled_value_bits(count);
+    // The loop over the values, to add to the sums or to find the exponents.
+    let from = target.scatter.addresses[0];
+    let plan = |to: u64| plan_scatter(values, &contiguous, RowAssignment::Indexed, count, [from, to], false);
+    let (sums_loop, exponents_loop) = (plan(sums)?, plan(exponents)?);
+    let (value_count, value_axes) = (sums_loop.count(), sums_loop.packed_axes());
+    let rank = sums_loop.dims.len().to_string();
+    let defines_of_values = defines(dtype, ctype(target.index_dtype), sums_loop.needs_wide_index(), &rank);
+    let buckets = BucketSum::allocate(call, context, &sums_loop, dtype, count)?;
 
-    let reader_grid = |items: usize| kernel::grid_for_items(items.div_ceil(ITEMS_PER_READING_THREAD) as u64, DEFAULT_THREADS);
     let threads = [DEFAULT_THREADS, 1, 1];
-    let mut queue_passes = || {
-        let find_range = SOURCE.get_or_compile_kernel(context, "scatter_find_exponent_range", &defines_of_values)?;
+    let queue_passes = || {
+        let sample = SOURCE.get_or_compile_kernel(context, "scatter_sample_exponents", &defines_of_values)?;
         let mut args = Args::new();
-        args.push(&range).push(&values_loop.addresses[0]).push(&value_count).push_bytes(&value_axes);
-        // SAFETY: the arguments match scatter_find_exponent_range. For a 32-bit number of values, the driver reads the low half of
+        args.push(&range).push(&from).push(&value_count).push_bytes(&value_axes);
+        // SAFETY: the arguments match scatter_sample_exponents. For a 32-bit number of values, the driver reads the low half of
         // `value_count`. The axes stay inside the values.
-        unsafe { find_range.launch(reader_grid(value_count), threads, 0, args.pointers())? };
+        unsafe { sample.launch([SAMPLED_VALUES / DEFAULT_THREADS, 1, 1], threads, 0, args.pointers())? };
         let find_zeros = SOURCE.get_or_compile_kernel(context, "scatter_find_negative_zeros", &defines_of_rows)?;
+        let zeros_grid = kernel::grid_for_items(elements.div_ceil(ITEMS_PER_READING_THREAD) as u64, DEFAULT_THREADS);
         let mut args = Args::new();
         args.push(&range).push(&out).push(&elements).push_bytes(&row_axes);
         // SAFETY: the arguments match scatter_find_negative_zeros. For a 32-bit number of elements, the driver reads the low half of
         // `elements`. The axes stay inside the region of the target.
-        unsafe { find_zeros.launch(reader_grid(elements), threads, 0, args.pointers())? };
+        unsafe { find_zeros.launch(zeros_grid, threads, 0, args.pointers())? };
 
-        let find_exponents = SOURCE.get_or_compile_kernel(context, "scatter_exponents", &defines_of_values)?;
-        // SAFETY: scatter_exponents has the parameters that `queue_kernel` lists, with the range and the number of bits as `extra`.
-        // `exponents` has a number for each real or imaginary part of the elements of all rows, and the kernel checks every index.
-        unsafe { values_loop.queue_kernel(context, &find_exponents, ITEMS_PER_READING_THREAD, target.indices, &[range, bits], target.op)? };
+        if let Some(buckets) = &buckets {
+            buckets.queue(target, &sums_loop, ctype(target.index_dtype), &memory)?;
+        }
         let add = SOURCE.get_or_compile_kernel(context, "scatter_add", &defines_of_values)?;
-        values_loop.addresses[1] = sums;
-        // SAFETY: scatter_add has the parameters that `queue_kernel` lists, with `rests`, `exponents`, the range and the number of
-        // bits as `extra`. The kernel checks every index. `sums` and `rests` have a word for each real or imaginary part.
-        unsafe { values_loop.queue_kernel(context, &add, 1, target.indices, &[rests, exponents, range, bits], target.op)? };
+        let queue_add = |adds_common_units: bool| {
+            let extra = [rests, exponents, range, bits, adds_common_units.into()];
+            // SAFETY: scatter_add has the parameters that `queue_kernel` lists, with `rests`, `exponents`, the range, the number of bits
+            // and the choice of units as `extra`. The kernel checks every index. `sums` and `rests` have a word for each real or imaginary
+            // part.
+            unsafe { sums_loop.queue_kernel(context, &add, ITEMS_PER_READING_THREAD, target.indices, &extra, target.op) }
+        };
+        queue_add(true)?;
+        let find_exponents = SOURCE.get_or_compile_kernel(context, "scatter_exponents", &defines_of_values)?;
+        let extra = [range, bits, sums, words as u64];
+        // SAFETY: scatter_exponents has the parameters that `queue_kernel` lists, with the range, the number of bits, the sums and their
+        // number as `extra`. `exponents` has a number for each real or imaginary part of the elements of all rows, the rests follow the
+        // sums, and the kernel checks every index.
+        unsafe { exponents_loop.queue_kernel(context, &find_exponents, ITEMS_PER_READING_THREAD, target.indices, &extra, target.op)? };
+        queue_add(false)?;
 
         let store = SOURCE.get_or_compile_kernel(context, "scatter_store_sums", &defines_of_rows)?;
         let mut args = Args::new();
@@ -121,7 +144,7 @@ mod tests {
         for count in [1, 2, 3, 1 << 25, (1 << 25) + 1, 1 << 40] {
             let bits = scaled_value_bits(count);
             assert!((count as u128) << bits <= 1 << 62, "{count} values of {bits} bits");
-            assert!((count as u128) << (bits + 2) > 1 << 62, "{count} values may have more than {bits} bits");
+            assert!(bits == 50 || (count as u128) << (bits + 2) > 1 << 62, "{count} values may have more than {bits} bits");
         }
     }
 }
