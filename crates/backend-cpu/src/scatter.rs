@@ -312,13 +312,13 @@ impl ScatterLayout {
         };
         let (rows, values) = sorted.rows_and_values::<T>()?;
         let cost = indices.len().saturating_mul(COST_PER_ELEMENT);
-        let tasks_per_thread = (self.extent >> range_bits) / threads::threads_for_cost(cost) / MIN_TASKS_PER_THREAD;
-        let tasks = self.split_into_tasks(indices.len(), Some(range_bits + tasks_per_thread.max(1).ilog2()), target);
+        let ranges_per_task = (self.extent >> range_bits) / threads::threads_for_cost(cost) / MIN_TASKS_PER_THREAD;
+        let tasks = self.split_into_tasks(indices.len(), Some(range_bits + ranges_per_task.max(1).ilog2()), target);
         let row_bytes = self.stride.unsigned_abs().saturating_mul(size_of::<T>()).max(1);
         let lines = self.extent.saturating_mul(row_bytes.min(CACHE_LINE_BYTES)) / CACHE_LINE_BYTES;
-        // The values then change most cache lines of a range.
+        // There is then a value for each cache line on average.
         let prefetches = indices.len() >= lines;
-        let range_len = 1 << range_bits;
+        let (range_len, rows_per_line) = (1 << range_bits, CACHE_LINE_BYTES.div_ceil(row_bytes));
         threads::for_each(
             tasks.into_iter(),
             cost,
@@ -328,12 +328,11 @@ impl ScatterLayout {
                 let offset = |row: usize| self.first as isize + row as isize * self.stride - task.begin as isize;
                 for start in task.rows.clone().step_by(range_len) {
                     let (range, first) = (start >> range_bits, offset(start));
+                    // The rows of the next range are prefetched in parts, one part for each chunk.
                     let later = if prefetches { start + range_len..task.rows.end.min(start + 2 * range_len) } else { 0..0 };
                     let rows_per_chunk = later.len().div_ceil(chunks.len());
                     for (chunk, starts) in chunks.iter().enumerate() {
-                        for row in
-                            later.clone().skip(chunk * rows_per_chunk).take(rows_per_chunk).step_by(CACHE_LINE_BYTES.div_ceil(row_bytes))
-                        {
+                        for row in later.clone().skip(chunk * rows_per_chunk).take(rows_per_chunk).step_by(rows_per_line) {
                             prefetch_cache_line(target.as_ptr().wrapping_offset(offset(row)));
                         }
                         let part = chunk * CHUNK_LEN + starts[range] as usize..chunk * CHUNK_LEN + starts[range + 1] as usize;
