@@ -1,8 +1,8 @@
 //! Kernel of the family `Scatter`: stores values in the target rows that indices select, or combines the values with those rows.
 //!
-//! Indices are checked before the first write to the target. Each task owns a range of the target's memory and applies the values for its rows in the
-//! order of the indices. The result equals that of a sequential loop over the values, for any number of threads. Several tasks for
-//! rows of more than one element each read all indices. Indices of single elements are first partitioned by the tasks' row ranges.
+//! Indices are checked before the first write to the target. Each task owns a range of the target's memory and applies the values for its
+//! rows in the order of the indices. The result equals that of a sequential loop over the values, for any number of threads. Several tasks
+//! for rows of more than one element each read all indices. Indices of single elements are first partitioned by the tasks' row ranges.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -41,15 +41,16 @@ const MAX_THREADS_FOR_SHORT_ROWS: usize = 8;
 const MIN_LONG_ROW_LEN: usize = 32;
 /// Minimum number of indices of single elements that are partitioned.
 const MIN_PARTITIONED_INDICES: usize = if cfg!(miri) { 1 << 8 } else { 1 << 15 };
-/// Minimum number of threads for which a partition of any number of indices is faster than a loop on one thread.
+/// Minimum number of threads for which a partition of [`MIN_PARTITIONED_INDICES`] or more is faster than a loop on one thread.
 const MIN_PARTITION_THREADS: usize = 4;
 /// Minimum number of indices that fewer threads partition, if the target exceeds [`MAX_BYTES_WITHOUT_PREFETCH`].
 const MIN_INDICES_FOR_FEW_THREADS: usize = if cfg!(miri) { 1 << 9 } else { 1 << 20 };
 /// Maximum size in bytes of a target whose single elements are updated without prefetching. Such a target stays in the cache.
 const MAX_BYTES_WITHOUT_PREFETCH: usize = 4 << 20;
-/// Size in bytes of the target range of one task for single elements. It fits the second-level cache.
+/// Maximum size in bytes of a target range of a partition, unless there would be more than [`MAX_PARTITION_RANGES`]. The range fits the
+/// second-level cache.
 const PARTITION_RANGE_BYTES: usize = 1 << 18;
-/// Minimum number of tasks per thread for several ranges in one task.
+/// Minimum number of tasks per thread. Tasks take several ranges if more tasks than this remain.
 const MIN_TASKS_PER_THREAD: usize = 8;
 /// Maximum number of target ranges of a partition. More ranges would have few indices of each chunk.
 const MAX_PARTITION_RANGES: usize = 1 << 11;
@@ -130,14 +131,14 @@ fn are_all_valid(indices: Elements, extent: usize) -> bool {
 
 /// Returns the first of `indices` that is out of bounds for an axis of `extent` elements, or `None` if all are valid.
 fn first_invalid_index(indices: Elements, extent: usize) -> Option<i64> {
-    let mut blocks = (0..indices.len()).step_by(CHUNK_LEN).map(|start| indices.slice(start, CHUNK_LEN.min(indices.len() - start)));
+    let mut chunks = (0..indices.len()).step_by(CHUNK_LEN).map(|start| indices.slice(start, CHUNK_LEN.min(indices.len() - start)));
     let good = AtomicBool::new(true);
     threads::for_each(
-        blocks.clone(),
+        chunks.clone(),
         indices.len(),
         || (),
-        |_, block| {
-            if !are_all_valid(block, extent) {
+        |_, chunk| {
+            if !are_all_valid(chunk, extent) {
                 good.store(false, Ordering::Relaxed);
             }
         },
@@ -145,8 +146,8 @@ fn first_invalid_index(indices: Elements, extent: usize) -> Option<i64> {
     if good.into_inner() {
         return None;
     }
-    let block = blocks.find(|&block| !are_all_valid(block, extent))?;
-    let invalid = (0..block.len()).map(|k| block.slice(k, 1)).find(|&index| !are_all_valid(index, extent))?;
+    let chunk = chunks.find(|&chunk| !are_all_valid(chunk, extent))?;
+    let invalid = (0..chunk.len()).map(|k| chunk.slice(k, 1)).find(|&index| !are_all_valid(index, extent))?;
     Some(match invalid.dtype() {
         DType::I32 => invalid.typed_slice::<i32>()[0].into(),
         _ => invalid.typed_slice::<i64>()[0],
@@ -316,9 +317,9 @@ impl ScatterLayout {
         let tasks = self.split_into_tasks(indices.len(), Some(range_bits + ranges_per_task.max(1).ilog2()), target);
         let row_bytes = self.stride.unsigned_abs().saturating_mul(size_of::<T>()).max(1);
         let lines = self.extent.saturating_mul(row_bytes.min(CACHE_LINE_BYTES)) / CACHE_LINE_BYTES;
-        // There is then a value for each cache line on average.
+        // With at least one value per cache line, most lines of a range change.
         let prefetches = indices.len() >= lines;
-        let (range_len, rows_per_line) = (1 << range_bits, CACHE_LINE_BYTES.div_ceil(row_bytes));
+        let (range_len, rows_per_line) = (1 << range_bits, (CACHE_LINE_BYTES / row_bytes).max(1));
         threads::for_each(
             tasks.into_iter(),
             cost,

@@ -34,7 +34,8 @@ pub fn prefetch_cache_line<T>(address: *const T) {
 /// Prefetches as many bytes as `part` has, from the address `lines` cache lines after the start of `part`. The prefetch helps loops that
 /// read several arrays at once, for which the hardware prefetcher starts late.
 ///
-/// Callers test [`benefits_from_prefetch`] before the loop. A test inside the loop would make the compiler spill the loop's accumulators to
+/// Loops that only read in order test [`benefits_from_prefetch`] before the loop. Loops with random accesses between the reads prefetch on
+/// every processor (`docs/notes/cpu-prefetching.md`). A test inside the loop would make the compiler spill the loop's accumulators to
 /// the stack, even on processors for which the test is false.
 #[inline(always)]
 pub fn prefetch_at_distance<T>(part: &[T], lines: usize) {

@@ -1,8 +1,11 @@
-// The additions of scatter_sum.cu with fewer random accesses to global memory, for rows of one real element. Requires scatter_sum.cu.
+// The additions of scatter_sum.cu with fewer random accesses to global memory, for rows of one real element. Requires atomic_update.cuh,
+// resolve_index.cuh and scatter_sum.cuh. ELEMENT is a float type, and INDEX_ELEMENT, the element type of the index array, is i32 or i64.
 //
-// The random accesses of an H200 to its L2 cache take the same time for additions and stores of any type: 0.37 ms for 32M values. The
-// kernels therefore sort tiles of consecutive values by bucket, a range of BUCKET_ROWS consecutive rows. Blocks then add the values of a
+// Random additions to the L2 cache of an H200 take the same time for 32-bit and 64-bit types: 0.37 ms for 32M values. The kernels
+// therefore sort tiles of consecutive values by bucket, a range of BUCKET_ROWS consecutive rows. Blocks then add the values of a
 // bucket in shared memory, and these sums to those in global memory.
+
+using namespace cuprum;
 
 constexpr u32 BUCKET_BITS = 13, BUCKET_ROWS = 1u << BUCKET_BITS;
 // The number of threads of a block that sorts a tile, the number of values per thread, and the number of values of a tile.
@@ -11,7 +14,7 @@ constexpr u32 TILE_THREADS = 512, TILE_ITEMS = 16, TILE = TILE_THREADS * TILE_IT
 constexpr u32 SIZE_COPIES = 16;
 // The number of threads of a block that adds values in shared memory.
 constexpr u32 BUCKET_THREADS = 1024;
-// See scatter_add_buckets. Odd, so that a tile visits every group.
+// See scatter_add_buckets. Odd, so that the tiles at one position of successive rounds go to every group in turn.
 constexpr u32 ROTATION = 5;
 
 // The values sorted by bucket within each tile. The number of buckets is less than TILE_THREADS.
@@ -40,8 +43,8 @@ extern "C" __global__ void __launch_bounds__(1024) scatter_choose_buckets(Expone
     if (threadIdx.x == 0 && near < 256) range->adds_by_bucket = 1;
 }
 
-// Returns the sum of `count` over the threads of the block with lower numbers. `sums` is shared memory.
-__device__ inline u32 sum_of_lower_threads(u32 (&sums)[32], u32 count) {
+// Returns the sum of `count` over the threads of the block with lower numbers. `sums` is shared memory for 32 numbers.
+__device__ inline u32 sum_of_lower_threads(u32* sums, u32 count) {
     const u32 lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     u32 inclusive = count;
     #pragma unroll
@@ -63,17 +66,25 @@ __device__ __noinline__ void report_invalid_indices(const INDEX_ELEMENT* indices
     }
 }
 
-// Sorts a tile of values by bucket, in any order within a bucket. `memory` is shared memory for the values and rows of a tile. `in` points
+// Shared memory of a block that sorts a tile.
+struct TileMemory {
+    // TILE values, then TILE row numbers.
+    uint4* values_and_rows;
+    // For each bucket the number of its values, then the position of the first one. TILE_THREADS numbers.
+    u32* starts;
+    // For sum_of_lower_threads.
+    u32* sums;
+};
+
+// Sorts a tile of values by bucket, in any order within a bucket. `in` points
 // to the value, and `indices` to the index, of this thread; the thread's next value is `distance` elements away. `valid` is the number of
 // values of the tile, TILE if it is `Full`. An index out of bounds is recorded in `fault`.
 template <bool Full>
-__device__ inline void sort_tile(uint4* memory, const SortedTiles& out, const ELEMENT* __restrict__ in,
+__device__ inline void sort_tile(const TileMemory& memory, const SortedTiles& out, const ELEMENT* __restrict__ in,
                                  const INDEX_ELEMENT* __restrict__ indices, u32 valid, i64 extent, i64 distance, Fault* fault, u64 op) {
-    ELEMENT* const values = reinterpret_cast<ELEMENT*>(memory);
+    ELEMENT* const values = reinterpret_cast<ELEMENT*>(memory.values_and_rows);
     u16* const rows_in_bucket = reinterpret_cast<u16*>(values + TILE);
-    // For each bucket the number of its values, then the position of the first one.
-    __shared__ u32 starts[TILE_THREADS];
-    __shared__ u32 sums[32];
+    u32* const starts = memory.starts;
     starts[threadIdx.x] = 0;
     __syncthreads();
 
@@ -91,7 +102,7 @@ __device__ inline void sort_tile(uint4* memory, const SortedTiles& out, const EL
     #pragma unroll
     for (u32 k = 0; k < TILE_ITEMS; k++) ranks[k] = atomicAdd(starts + (rows[k] >> BUCKET_BITS), 1u);
     __syncthreads();
-    const u32 size = starts[threadIdx.x], start = sum_of_lower_threads(sums, size);
+    const u32 size = starts[threadIdx.x], start = sum_of_lower_threads(memory.sums, size);
     starts[threadIdx.x] = start;
     if (threadIdx.x <= out.buckets) out.starts[static_cast<i64>(threadIdx.x) * out.tiles + blockIdx.x] = static_cast<u16>(start);
     if (size != 0 && threadIdx.x < out.buckets) atomic_add(out.sizes + blockIdx.x % SIZE_COPIES * out.buckets + threadIdx.x, size);
@@ -119,11 +130,14 @@ scatter_sort_tiles(const __grid_constant__ SortedTiles out, const ELEMENT* in, c
                    i64 value_step, const ExponentRange* range, u64 bits, Fault* fault, u64 op) {
     if (!uses_buckets(range, bits)) return;
     extern __shared__ uint4 shared[];
+    __shared__ u32 starts[TILE_THREADS];
+    __shared__ u32 sums[32];
+    const TileMemory memory = {shared, starts, sums};
     const i64 begin = static_cast<i64>(blockIdx.x) * TILE, first = begin + threadIdx.x < count ? begin + threadIdx.x : begin;
     const i64 distance = TILE_THREADS * value_step;
     const ELEMENT* const values = in + first * value_step;
-    if (count - begin >= TILE) sort_tile<true>(shared, out, values, indices + first, TILE, extent, distance, fault, op);
-    else sort_tile<false>(shared, out, values, indices + first, static_cast<u32>(count - begin), extent, distance, fault, op);
+    if (count - begin >= TILE) sort_tile<true>(memory, out, values, indices + first, TILE, extent, distance, fault, op);
+    else sort_tile<false>(memory, out, values, indices + first, static_cast<u32>(count - begin), extent, distance, fault, op);
 }
 
 // Adds the values of the sorted tiles, as integers, to `sums` and `rests`. Several blocks add the values of a bucket, each those of some
@@ -132,7 +146,8 @@ scatter_sort_tiles(const __grid_constant__ SortedTiles out, const ELEMENT* in, c
 extern "C" __global__ void __launch_bounds__(BUCKET_THREADS)
 scatter_add_buckets(u64* sums, u64* rests, const __grid_constant__ SortedTiles in, u32 block_size, u32 lanes, ExponentRange* range,
                     u64 bits) {
-    if (!uses_buckets(range, bits)) return;
+    // Other blocks may record an inexact value meanwhile. All threads of the block must decide alike.
+    if (!__syncthreads_and(uses_buckets(range, bits))) return;
     extern __shared__ uint4 shared[];
     // The low and high words of each row's sum. Shared memory has no 64-bit additions.
     u32* const low_words = reinterpret_cast<u32*>(shared);

@@ -1,5 +1,5 @@
-// Adds values to rows that indices select. Sums have the same bits in any order of additions. Requires atomic_update.cuh and
-// resolve_index.cuh.
+// Adds values to rows that indices select. Sums have the same bits in any order of additions. Requires atomic_update.cuh,
+// resolve_index.cuh and scatter_sum.cuh.
 //
 // ELEMENT is a float or complex type. INDEX_ELEMENT, the element type of the index array, and INDEX, the type of offsets, are i32 or i64.
 // RANK is the number of axes of the loop.
@@ -14,105 +14,6 @@
 // the same part of an element, in `exponents`: 0 for no value, 1 if all values are -0.0, else 2 plus the largest exponent field.
 // `exponents`, `sums`, `rests` and `range` must be zeroed.
 
-using namespace cuprum;
-
-using Real = real_of<ELEMENT>;
-constexpr int PARTS = is_complex<ELEMENT> ? 2 : 1;
-// The number of bits of the significand of `Real`.
-constexpr int DIGITS = is_same<Real, f64> ? 53 : 24;
-
-// The number in `exponents` for an element all of whose values are -0.0.
-constexpr u32 NEGATIVE_ZEROS = 1;
-// The exponent field of a double with NaN or an infinity.
-constexpr u32 NOT_FINITE = 2047;
-// If a value is NaN or infinite, `sums` holds a combination of the following flags instead of an integer.
-constexpr u64 POSITIVE_INFINITY = 1, NEGATIVE_INFINITY = 2, NOT_A_NUMBER = 4;
-
-__device__ inline f64 to_double(Real x) { return static_cast<f64>(static_cast<wide_of<Real>>(x)); }
-__device__ inline u32 exponent_field(f64 x) { return static_cast<u32>(__double2hiint(x)) >> 20 & 0x7ff; }
-__device__ inline bool is_negative_zero(f64 x) { return __double_as_longlong(x) == static_cast<i64>(u64(1) << 63); }
-// Returns the largest exponent field of an element's values, where `number` is the element's number in `exponents`.
-__device__ inline u32 largest_field(u32 number) { return number == NEGATIVE_ZEROS ? 0 : number - 2; }
-
-__device__ inline f64 power_of_two(int exponent) { return bits_to_f64(static_cast<u64>(exponent + 1023) << 52); }
-// Returns x * 2^exponent, for |exponent| <= 2000. Two factors are needed, because 2^exponent may be outside the range of float64.
-__device__ inline f64 scale(f64 x, int exponent) { return x * power_of_two(exponent / 2) * power_of_two(exponent - exponent / 2); }
-// Returns an exponent e such that 2^e exceeds the magnitude of every value whose exponent field is at most `field`.
-__device__ inline int upper_exponent(u32 field) { return static_cast<int>(field > 0 ? field : 1) - 1022; }
-
-// A value as a multiple of 2^(exponent - bits) and a remainder as a multiple of 2^(exponent - 2 * bits), where `bits` is at most 50.
-struct ScaledValue {
-    i64 whole, rest;
-    // Whether the value's magnitude is below 2^exponent, and the integers represent it exactly. False for NaN.
-    bool is_exact;
-};
-__device__ inline ScaledValue scale_to_integers(f64 x, u64 bits, int exponent) {
-    // Adding 1.5 * 2^52 to a number of at most 2^51 rounds it to an integer, and the low bits of the sum are that integer.
-    constexpr f64 ROUNDING = 6755399441055744.0;
-    const f64 unit = power_of_two(static_cast<int>(bits));
-    const f64 scaled = scale(x, static_cast<int>(bits) - exponent), shifted = scaled + ROUNDING;
-    const f64 rest = (scaled - (shifted - ROUNDING)) * unit, shifted_rest = rest + ROUNDING;
-    const i64 offset = __double_as_longlong(ROUNDING);
-    const bool is_exact = fabs(scaled) < unit && shifted_rest - ROUNDING == rest;
-    return {__double_as_longlong(shifted) - offset, __double_as_longlong(shifted_rest) - offset, is_exact};
-}
-
-// Returns (high * 2^bits + low) * 2^exponent, rounded once. The integer in parentheses fits in 127 bits.
-__device__ inline f64 round_integers(i64 high, i64 low, int bits, int exponent) {
-    u64 lower = static_cast<u64>(high) << bits;
-    i64 upper = high >> (64 - bits);
-    lower += static_cast<u64>(low);
-    upper += (low < 0 ? -1 : 0) + (lower < static_cast<u64>(low) ? 1 : 0);
-    const bool is_negative = upper < 0;
-    if (is_negative) {
-        lower = 0 - lower;
-        upper = ~upper + (lower == 0 ? 1 : 0);
-    }
-    u64 leading = lower;
-    if (upper != 0) {
-        // Keeps 64 bits. The last one tells whether any of the dropped bits is set, which suffices to round to 53 bits.
-        const int dropped = 64 - __clzll(upper);
-        const bool has_dropped_bits = (lower & ((u64(1) << dropped) - 1)) != 0;
-        leading = static_cast<u64>(upper) << (64 - dropped) | lower >> dropped | (has_dropped_bits ? 1 : 0);
-        exponent += dropped;
-    }
-    const f64 magnitude = __ull2double_rn(leading);
-    return scale(is_negative ? -magnitude : magnitude, exponent);
-}
-
-// The number of values whose exponents are sampled, as a power of two.
-constexpr int SAMPLE_BITS = 14;
-// The number of binary digits by which values may exceed those of the sample.
-constexpr int HEADROOM = 3;
-
-// Properties of the values and of the output that decide whether the integers of all values have common units.
-struct ExponentRange {
-    // The largest exponent field of the sampled values.
-    u32 largest;
-    // 2047 minus the smallest exponent field of the nonzero sampled values. The difference starts at 0 and grows, as the other members do.
-    u32 smallest_from_top;
-    // 1 if an element of the output is -0.0. Adding values whose sum is 0 must change it to 0.0, unless all of these values are -0.0.
-    // Only `exponents` records that case.
-    u32 has_negative_zero;
-    // 1 if the integers of a value in common units are not exact.
-    u32 has_inexact_value;
-    // 1 if the kernels of scatter_bucket_sum.cu add the values in common units, 0 if scatter_add does.
-    u32 adds_by_bucket;
-
-    // Returns whether two integers are likely to represent every value exactly in common units, and no value was found that they do not.
-    // `bits` is the number of bits of an integer (`scaled_value_bits` in sum.rs).
-    __device__ bool has_common_units(u64 bits) const {
-        // In a set that is 2^n times as large as the sample, the smallest value is about 2^n times smaller. Large sets have 2^(62 - bits)
-        // values.
-        const int unsampled_bits = 62 - static_cast<int>(bits) - SAMPLE_BITS;
-        const int width = static_cast<int>(largest + smallest_from_top) - 2047 + HEADROOM + (unsampled_bits > 0 ? unsampled_bits : 0);
-        return largest != NOT_FINITE && has_negative_zero == 0 && has_inexact_value == 0 && width + DIGITS <= 2 * static_cast<int>(bits);
-    }
-
-    // Returns an exponent e such that 2^e exceeds the magnitude of every value with exact integers in common units.
-    __device__ int common_exponent() const { return upper_exponent(largest) + HEADROOM; }
-};
-
 // Replaces `*at` with the maximum of `*at` and the values of all threads of the warp.
 __device__ inline void store_warp_maximum(u32* at, u32 value) {
     #pragma unroll
@@ -123,8 +24,8 @@ __device__ inline void store_warp_maximum(u32* at, u32 value) {
     if (threadIdx.x % 32 == 0 && *at < value) atomic_maximum(at, value);
 }
 
-// Writes the largest and the smallest exponent field of 2^SAMPLE_BITS values, or of all values if they are fewer, to `range`. The grid has
-// 2^SAMPLE_BITS threads.
+// Writes the largest and the smallest exponent field of about 2^SAMPLE_BITS values (2/3 to 2 times as many), or of all values if they are
+// fewer, to `range`. The grid has 2^SAMPLE_BITS threads.
 extern "C" __global__ void __launch_bounds__(256)
 scatter_sample_exponents(ExponentRange* range, const ELEMENT* in, INDEX count, const __grid_constant__ Axes<INDEX, RANK, 3> axes) {
     u32 largest = 0, smallest_from_top = 0;
@@ -182,9 +83,9 @@ scatter_exponents(u32* exponents, const ELEMENT* in, const INDEX_ELEMENT* indice
     }
 }
 
-// Adds the values, as integers, to `sums` and `rests`, if their units are common ones as `adds_common_units` says. A value without exact
-// integers in common units is recorded in `range`, and later blocks then return early. `bits` is the number of bits for the largest value,
-// chosen so that the sum of all values fits. An index out of bounds is recorded in `fault`.
+// Adds the values, as integers, to `sums` and `rests`. `adds_common_units` selects the pass: in common units, or in units per element. A
+// pass that does not apply returns early. A value without exact integers in common units is recorded in `range`. `bits` is the number of
+// bits for the largest value, chosen so that the sum of all values fits. An index out of bounds is recorded in `fault`.
 extern "C" __global__ void __launch_bounds__(256)
 scatter_add(u64* sums, const ELEMENT* in, const INDEX_ELEMENT* indices, INDEX count, i64 rows, i64 step, u64* rests,
             const u32* exponents, ExponentRange* range, u64 bits, u64 adds_common_units, Fault* fault, u64 op,

@@ -216,6 +216,14 @@ fn sums_of_extreme_values() {
         assert_eq!(sum_with(DType::F64, 2f64.powi(60)), 2f64.powi(60) + 1024.0);
         assert_eq!(sum_with(DType::F64, 2f64.powi(-40)), 999.0 + 2f64.powi(-40));
         assert_eq!(sum_with(DType::F64, 2f64.powi(-90)), 999.0);
+        // In the units of the other values, the second one underflows to 0.
+        let mut far_apart = full(300_000, 2f64.powi(1000), DType::F64).unwrap();
+        far_apart.assign(1, 2f64.powi(-200)).unwrap();
+        let mut indices = arange(0, 300_000, 1).unwrap().remainder(299).unwrap().eval().unwrap().clone();
+        indices.assign(1, 299).unwrap();
+        let mut total = zeros(300, DType::F64).unwrap().to_device(device).unwrap();
+        total.update_at(ADD, indices.to_device(device).unwrap(), far_apart.to_device(device).unwrap()).unwrap();
+        assert_eq!(parts(&total.index(299).unwrap().to_device(Device::CPU).unwrap())[0], [2f64.powi(-200)]);
         assert_eq!(sum(DType::F64, &[most, most]), infinity);
         assert_eq!(sum(DType::F64, &[most, most, -most]), most); // NumPy's partial sums overflow
         assert_eq!(sum(DType::F64, &[least, least, least]), 3.0 * least);

@@ -296,7 +296,8 @@ impl NdArray {
     ///
     /// Sums, differences, products, minima and maxima take one pass over the values. Other operations sort the indices, and then
     /// take as many passes as the most frequent index has occurrences; together the passes read each value once. On a GPU, sums of floats
-    /// take two passes; products, minima and maxima of floats are first sorted by index.
+    /// usually take one pass, and up to three if the magnitudes of the values differ much; products, minima and maxima of floats are first
+    /// sorted by index.
     ///
     /// # Errors
     /// An operation of other than two arguments, a result that the dtype cannot hold, an index out of bounds, a value that does not

@@ -18,12 +18,12 @@ static SOURCE: KernelSource = KernelSource {
     text: concat!(
         include_str!("../../kernels/atomic_update.cuh"),
         include_str!("../../kernels/resolve_index.cuh"),
-        include_str!("../../kernels/scatter_sum.cu"),
+        include_str!("../../kernels/scatter_sum.cuh"),
         include_str!("../../kernels/scatter_bucket_sum.cu"),
     ),
 };
 
-/// Binary logarithm of the number of rows of a bucket, and the other constants of scatter_bucket_sum.cu.
+/// Binary logarithm of the number of rows of a bucket. This constant and the next four equal those of scatter_bucket_sum.cu.
 const BUCKET_BITS: u32 = 13;
 const TILE_THREADS: usize = 512;
 const TILE: usize = TILE_THREADS * 16;
@@ -147,8 +147,8 @@ impl BucketSum {
         // SAFETY: the arguments match scatter_sort_tiles, with a block and scratch memory for each tile. The kernel checks every index.
         unsafe { sort.launch([tiles as u32, 1, 1], [TILE_THREADS as u32, 1, 1], tile_bytes, args.pointers())? };
 
-        // Two blocks of the largest size are resident on a multiprocessor. A bucket whose values are 1.125 times the mean still has as many
-        // blocks as the others.
+        // Two blocks of the largest size are resident on a multiprocessor. The additional eighth keeps most buckets that are slightly larger
+        // than the mean from needing one more block.
         let wanted = (2 * context.info().sm_count as usize).max(self.buckets);
         let block_size = (self.count + self.count / 8).div_ceil(wanted) as u32;
         let lanes = (TILE / self.buckets / 4).next_power_of_two().clamp(8, 32) as u32;

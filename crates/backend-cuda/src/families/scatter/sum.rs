@@ -18,7 +18,8 @@ static SOURCE: KernelSource = KernelSource {
     text: concat!(
         include_str!("../../kernels/atomic_update.cuh"),
         include_str!("../../kernels/resolve_index.cuh"),
-        include_str!("../../kernels/scatter_sum.cu")
+        include_str!("../../kernels/scatter_sum.cuh"),
+        include_str!("../../kernels/scatter_sum.cu"),
     ),
 };
 

@@ -1,0 +1,103 @@
+// Conversion of values to integers in common units or in units per element, and back, for scatter_sum.cu and scatter_bucket_sum.cu.
+//
+// ELEMENT is a float or complex type.
+
+using namespace cuprum;
+
+using Real = real_of<ELEMENT>;
+constexpr int PARTS = is_complex<ELEMENT> ? 2 : 1;
+// An upper bound of the number of bits of the significand of `Real`.
+constexpr int DIGITS = is_same<Real, f64> ? 53 : 24;
+
+// The number in `exponents` for an element all of whose values are -0.0.
+constexpr u32 NEGATIVE_ZEROS = 1;
+// The exponent field of a double with NaN or an infinity.
+constexpr u32 NOT_FINITE = 2047;
+// If a value is NaN or infinite, `sums` holds a combination of the following flags instead of an integer.
+constexpr u64 POSITIVE_INFINITY = 1, NEGATIVE_INFINITY = 2, NOT_A_NUMBER = 4;
+
+__device__ inline f64 to_double(Real x) { return static_cast<f64>(static_cast<wide_of<Real>>(x)); }
+__device__ inline u32 exponent_field(f64 x) { return static_cast<u32>(__double2hiint(x)) >> 20 & 0x7ff; }
+__device__ inline bool is_negative_zero(f64 x) { return __double_as_longlong(x) == static_cast<i64>(u64(1) << 63); }
+// Returns the largest exponent field of an element's values, where `number` is the element's number in `exponents`.
+__device__ inline u32 largest_field(u32 number) { return number == NEGATIVE_ZEROS ? 0 : number - 2; }
+
+__device__ inline f64 power_of_two(int exponent) { return bits_to_f64(static_cast<u64>(exponent + 1023) << 52); }
+// Returns x * 2^exponent, for |exponent| <= 2000. Two factors are needed, because 2^exponent may be outside the range of float64.
+__device__ inline f64 scale(f64 x, int exponent) { return x * power_of_two(exponent / 2) * power_of_two(exponent - exponent / 2); }
+// Returns an exponent e such that 2^e exceeds the magnitude of every value whose exponent field is at most `field`.
+__device__ inline int upper_exponent(u32 field) { return static_cast<int>(field > 0 ? field : 1) - 1022; }
+
+// A value as a multiple of 2^(exponent - bits) and a remainder as a multiple of 2^(exponent - 2 * bits), where `bits` is at most 50.
+struct ScaledValue {
+    i64 whole, rest;
+    // Whether the value's magnitude is below 2^exponent, and the integers represent it exactly. False for NaN.
+    bool is_exact;
+};
+__device__ inline ScaledValue scale_to_integers(f64 x, u64 bits, int exponent) {
+    // Adding 1.5 * 2^52 to a number of at most 2^51 rounds it to an integer, and the low bits of the sum are that integer.
+    constexpr f64 ROUNDING = 6755399441055744.0;
+    const f64 unit = power_of_two(static_cast<int>(bits));
+    const f64 scaled = scale(x, static_cast<int>(bits) - exponent), shifted = scaled + ROUNDING;
+    const f64 rest = (scaled - (shifted - ROUNDING)) * unit, shifted_rest = rest + ROUNDING;
+    const i64 offset = __double_as_longlong(ROUNDING);
+    // The scaled value may underflow to 0.
+    const bool is_exact = fabs(scaled) < unit && shifted_rest - ROUNDING == rest && (scaled != 0 || x == 0);
+    return {__double_as_longlong(shifted) - offset, __double_as_longlong(shifted_rest) - offset, is_exact};
+}
+
+// Returns (high * 2^bits + low) * 2^exponent, rounded once. The integer in parentheses fits in 127 bits.
+__device__ inline f64 round_integers(i64 high, i64 low, int bits, int exponent) {
+    u64 lower = static_cast<u64>(high) << bits;
+    i64 upper = high >> (64 - bits);
+    lower += static_cast<u64>(low);
+    upper += (low < 0 ? -1 : 0) + (lower < static_cast<u64>(low) ? 1 : 0);
+    const bool is_negative = upper < 0;
+    if (is_negative) {
+        lower = 0 - lower;
+        upper = ~upper + (lower == 0 ? 1 : 0);
+    }
+    u64 leading = lower;
+    if (upper != 0) {
+        // Keeps 64 bits. The last one tells whether any of the dropped bits is set, which suffices to round to 53 bits.
+        const int dropped = 64 - __clzll(upper);
+        const bool has_dropped_bits = (lower & ((u64(1) << dropped) - 1)) != 0;
+        leading = static_cast<u64>(upper) << (64 - dropped) | lower >> dropped | (has_dropped_bits ? 1 : 0);
+        exponent += dropped;
+    }
+    const f64 magnitude = __ull2double_rn(leading);
+    return scale(is_negative ? -magnitude : magnitude, exponent);
+}
+
+// The number of values whose exponents are sampled, as a power of two.
+constexpr int SAMPLE_BITS = 14;
+// The number of binary digits by which values may exceed those of the sample.
+constexpr int HEADROOM = 3;
+
+// Properties of the values and of the output that decide whether the integers of all values have common units.
+struct ExponentRange {
+    // The largest exponent field of the sampled values.
+    u32 largest;
+    // 2047 minus the smallest exponent field of the nonzero sampled values. The difference starts at 0 and grows, as the other members do.
+    u32 smallest_from_top;
+    // 1 if an element of the output is -0.0. Adding values whose sum is 0 must change it to 0.0, unless all of these values are -0.0.
+    // Only `exponents` records that case.
+    u32 has_negative_zero;
+    // 1 if the integers of a value in common units are not exact.
+    u32 has_inexact_value;
+    // 1 if the kernels of scatter_bucket_sum.cu add the values in common units, 0 if scatter_add does.
+    u32 adds_by_bucket;
+
+    // Returns whether two integers are likely to represent every value exactly in common units. False once an inexact value has been
+    // recorded. `bits` is the number of bits of an integer (`scaled_value_bits` in sum.rs).
+    __device__ bool has_common_units(u64 bits) const {
+        // Among 2^n times as many values as the sample has, the smallest is about 2^n times smaller than that of the sample. There are
+        // fewer than 2^(62 - bits) values.
+        const int unsampled_bits = 62 - static_cast<int>(bits) - SAMPLE_BITS;
+        const int width = static_cast<int>(largest + smallest_from_top) - 2047 + HEADROOM + (unsampled_bits > 0 ? unsampled_bits : 0);
+        return largest != NOT_FINITE && has_negative_zero == 0 && has_inexact_value == 0 && width + DIGITS <= 2 * static_cast<int>(bits);
+    }
+
+    // Returns an exponent e such that 2^e exceeds the magnitude of every value with exact integers in common units.
+    __device__ int common_exponent() const { return upper_exponent(largest) + HEADROOM; }
+};
