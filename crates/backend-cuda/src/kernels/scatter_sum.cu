@@ -14,6 +14,42 @@
 // the same part of an element, in `exponents`: 0 for no value, 1 if all values are -0.0, else 2 plus the largest exponent field.
 // `exponents`, `sums`, `rests` and `range` must be zeroed.
 
+using namespace cuprum;
+
+// The number of parts (real and imaginary) of an element.
+constexpr int PARTS = is_complex<ELEMENT> ? 2 : 1;
+// The number in `exponents` for an element all of whose values are -0.0.
+constexpr u32 NEGATIVE_ZEROS = 1;
+// If a value is NaN or infinite, `sums` holds a combination of the following flags instead of an integer.
+constexpr u64 POSITIVE_INFINITY = 1, NEGATIVE_INFINITY = 2, NOT_A_NUMBER = 4;
+
+__device__ inline bool is_negative_zero(f64 x) { return __double_as_longlong(x) == static_cast<i64>(u64(1) << 63); }
+// Returns the largest exponent field of an element's values, where `number` is the element's number in `exponents`.
+__device__ inline u32 largest_field(u32 number) { return number == NEGATIVE_ZEROS ? 0 : number - 2; }
+
+// Returns (high * 2^bits + low) * 2^exponent, rounded once. The integer in parentheses fits in 127 bits.
+__device__ inline f64 round_integers(i64 high, i64 low, int bits, int exponent) {
+    u64 lower = static_cast<u64>(high) << bits;
+    i64 upper = high >> (64 - bits);
+    lower += static_cast<u64>(low);
+    upper += (low < 0 ? -1 : 0) + (lower < static_cast<u64>(low) ? 1 : 0);
+    const bool is_negative = upper < 0;
+    if (is_negative) {
+        lower = 0 - lower;
+        upper = ~upper + (lower == 0 ? 1 : 0);
+    }
+    u64 leading = lower;
+    if (upper != 0) {
+        // Keeps 64 bits. The last one tells whether any of the dropped bits is set, which suffices to round to 53 bits.
+        const int dropped = 64 - __clzll(upper);
+        const bool has_dropped_bits = (lower & ((u64(1) << dropped) - 1)) != 0;
+        leading = static_cast<u64>(upper) << (64 - dropped) | lower >> dropped | (has_dropped_bits ? 1 : 0);
+        exponent += dropped;
+    }
+    const f64 magnitude = __ull2double_rn(leading);
+    return scale(is_negative ? -magnitude : magnitude, exponent);
+}
+
 // Replaces `*at` with the maximum of `*at` and the values of all threads of the warp.
 __device__ inline void store_warp_maximum(u32* at, u32 value) {
     #pragma unroll

@@ -5,22 +5,14 @@
 using namespace cuprum;
 
 using Real = real_of<ELEMENT>;
-constexpr int PARTS = is_complex<ELEMENT> ? 2 : 1;
 // An upper bound of the number of bits of the significand of `Real`.
 constexpr int DIGITS = is_same<Real, f64> ? 53 : 24;
 
-// The number in `exponents` for an element all of whose values are -0.0.
-constexpr u32 NEGATIVE_ZEROS = 1;
 // The exponent field of a double with NaN or an infinity.
 constexpr u32 NOT_FINITE = 2047;
-// If a value is NaN or infinite, `sums` holds a combination of the following flags instead of an integer.
-constexpr u64 POSITIVE_INFINITY = 1, NEGATIVE_INFINITY = 2, NOT_A_NUMBER = 4;
 
 __device__ inline f64 to_double(Real x) { return static_cast<f64>(static_cast<wide_of<Real>>(x)); }
 __device__ inline u32 exponent_field(f64 x) { return static_cast<u32>(__double2hiint(x)) >> 20 & 0x7ff; }
-__device__ inline bool is_negative_zero(f64 x) { return __double_as_longlong(x) == static_cast<i64>(u64(1) << 63); }
-// Returns the largest exponent field of an element's values, where `number` is the element's number in `exponents`.
-__device__ inline u32 largest_field(u32 number) { return number == NEGATIVE_ZEROS ? 0 : number - 2; }
 
 __device__ inline f64 power_of_two(int exponent) { return bits_to_f64(static_cast<u64>(exponent + 1023) << 52); }
 // Returns x * 2^exponent, for |exponent| <= 2000. Two factors are needed, because 2^exponent may be outside the range of float64.
@@ -44,29 +36,6 @@ __device__ inline ScaledValue scale_to_integers(f64 x, u64 bits, int exponent) {
     // The scaled value may underflow to 0.
     const bool is_exact = fabs(scaled) < unit && shifted_rest - ROUNDING == rest && (scaled != 0 || x == 0);
     return {__double_as_longlong(shifted) - offset, __double_as_longlong(shifted_rest) - offset, is_exact};
-}
-
-// Returns (high * 2^bits + low) * 2^exponent, rounded once. The integer in parentheses fits in 127 bits.
-__device__ inline f64 round_integers(i64 high, i64 low, int bits, int exponent) {
-    u64 lower = static_cast<u64>(high) << bits;
-    i64 upper = high >> (64 - bits);
-    lower += static_cast<u64>(low);
-    upper += (low < 0 ? -1 : 0) + (lower < static_cast<u64>(low) ? 1 : 0);
-    const bool is_negative = upper < 0;
-    if (is_negative) {
-        lower = 0 - lower;
-        upper = ~upper + (lower == 0 ? 1 : 0);
-    }
-    u64 leading = lower;
-    if (upper != 0) {
-        // Keeps 64 bits. The last one tells whether any of the dropped bits is set, which suffices to round to 53 bits.
-        const int dropped = 64 - __clzll(upper);
-        const bool has_dropped_bits = (lower & ((u64(1) << dropped) - 1)) != 0;
-        leading = static_cast<u64>(upper) << (64 - dropped) | lower >> dropped | (has_dropped_bits ? 1 : 0);
-        exponent += dropped;
-    }
-    const f64 magnitude = __ull2double_rn(leading);
-    return scale(is_negative ? -magnitude : magnitude, exponent);
 }
 
 // The number of values whose exponents are sampled, as a power of two.
