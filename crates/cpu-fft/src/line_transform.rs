@@ -143,7 +143,8 @@ impl<T: Real> LineTransform<T> for RealToFullSpectrum<T> {
             *to = from.conj();
         }
         if self.inverse {
-            output.iter_mut().for_each(|value| *value = value.conj());
+            // `0 - x` is the negative without a negative zero.
+            output.iter_mut().for_each(|value| value.im = T::zero() - value.im);
         }
         Ok(())
     }

@@ -50,7 +50,7 @@ impl Evaluator<'_> {
             }
             _ => {
                 let error = UnlocatedError::type_error("only elements of a variable can be assigned");
-                return self.error_at_span(base.span, error.with_help("name the array first: `x = ...; x[index] = value`"));
+                return self.error_at_span(base.span, error.with_help("index the variable itself: `x[index] = value`"));
             }
         };
         target.indices.push(self.evaluate_index_parts(index)?);
@@ -80,6 +80,20 @@ impl Evaluator<'_> {
             _ => Err(UnlocatedError::type_error("only elements of an array can be assigned")),
         };
         result.map_err(|error| error.at(self.source, span))
+    }
+
+    /// Assigns `value`, the result of a function that updates its argument `base[index]`, to the selected elements of the variable. Returns
+    /// false if the variable has no array, or if the index does not select a view: a mask, an index array, or a single element.
+    pub(crate) fn assign_to_view(&mut self, base: &Expr, index: &Index, value: &Value) -> Result<bool, EvalError> {
+        let Ok(target) = self.evaluate_element_target(base, index) else { return Ok(false) };
+        let Some(Value::Array(array)) = self.variables.get(target.name) else { return Ok(false) };
+        let view = target.indices.iter().try_fold(array.clone(), |array, parts| index_array(&array, parts));
+        let is_view = target.indices.iter().flatten().all(|part| !matches!(part, IndexPart::Array(_)));
+        if !is_view || !view.is_ok_and(|view| view.ndim() > 0 || target.has_ellipsis()) {
+            return Ok(false);
+        }
+        self.assign_elements(&target, index.span, value.clone())?;
+        Ok(true)
     }
 
     /// Executes `base[index] op= value` and returns the name of the variable. Indices are evaluated once.

@@ -319,8 +319,8 @@ impl Evaluator<'_> {
         }
     }
 
-    /// Assigns the result of a call to the variables in `out`: the argument `out`, or the argument that the function updates. Any other
-    /// expression that can be part of a variable is an error, because only variables can be updated.
+    /// Assigns the result of a call to the variables, or the slices of variables, in `out`: the argument `out`, or the argument that the
+    /// function updates. Any other expression that can be part of a variable is an error.
     fn assign_to_out_variables(&mut self, out: &Expr, value: &Value) -> Evaluated<()> {
         match (&out.kind, value) {
             (ExprKind::Tuple(outs), Value::Tuple(values)) => {
@@ -333,15 +333,19 @@ impl Evaluator<'_> {
                 self.variables.insert(name.clone(), value.clone());
                 Ok(())
             }
-            (ExprKind::Name(_) | ExprKind::Index { .. } | ExprKind::Attribute { .. }, _) => self.updated_array_must_be_name_error(out),
+            (ExprKind::Index { base, index }, value) => match self.assign_to_view(base, index, value)? {
+                true => Ok(()),
+                false => self.updated_array_must_be_name_error(out),
+            },
+            (ExprKind::Name(_) | ExprKind::Attribute { .. }, _) => self.updated_array_must_be_name_error(out),
             _ if self.may_alias_variable(out) => self.updated_array_must_be_name_error(out),
             _ => Ok(()), // a new array without a name
         }
     }
 
     fn updated_array_must_be_name_error(&self, out: &Expr) -> Evaluated<()> {
-        let error = UnlocatedError::type_error("the updated array must be a name");
-        self.error_at_span(out.span, error.with_help("give the array a name: `x = ...`"))
+        let error = UnlocatedError::type_error("the updated array must be a variable or a slice of one");
+        self.error_at_span(out.span, error.with_help("update a variable, or write the result back: `x[index] = ...`"))
     }
 
     /// Returns whether the value of `expr` can be an array of a variable, or a view of one.
@@ -379,11 +383,18 @@ impl Evaluator<'_> {
         let Some(print) = &mut self.print else {
             return Err(UnlocatedError::name_error("`print` has no output here").with_help("end with the expression whose value is wanted"));
         };
-        if !keyword.is_empty() {
-            return Err(UnlocatedError::type_error("print takes no keyword arguments"));
+        let mut separator = " ";
+        for (name, value) in keyword {
+            match (&name[..], value) {
+                ("sep", Value::Str(text)) => separator = text,
+                ("sep" | "end", Value::None) | ("flush", _) => {}
+                ("end", Value::Str(text)) if text == "\n" => {}
+                ("sep", _) => return Err(UnlocatedError::type_error("sep must be a string")),
+                _ => return Err(UnlocatedError::type_error(format!("print does not support `{name}=`; it takes `sep=`"))),
+            }
         }
         let texts: Vec<String> = values.iter().map(value_text::display).collect::<Result<_, _>>()?;
-        print(&texts.join(" "));
+        print(&texts.join(separator));
         Ok(Value::None)
     }
 

@@ -57,6 +57,7 @@
 //!   Memory that nothing else uses is written in place.
 //! - `a[index] = value` converts the value to the dtype of `a` and broadcasts it. All kinds of indices are allowed, also masks and index
 //!   arrays.
+//! - Functions that update an argument, and `out=`, take a variable or a slice of one: `add.at(a[0], i, 1)`, `sqrt(b, out=a[1:])`.
 //! - `a += b`, `a[index] += b` and `add(a, b, out=a)` keep the dtype and shape of `a`. The result must be castable to that dtype by NumPy's
 //!   `same_kind` rule. A 0-d array behaves as a number in augmented assignments, so its dtype and shape may change.
 //! - `int`, `float`, `bool`, `complex`, `len`, `abs`, `round`, `pow`, `min` and `max` are Python's when all their

@@ -118,11 +118,37 @@ pub(crate) fn is_namespace(name: &str) -> bool {
     !name.is_empty() && Function::all().any(|function| function.namespace == name)
 }
 
+/// Modules of NumPy and functions of Python that are not in this version. Only names that are not found are looked up here.
+const ABSENT_MODULES: [&str; 11] = ["char", "core", "ctypeslib", "emath", "exceptions", "f2py", "lib", "ma", "rec", "strings", "testing"];
+const ABSENT_PYTHON_FUNCTIONS: [&str; 19] = [
+    "dict",
+    "enumerate",
+    "filter",
+    "input",
+    "isinstance",
+    "iter",
+    "list",
+    "map",
+    "open",
+    "range",
+    "repr",
+    "reversed",
+    "set",
+    "slice",
+    "sorted",
+    "str",
+    "tuple",
+    "type",
+    "zip",
+];
+
 /// Returns the error for the unknown name `path`, with a suggestion if `path` is close to a known name.
 pub(crate) fn unknown_name_error<'a>(path: &str, variables: impl Iterator<Item = &'a str>) -> UnlocatedError {
     // NumPy's names match without their namespace too, because pasted code often imports functions such as `shuffle` from `numpy.random`.
     let mut listed = NUMPY_NAMES.lines().map(|line| line.split(['(', ' ']).nth(1).unwrap_or(line));
-    if listed.any(|n| n == path || n.rsplit('.').next() == Some(path)) {
+    let module = path.split('.').next().unwrap_or(path);
+    let is_absent = ABSENT_MODULES.contains(&module) || ABSENT_PYTHON_FUNCTIONS.contains(&path) || module == "polynomial";
+    if is_absent || listed.any(|n| n == path || n.rsplit('.').next() == Some(path)) {
         return UnlocatedError::name_error(format!("`{path}` is not in this version"));
     }
     let error = UnlocatedError::name_error(format!("no variable or function `{path}`"));

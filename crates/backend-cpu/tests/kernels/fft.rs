@@ -272,3 +272,12 @@ fn errors_name_the_function_and_the_shape() {
     let huge = fft(&a, Some(1 << 60), -1, PLAIN);
     assert!(matches!(huge, Err(Error::OutOfMemory { .. } | Error::Shape { .. } | Error::Value { .. })), "{huge:?}");
 }
+
+#[test]
+fn inverse_transforms_of_real_numbers_have_no_negative_zeros() {
+    for n in [1, 4, 6, 16] {
+        let x: Vec<f64> = vec![1.0; n];
+        let got = values(&ifft(&array(x), None, -1, Norm::Backward).unwrap());
+        assert!(!got[0].im.is_sign_negative() && !got[n / 2].im.is_sign_negative(), "{got:?}");
+    }
+}

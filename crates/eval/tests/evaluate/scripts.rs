@@ -32,6 +32,13 @@ fn assignments() {
         ),
         ("x = f; x.clip(2, None, x); y = z; y.conj(y); x, y", "(array([2., 4., 9.], dtype=float32), array([3.-4.j, 0.+1.j]))"),
         ("x = None; add(f, 1, out=x); x == None", "True"),
+        ("x = zeros((2, 3)); add(f, 1, out=x[1]); np.add.at(x[0], [0, 0], 3); x", "array([[ 6.,  0.,  0.],\n       [ 2.,  5., 10.]])"),
+        ("x = array([[3, 1], [2, 0]]); x[0].sort(); x[1, ::-1].sort(); x[:, :1].fill(9); x", "array([[9, 3],\n       [9, 0]])"),
+        (
+            "x = zeros((2, 2)); y = zeros(4); divmod(f[1:], 3, out=(x[1], y[2:])); x, y[2:]",
+            "(array([[0., 0.],\n       [1., 3.]]), array([1., 0.]))",
+        ),
+        ("x = zeros(3); x[...].fill(2); x", "array([2., 2., 2.])"),
         ("np.add(f, 1, out=np.empty(3))", "array([ 2.,  5., 10.])"),
         ("np.add(f, 1, out=np.empty_like(f))", "array([ 2.,  5., 10.], dtype=float32)"),
         ("np.add(f, 1, out=np.empty(f.shape).reshape(-1))", "array([ 2.,  5., 10.])"),

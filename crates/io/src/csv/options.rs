@@ -14,7 +14,7 @@ pub(super) enum ColumnSelector {
 pub(super) enum ColumnNameSource {
     None,
     FirstLine,
-    /// The first line, if one of its fields is neither a number nor missing.
+    /// The first line, if it looks like names: no field is a number or starts like one, and not all fields are missing.
     Detect,
 }
 
@@ -166,7 +166,8 @@ impl TextOptions {
         self
     }
 
-    /// Takes the names of the columns from the first line with values, if one of its fields is neither a number nor missing.
+    /// Takes the names of the columns from the first line with values, if none of its fields is a number or starts with a digit, and not
+    /// all are missing. A line of numbers and words is thus an error, not a line of names.
     pub fn detect_names_in_first_line(mut self) -> Self {
         self.names = ColumnNameSource::Detect;
         self

@@ -301,10 +301,12 @@ impl<'a> TableSyntax<'a> {
         }
         check_memory_available("loadtxt", self.count_fields(line)?.saturating_mul(MAX_MEMORY_PER_COLUMN))?;
         let fields = self.read_fields(line).map_err(|e| add_line_number(ahead.line - 1, e))?;
-        let is_number =
-            |field: &str| self.is_missing_value(field) || with_dtype!(DType::C128, T => T::parse_entire(field.as_bytes()).is_some());
+        let is_number = |field: &str| with_dtype!(DType::C128, T => T::parse_entire(field.as_bytes()).is_some());
         let is_value = |field: &str| is_number(field) || options.dtype == DType::Bool && bool::parse_entire(field.as_bytes()).is_some();
-        if options.names == ColumnNameSource::Detect && fields.iter().all(|field| is_value(field)) {
+        let starts_like_number = |field: &str| field.trim_start_matches(['+', '-', '.']).starts_with(|c: char| c.is_ascii_digit());
+        let may_be_name = |field: &String| self.is_missing_value(field) || !is_value(field) && !starts_like_number(field);
+        let looks_like_names = fields.iter().all(may_be_name) && !fields.iter().all(|field| self.is_missing_value(field));
+        if options.names == ColumnNameSource::Detect && !looks_like_names {
             return Ok(Vec::new());
         }
         *lines = ahead;

@@ -230,7 +230,11 @@ fn tables_are_read_with_every_option() {
     assert!(complex[0] == cuprum_core::Complex::new(1.0, -2.0) && complex[1].re == 0.0 && complex[1].im.is_nan(), "{complex:?}");
     assert_eq!(read("1,2\n", options().detect_names_in_first_line()).values.shape(), [2]);
     assert_eq!(read("x,y\n1,2\n", options().detect_names_in_first_line().columns(["y"])).names, ["y"]);
-    assert_eq!(read("a,2\n1,2\n", options().detect_names_in_first_line()).values.shape(), [2]);
+    assert_eq!(read("x,\n1,2\n", options().detect_names_in_first_line()).names, ["x", ""]);
+    // A line with a number, or with a field that starts like one, has values.
+    for text in ["a,2\n1,2\n", "1.2.3,x\n1,2\n", "-4;5\n", ",2020-01-01\n3,4\n"] {
+        assert!(io::load_table_bytes(text.as_bytes(), &options().detect_names_in_first_line()).is_err(), "{text}");
+    }
     for (text, ndmin, shape) in [
         ("1,2\n3,4\n", 0, &[2, 2][..]),
         ("1,2\n", 0, &[2]),
