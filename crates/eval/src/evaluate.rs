@@ -416,7 +416,18 @@ impl Evaluator<'_> {
                     (Some(path), _) => self.resolve_library_callee(callee.span, &path),
                     (None, Some(ufunc)) => match Function::find(&format!("ufunc.{name}")) {
                         Some(method) => Ok(Callee::UfuncMethod(method, ufunc)),
-                        None => self.error_at_span(callee.span, UnlocatedError::type_error(format!("functions have no method `{name}`"))),
+                        None => {
+                            let error = UnlocatedError::type_error(format!("functions have no method `{name}`"));
+                            let methods = ["reduce", "accumulate", "reduceat", "outer", "at"];
+                            let near = library::nearest_name(name, methods.into_iter());
+                            self.error_at_span(
+                                callee.span,
+                                error.with_help(match near {
+                                    Some(near) => format!("did you mean `{near}`?"),
+                                    None => format!("the methods are {}", methods.join(", ")),
+                                }),
+                            )
+                        }
                     },
                     (None, None) => Ok(Callee::Method(self.evaluate(base)?, name)),
                 }

@@ -127,7 +127,10 @@ fn pad_from_args(args: &Args) -> Result<Value> {
         "reflect" => (PadMode::Reflect { odd: odd("reflect_type") }, "reflect_type"),
         "symmetric" => (PadMode::Symmetric { odd: odd("reflect_type") }, "reflect_type"),
         "wrap" => (PadMode::Wrap, ""),
-        _ => return Err(Error::value(FUNCTION_NAME, format!("mode '{mode}' is not supported"))),
+        _ => {
+            let modes = "constant, edge, empty, linear_ramp, maximum, mean, median, minimum, reflect, symmetric, wrap";
+            return Err(Error::value(FUNCTION_NAME, format!("mode '{mode}' is not supported. Use one of: {modes}")));
+        }
     };
     let options = ["constant_values", "end_values", "stat_length", "reflect_type"];
     if let Some(other) = options.iter().find(|name| **name != option && args.get(name).is_some()) {

@@ -216,7 +216,12 @@ impl Args {
             None => Ok(None),
             Some(Value::DType(d)) => Ok(Some(*d)),
             Some(Value::Str(s)) => DType::parse(s).map(Some).map_err(|e| e.with_function_name(self.op)),
-            Some(other) => Err(Error::value(self.op, format!("'{name}' must be a dtype, not {}", other.type_name()))),
+            Some(other) => {
+                // `ones(2, 3)` for `ones((2, 3))`.
+                let is_shape = matches!((self.op, other), ("empty" | "ones" | "zeros", Value::Scalar(_)));
+                let advice = if is_shape { "; a shape is one argument, such as (2, 3)" } else { "" };
+                Err(Error::value(self.op, format!("'{name}' must be a dtype, not {}{advice}", other.type_name())))
+            }
         }
     }
 

@@ -428,6 +428,9 @@ impl FromArgs for Axes {
     fn from_args(args: &Args, name: &str) -> Result<Axes> {
         match args.value(name) {
             None | Some(Value::None) => Ok(Axes::All),
+            Some(Value::Str(text)) => {
+                Err(Error::value(args.op(), format!("'{name}' must be an integer or a tuple of integers, not '{text}'")))
+            }
             Some(axes) => axes.to_axes(args.op()),
         }
     }
