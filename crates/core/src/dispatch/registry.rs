@@ -336,6 +336,10 @@ pub fn set_accelerators(order: impl IntoAcceleratorOrder) -> Result<()> {
 
 /// Runs `f` under the given `order` of accelerators on this thread. An empty order leaves only the devices' own (base) accelerators.
 ///
+/// Deferred arrays that `f` builds but does not evaluate are computed later, in the order that is then in effect: call
+/// [`NdArray::eval`](crate::NdArray::eval) inside `f`. A comparison of two accelerators is
+/// `compare(&got, with_accelerators("", || x.sqrt()?.eval().cloned())??, tolerance)` with [`compare`](crate::testing::compare).
+///
 /// # Errors
 /// [`Error::Setting`] for an unknown accelerator; `f` does not run then.
 pub fn with_accelerators<R>(order: impl IntoAcceleratorOrder, f: impl FnOnce() -> R) -> Result<R> {

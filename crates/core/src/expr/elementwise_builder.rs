@@ -23,7 +23,8 @@ const MAX_EXPRESSION_INPUTS: u32 = 12;
 /// Builds the result array of an elementwise operation, and evaluates it at once unless deferral is enabled.
 ///
 /// # Errors
-/// [`Error::Value`] for shapes that do not broadcast, a wrong number of arguments, or a scalar out of the range of its dtype.
+/// [`Error::Shape`] for shapes that do not broadcast; [`Error::Value`] for a wrong number of arguments, or a scalar out of the range of
+/// its dtype.
 /// [`Error::DType`] for dtypes that the operation does not take. [`Error::Device`] for arrays on different devices.
 pub fn elementwise(op: Op, args: &[Operand]) -> Result<NdArray> {
     elementwise_consuming_args(op, &mut args.iter().cloned().collect::<Operands>())

@@ -2,7 +2,7 @@
 
 use smallvec::SmallVec;
 
-use crate::error::{Error, Result, shape_text};
+use crate::error::{Error, Result};
 
 /// Extents, one per axis.
 pub type Dims = SmallVec<[usize; 6]>;
@@ -422,7 +422,7 @@ pub fn normalize_axes(op: &'static str, axes: &[isize], ndim: usize) -> Result<D
 /// Returns the shape that all of `shapes` broadcast to (`numpy.broadcast_shapes`).
 ///
 /// # Errors
-/// [`Error::Value`] if the shapes are not compatible; errors of [`checked_size`].
+/// [`Error::Shape`] if the shapes are not compatible; errors of [`checked_size`].
 pub fn broadcast_shapes(op: &'static str, shapes: &[&[usize]]) -> Result<Dims> {
     if let Some((first, rest)) = shapes.split_first()
         && rest.iter().all(|s| s == first)
@@ -438,8 +438,7 @@ pub fn broadcast_shapes(op: &'static str, shapes: &[&[usize]]) -> Result<Dims> {
             if *have == 1 {
                 *have = n;
             } else if n != 1 && n != *have {
-                let list = shapes.iter().map(|s| shape_text(s)).collect::<Vec<_>>().join(" and ");
-                return Err(Error::value(op, format!("operands could not be broadcast together with shapes {list}")));
+                return Err(Error::shape(op, "operands could not be broadcast together with shapes", shapes));
             }
         }
     }

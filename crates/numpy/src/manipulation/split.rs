@@ -69,7 +69,8 @@ fn split_into_sections(op: &'static str, ary: &NdArray, sections: Sections, axis
     match sections {
         Sections::Count(0) => Err(Error::value(op, "number sections must be larger than 0.")),
         Sections::Count(count) if equal && !extent.is_multiple_of(count) => {
-            Err(Error::value(op, "array split does not result in an equal division"))
+            let message = format!("array split does not result in an equal division: {extent} elements, {count} parts");
+            Err(Error::value(op, message))
         }
         Sections::Count(count) => {
             check_memory_available(op, count.saturating_mul(ESTIMATED_BYTES_PER_PART))?;
