@@ -36,7 +36,7 @@ use crate::unlocated_error::UnlocatedError;
 /// assert_eq!(error.to_string(), "line 1, column 6: no variable or function `smu` (did you mean `sum`?)");
 /// // `?` converts the error to `cuprum::Error`.
 /// let unfit = || -> cuprum_core::Result<NdArray> { Ok(cuprum_eval::eval("a + ones(3)", [("a", &a)])?) };
-/// assert!(matches!(unfit(), Err(cuprum_core::Error::Value { op: "add", .. })));
+/// assert!(matches!(unfit(), Err(cuprum_core::Error::Shape { op: "add", .. })));
 /// # Ok(())
 /// # }
 /// ```

@@ -133,7 +133,12 @@ fn try_kernel(call: &Call, entry: &ChainEntry, state: &mut DispatchState) -> Res
         }
         return Ok(false);
     }
-    match run_kernel(call, entry)? {
+    let outcome = run_kernel(call, entry).inspect_err(|error| {
+        if state.wants_decline_reasons {
+            state.record_decline(entry.accelerator, &format!("failed: {error}"));
+        }
+    });
+    match outcome? {
         Outcome::Done(outputs) => {
             check_outputs(call, &outputs, entry)?;
             (state.served_by, state.outputs) = (Some(entry.accelerator.name), outputs);
@@ -249,7 +254,6 @@ fn try_kernels_with_tuning_advice(
         }
         Err(error) if advice.is_trial() && !is_data_error(&error, call) => {
             tracing::warn!(accelerator = advice.accelerator.name, %error, op = call.op.name(), "failed on trial; the rest of the chain is tried");
-            state.record_decline(advice.accelerator, &format!("failed: {error}"));
             // A lack of memory may be temporary, so it does not exclude the accelerator from the trial.
             if !matches!(error, Error::OutOfMemory { .. }) {
                 advice.record_refusal();
