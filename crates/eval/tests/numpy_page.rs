@@ -194,6 +194,13 @@ fn lists() -> String {
     }
     out +=
         &format!("\nNo function takes {}; the lists do not repeat that.\n\n", code_list(&unsupported.iter().copied().collect::<Vec<_>>()),);
+    let declared: Vec<_> = Function::all().filter(|function| function.rust.starts_with("cuprum")).collect();
+    let compositions = declared.iter().filter(|function| function.rust.starts_with("cuprum_numpy")).count();
+    out += &format!(
+        "Of {} declared functions and methods, {compositions} are compositions of the others (crate `cuprum-numpy`). For most that take several \
+         passes over memory, the documentation counts them. The others are one operation, or a view.\n\n",
+        declared.len()
+    );
     out += &format!("**The same:** {}.\n\n", code_list(&same));
     let rows: String = differing.iter().map(|(how, names)| format!("| {} | {how} |\n", code_list(names))).collect();
     out += &format!("| NumPy | differs |\n|---|---|\n{rows}\n");
