@@ -76,9 +76,9 @@ struct TileMemory {
     u32* sums;
 };
 
-// Sorts a tile of values by bucket, in any order within a bucket. `in` points
-// to the value, and `indices` to the index, of this thread; the thread's next value is `distance` elements away. `valid` is the number of
-// values of the tile, TILE if it is `Full`. An index out of bounds is recorded in `fault`.
+// Sorts a tile of values by bucket, in any order within a bucket. `in` points to the first value, and `indices` to the first index, of this
+// thread; the thread's next value is `distance` elements away. `valid` is the number of values of the tile, TILE if it is `Full`. An index
+// out of bounds is recorded in `fault`.
 template <bool Full>
 __device__ inline void sort_tile(const TileMemory& memory, const SortedTiles& out, const ELEMENT* __restrict__ in,
                                  const INDEX_ELEMENT* __restrict__ indices, u32 valid, i64 extent, i64 distance, Fault* fault, u64 op) {

@@ -337,11 +337,24 @@ pub fn set_accelerators(order: impl IntoAcceleratorOrder) -> Result<()> {
 /// Runs `f` under the given `order` of accelerators on this thread. An empty order leaves only the devices' own (base) accelerators.
 ///
 /// Deferred arrays that `f` builds but does not evaluate are computed later, in the order that is then in effect: call
-/// [`NdArray::eval`](crate::NdArray::eval) inside `f`. A comparison of two accelerators is
-/// `compare(&got, with_accelerators("", || x.sqrt()?.eval().cloned())??, tolerance)` with [`compare`](crate::testing::compare).
+/// [`NdArray::eval`](crate::NdArray::eval) inside `f`, for example to [compare](crate::testing::compare) two accelerators.
 ///
 /// # Errors
 /// [`Error::Setting`] for an unknown accelerator; `f` does not run then.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use cuprum_core::testing::{Tolerance, compare};
+/// use cuprum_core::{NdArray, with_accelerators};
+/// let x = NdArray::from_slice(&[1.0, 2.0, 3.0])?;
+/// let got = x.sqrt()?;
+/// let want = with_accelerators("", || x.sqrt()?.eval().cloned())??;
+/// compare(&got, &want, Tolerance::ulp(1.0))?;
+/// # Ok(())
+/// # }
+/// ```
 pub fn with_accelerators<R>(order: impl IntoAcceleratorOrder, f: impl FnOnce() -> R) -> Result<R> {
     struct RestoreScopedChains(Option<&'static AcceleratorChains>);
     impl Drop for RestoreScopedChains {

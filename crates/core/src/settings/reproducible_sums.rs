@@ -48,8 +48,8 @@ pub fn reproducible_sums() -> Result<bool> {
 ///
 /// The value false allows [`update_at`](crate::NdArray::update_at) and [`scatter`](crate::scatter) on a GPU to add floats by atomic
 /// operations, in any order. This takes less memory than reproducible sums, and less time for values of very different magnitudes, but the
-/// last bits of a sum vary between runs. Subnormal numbers of float32 and complex64 count as 0, also those in the elements that receive values. Other operations, and the
-/// CPU, are unaffected.
+/// last bits of a sum vary between runs. Subnormal numbers of float32 and complex64 count as 0, also those in the elements that receive
+/// values. Other operations, and the CPU, are unaffected.
 ///
 /// ```
 /// use cuprum_core::{reproducible_sums, set_reproducible_sums, with_reproducible_sums};

@@ -23,9 +23,9 @@ static SOURCE: KernelSource = KernelSource {
     ),
 };
 
-/// Number of bytes of an `ExponentRange` of scatter_sum.cu, rounded up to the alignment of a copy.
+/// Number of bytes of an `ExponentRange` of scatter_sum.cuh, rounded up to the alignment of a copy.
 const EXPONENT_RANGE_BYTES: usize = 32;
-/// Number of values whose exponents are sampled: `1 << SAMPLE_BITS` of scatter_sum.cu.
+/// Number of values whose exponents are sampled: `1 << SAMPLE_BITS` of scatter_sum.cuh.
 const SAMPLED_VALUES: u32 = 1 << 14;
 /// Number of items per thread. The kernels may return early, and starting more threads would then take longer than their work. With sorted
 /// indices, fewer threads also wait less for each other.
