@@ -84,7 +84,8 @@ pub use cuprum_core::{
     einsum, einsum_path, empty, empty_like, expand_dims, extract, eye, flatnonzero, flip, full, full_like, histogram, histogram_bin_edges,
     linspace, max, mean, min, moveaxis, nanmax, nanmin, ndim, nonzero, ones, ones_like, partition, prod, random, ravel, reshape, scatter,
     searchsorted, segment_argsort, segment_max, segment_min, segment_prod, segment_sort, segment_sum, shape, size, sort, squeeze, stack,
-    std, sum, swapaxes, take, topk, transpose, unique, unique_all, unique_counts, unique_inverse, unique_values, var, zeros, zeros_like,
+    std, sum, swapaxes, take, take_along_axis, topk, transpose, unique, unique_all, unique_counts, unique_inverse, unique_values, var,
+    zeros, zeros_like,
 };
 #[doc(inline)]
 pub use cuprum_numpy::*;

@@ -1,15 +1,18 @@
-//! Kernel of the family `Gather`: elements at given indices along an axis (`take`). Indices are checked during the gather. An error names
-//! the first invalid index.
+//! Kernels of the family `Gather`: elements at given indices along an axis (`take` and `take_along_axis`). Indices are checked during the
+//! gather. An error names the first invalid index.
 
-use cuprum_core::call;
-use cuprum_cpu_base::cache_hints::{CACHE_LINE_BYTES, prefetch_cache_line};
+mod per_element;
+
+use cuprum_core::call::{self, GatherIndices};
+use cuprum_cpu_base::cache_hints::{prefetch_all_lines, prefetch_cache_line};
+use cuprum_cpu_base::simd::{SimdLoop, dispatch};
 use cuprum_cpu_base::threads;
 use cuprum_cpu_base::views::{Elements, ElementsMut, HostVec, Output, add_op_to_out_of_memory_error};
 use cuprum_cpu_base::with_bits;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use cuprum_core::host_buffer::element_offsets;
-use cuprum_core::{Call, DType, Element, Error, Layout, Outcome, Result, Work, decline};
+use cuprum_core::{Array, Call, DType, Element, Error, Layout, Outcome, Result, StoredArray, Work, decline};
 use smallvec::SmallVec;
 
 /// Approximate number of output elements per task.
@@ -86,14 +89,40 @@ impl OuterAxes {
 
 /// Computes the outputs of `call`, an operation of the kernel family `Gather`.
 pub(crate) fn run(call: &Call) -> Result<Outcome> {
-    let (Work::Gather(call::Gather { axis }), [source, indices]) = (&call.work, call.inputs) else {
+    let (Work::Gather(call::Gather { axis, indices: relation }), [source, indices]) = (&call.work, call.inputs) else {
         decline!("not a take of an array by indices")
     };
+    if !matches!(indices.dtype(), DType::I32 | DType::I64) {
+        decline!("indices that are not int32 or int64");
+    }
+    let layout = source.layout();
+    let axis_range = GatherAxis { start: layout.offset() as isize, stride: layout.strides()[*axis], extent: layout.shape()[*axis] };
+    let mut output = Output::allocate(call, 0)?;
+    let elements = output.elements_mut()?;
+    let outside = match relation {
+        GatherIndices::ReplaceAxis => take(call, source, *axis, axis_range, indices, elements)?,
+        GatherIndices::PerElement => per_element::take_along_axis(source, *axis, axis_range, indices, elements)?,
+    };
+    match outside {
+        Some(index) => Err(Error::Index { op: call.op.name(), index, axis: *axis, size: axis_range.extent }),
+        None => call.outcome_from_buffers([output.into_buffer()]),
+    }
+}
+
+/// Gathers elements of `source` by `indices`, whose axes replace `axis`. Returns the first invalid index, if there is one.
+fn take(
+    call: &Call,
+    source: &StoredArray,
+    axis: usize,
+    axis_range: GatherAxis,
+    indices: &StoredArray,
+    elements: ElementsMut,
+) -> Result<Option<i64>> {
     let layout = source.layout();
     let indices = Elements::from_contiguous_array(indices)?;
     // Returns the source's shape and strides for a range of axes.
     let part = |axes: std::ops::Range<usize>| (&layout.shape()[axes.clone()], &layout.strides()[axes]);
-    let ((shape, strides), (inner_shape, inner_strides)) = (part(0..*axis), part(*axis + 1..layout.ndim()));
+    let ((shape, strides), (inner_shape, inner_strides)) = (part(0..axis), part(axis + 1..layout.ndim()));
     let outer = OuterAxes::from_shape_and_strides(shape, strides);
     let inner_layout = Layout::strided(inner_shape, inner_strides, 0)?;
     let mut inner_offsets;
@@ -105,19 +134,11 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
             ElementsPerIndex::Offsets(inner_offsets.as_mut_slice())
         }
     };
-    let axis_range = GatherAxis { start: layout.offset() as isize, stride: layout.strides()[*axis], extent: layout.shape()[*axis] };
-
-    let mut output = Output::allocate(call, 0)?;
-    let elements = output.elements_mut()?;
     let buffer = Elements::from_whole_buffer(source)?;
-    let outside = match indices.dtype() {
+    Ok(match indices.dtype() {
         DType::I32 => gather::<i32>(buffer, axis_range, &outer, &inner, indices.typed_slice(), elements),
         _ => gather::<i64>(buffer, axis_range, &outer, &inner, indices.typed_slice(), elements),
-    };
-    match outside {
-        Some(index) => Err(Error::Index { op: call.op.name(), index, axis: *axis, size: axis_range.extent }),
-        None => call.outcome_from_buffers([output.into_buffer()]),
-    }
+    })
 }
 
 /// Gathers elements of `source` by `indices`. Returns the first invalid index, if there is one.
@@ -145,33 +166,50 @@ fn gather_elements<T: Element, I: Index>(values: &[T], axis: GatherAxis, indices
         indices.len().saturating_mul(COST_PER_INDEX),
         || (),
         |_, (run, indices)| {
-            let (least, greatest) = indices.iter().fold((i64::MAX, i64::MIN), |(a, b), &i| (a.min(i.into()), b.max(i.into())));
-            if !(axis.contains_index(least) && axis.contains_index(greatest)) {
+            if !gather_on_thread(values, axis, indices, run.typed_slice::<T>()) {
                 good.store(false, Ordering::Relaxed);
-                return;
-            }
-            // With negative and other indices, the range is the whole axis.
-            let rows = if (least < 0) == (greatest < 0) { least.abs_diff(greatest) } else { axis.extent as u64 };
-            let range_bytes = rows.saturating_mul(axis.stride.unsigned_abs() as u64).saturating_mul(size_of::<T>() as u64);
-            if range_bytes <= MAX_BYTES_WITHOUT_PREFETCH as u64 {
-                // Most cache lines of such a small range are read, but in an order that the hardware prefetcher does not predict.
-                if range_bytes <= size_of_val(indices) as u64 {
-                    let (a, b) = (axis.at(least), axis.at(greatest));
-                    let range = &values[a.min(b) as usize..a.max(b) as usize];
-                    range.chunks(CACHE_LINE_BYTES / size_of::<T>()).for_each(|line| prefetch_cache_line(line.as_ptr()));
-                }
-                run.typed_slice::<T>().iter_mut().zip(indices).for_each(|(out, &i)| *out = values[axis.at(i.into()) as usize]);
-                return;
-            }
-            for (n, (out, &i)) in run.typed_slice::<T>().iter_mut().zip(indices).enumerate() {
-                if let Some(&later) = indices.get(n + PREFETCH_DISTANCE) {
-                    prefetch_cache_line(values.as_ptr().wrapping_offset(axis.at(later.into())));
-                }
-                *out = values[axis.at(i.into()) as usize];
             }
         },
     );
     good.into_inner()
+}
+
+/// Gathers one element per index on the calling thread. Returns whether all indices are valid.
+fn gather_on_thread<T: Element, I: Index>(values: &[T], axis: GatherAxis, indices: &[I], out: &mut [T]) -> bool {
+    let (least, greatest) = dispatch(IndexRange(indices));
+    if !(axis.contains_index(least) && axis.contains_index(greatest)) {
+        return false;
+    }
+    // With negative and other indices, the range is the whole axis.
+    let rows = if (least < 0) == (greatest < 0) { least.abs_diff(greatest) } else { axis.extent as u64 };
+    let range_bytes = rows.saturating_mul(axis.stride.unsigned_abs() as u64).saturating_mul(size_of::<T>() as u64);
+    if range_bytes <= MAX_BYTES_WITHOUT_PREFETCH as u64 {
+        // Most cache lines of such a small range are read, but in an order that the hardware prefetcher does not predict.
+        if range_bytes <= size_of_val(indices) as u64 {
+            let (a, b) = (axis.at(least), axis.at(greatest));
+            prefetch_all_lines(&values[a.min(b) as usize..a.max(b) as usize]);
+        }
+        out.iter_mut().zip(indices).for_each(|(out, &i)| *out = values[axis.at(i.into()) as usize]);
+        return true;
+    }
+    for (n, (out, &i)) in out.iter_mut().zip(indices).enumerate() {
+        if let Some(&later) = indices.get(n + PREFETCH_DISTANCE) {
+            prefetch_cache_line(values.as_ptr().wrapping_offset(axis.at(later.into())));
+        }
+        *out = values[axis.at(i.into()) as usize];
+    }
+    true
+}
+
+/// Computes the least and the greatest index.
+struct IndexRange<'a, I>(&'a [I]);
+
+impl<I: Index> SimdLoop for IndexRange<'_, I> {
+    type Output = (i64, i64);
+    #[inline(always)]
+    fn run(self) -> (i64, i64) {
+        self.0.iter().fold((i64::MAX, i64::MIN), |(a, b), &i| (a.min(i.into()), b.max(i.into())))
+    }
 }
 
 /// For each multi-index of the axes `outer` and each index, copies the elements at the offsets `inner`. Returns whether all indices are

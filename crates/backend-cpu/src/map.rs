@@ -7,7 +7,10 @@ use cuprum_cpu_base::threads;
 use cuprum_cpu_base::views::{ElementsMut, Output};
 use smallvec::SmallVec;
 
+use self::masked_fill::MaskedFill;
 use crate::program_evaluation::{BAND_ROWS, CompiledProgram, Evaluator, LoopNest, ResultDestination, SingleTileProgram};
+
+mod masked_fill;
 
 /// Minimum row length, in elements, for tiles (blocks of elements that fit L1) that do not cross rows. Applies if an input has a stride
 /// above 1 along rows. Shorter rows share tiles.
@@ -36,6 +39,11 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
         map.run(&mut runs);
         drop(runs);
         return call.outcome_from_buffers(outputs.into_iter().map(Output::into_buffer));
+    }
+    if in_place && let Some(fill) = MaskedFill::of(call, program, plan)? {
+        let mut output = Output::allocate(call, 0)?;
+        fill.run(&mut output, call.outputs[0].layout.offset())?;
+        return call.outcome_from_buffers([output.into_buffer()]);
     }
     let nest = LoopNest::new(&plan.dims, call.inputs, |k| plan.strides[k].clone())?;
     let bytes = call.outputs.iter().map(|o| plan.size.saturating_mul(o.dtype.itemsize())).fold(0, usize::saturating_add);

@@ -28,7 +28,7 @@ const STREAM_BLOCK_LEN: usize = 64;
 /// Number of cache lines by which prefetches of indices and values precede their use. Random accesses between the sequential ones delay the
 /// hardware prefetcher.
 const STREAM_PREFETCH_LINES: usize = 64;
-/// Number of rows by which the prefetch of values precedes their use.
+/// Number of rows by which a prefetch precedes the update of a row.
 const PREFETCH_DISTANCE: usize = 8;
 /// Maximum number of bytes of one row's values that are prefetched. The hardware prefetcher loads the rest of longer rows.
 const MAX_PREFETCHED_ROW_BYTES: usize = 1 << 10;
@@ -337,7 +337,11 @@ impl ScatterLayout {
                             prefetch_cache_line(target.as_ptr().wrapping_offset(offset(row)));
                         }
                         let part = chunk * CHUNK_LEN + starts[range] as usize..chunk * CHUNK_LEN + starts[range + 1] as usize;
-                        for (&row, &value) in rows[part.clone()].iter().zip(&values[part]) {
+                        let (rows, values) = (&rows[part.clone()], &values[part]);
+                        for (k, (&row, &value)) in rows.iter().zip(values).enumerate() {
+                            if let Some(&later) = rows.get(k + PREFETCH_DISTANCE) {
+                                prefetch_cache_line(target.as_ptr().wrapping_offset(first + later as isize * self.stride));
+                            }
                             let element = &mut target[(first + row as isize * self.stride) as usize];
                             *element = f(*element, value);
                         }

@@ -626,7 +626,7 @@ mod tests {
         let device = Device::new(DeviceKind::intern("cuda").unwrap(), 0);
         let [a, b] = [&[3usize, 4][..], &[4]]
             .map(|shape| calls::array(device, cuprum_core::DType::F32, cuprum_core::Layout::contiguous(shape).unwrap()).unwrap());
-        let work = Work::Gather(cuprum_core::call::Gather { axis: 0 });
+        let work = Work::Gather(cuprum_core::call::Gather { axis: 0, indices: cuprum_core::call::GatherIndices::ReplaceAxis });
         let error = calls::with_call(TAKE, &[a, b], &[], work, |call| {
             let failed: crate::Result<()> = Err(CudaError::Driver { call: "cuLaunchKernel", code: 1, name: "NAME".into() });
             failed.with_call_context(call).unwrap_err().to_string()

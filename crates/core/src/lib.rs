@@ -81,7 +81,7 @@ pub use ops::select::{argwhere, compress, extract, flatnonzero, nonzero};
 pub use ops::sort::{
     Unique, argpartition, argsort, partition, sort, topk, unique, unique_all, unique_counts, unique_inverse, unique_values,
 };
-pub use ops::take::take;
+pub use ops::take::{take, take_along_axis};
 pub use ops::value::{Args, Value};
 pub use ops::views::{
     broadcast_to, diagonal, expand_dims, flip, moveaxis, ndim, ravel, reshape, shape, size, squeeze, swapaxes, transpose,

@@ -31,6 +31,12 @@ pub fn prefetch_cache_line<T>(address: *const T) {
     let _ = address;
 }
 
+/// Prefetches every cache line of `part`.
+#[inline(always)]
+pub fn prefetch_all_lines<T>(part: &[T]) {
+    prefetch_at_distance(part, 0);
+}
+
 /// Prefetches as many bytes as `part` has, from the address `lines` cache lines after the start of `part`. The prefetch helps loops that
 /// read several arrays at once, for which the hardware prefetcher starts late.
 ///

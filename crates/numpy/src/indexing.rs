@@ -6,7 +6,6 @@ mod diag_and_triangle_indices;
 mod indices;
 mod ravel_index;
 mod select;
-mod take_along_axis;
 
 pub use bounds::*;
 pub use choose::*;
@@ -14,4 +13,3 @@ pub use diag_and_triangle_indices::*;
 pub use indices::*;
 pub use ravel_index::*;
 pub use select::*;
-pub use take_along_axis::*;

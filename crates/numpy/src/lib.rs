@@ -51,7 +51,7 @@ pub use functional::{apply_along_axis, apply_over_axes, fromfunction, mask_indic
 pub use grids::{GridPart, GridRange, c_, mgrid, ogrid, r_};
 pub use indexing::{
     Bounds, Order, choose, diag_indices, diag_indices_from, indices, ix_, piecewise, ravel_multi_index, select, sparse_indices,
-    take_along_axis, tril_indices, tril_indices_from, triu_indices, triu_indices_from, unravel_index,
+    tril_indices, tril_indices_from, triu_indices, triu_indices_from, unravel_index,
 };
 pub use inserting::{copyto, fill_diagonal, place, put, put_along_axis, putmask};
 pub use logic::{Tolerance, allclose, array_equal, array_equiv, isclose, iscomplex, iscomplexobj, isneginf, isposinf, isreal, isrealobj};

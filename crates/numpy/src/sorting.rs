@@ -1,10 +1,9 @@
 //! Sorting, searching and counting.
 
 use cuprum_core::layout::normalize_axis;
-use cuprum_core::{DType, Error, NdArray, Result, numpy};
+use cuprum_core::{DType, Error, NdArray, Result, numpy, take_along_axis};
 
 use crate::common::new_filled_array;
-use crate::indexing::take_along_axis;
 
 /// Returns the int64 indices that sort by several keys along an axis (`numpy.lexsort`). The last key is the primary one.
 ///

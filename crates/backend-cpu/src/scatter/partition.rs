@@ -4,6 +4,7 @@
 //! order of the indices.
 
 use cuprum_core::{DType, Element, Result};
+use cuprum_cpu_base::cache_hints::prefetch_all_lines;
 use cuprum_cpu_base::threads;
 use cuprum_cpu_base::views::{Elements, Output};
 
@@ -54,6 +55,9 @@ impl PartitionedValues {
                 for range in 0..ranges {
                     starts[range + 1] += starts[range];
                 }
+                // Stores are committed in order, so each store to memory outside the cache would delay the next one.
+                prefetch_all_lines(rows);
+                prefetch_all_lines(sorted);
                 let mut next: Vec<u32> = starts.clone();
                 let row_mask = (1 << range_bits) - 1;
                 for_each_row(indices, extent, |k, row| {

@@ -239,3 +239,47 @@ fn inverse_hyperbolic_cosine_of_zero_and_nan() {
     let result = z.acosh().unwrap().to_vec::<Complex<f64>>().unwrap()[0];
     assert!(result.re.is_nan() && result.im == std::f64::consts::FRAC_PI_2, "{result}");
 }
+
+#[test]
+fn assignments_by_a_mask_change_only_the_masked_elements() {
+    let size = 200_003;
+    let chosen: Vec<bool> = (0..size).map(|i| i * i % 7 < 3).collect();
+    let mask = NdArray::from_vec(chosen.clone(), size).unwrap();
+    for dtype in DType::ALL {
+        let old = arange_as(0, size, 1, DType::I64).and_then(|a| a.remainder(100)?.astype(dtype)).unwrap();
+        let (old_bytes, width) = (old.to_bytes().unwrap(), dtype.itemsize());
+        let one = full(1, 1, dtype).unwrap().to_bytes().unwrap();
+        let assigned = on_threads(|| {
+            let mut target = old.copy()?;
+            target.assign(&mask, 1)?;
+            Ok(target)
+        });
+        let want: Vec<u8> = (0..size).flat_map(|i| if chosen[i] { &one[..] } else { &old_bytes[i * width..][..width] }).copied().collect();
+        assert!(assigned.to_bytes().unwrap() == want, "{dtype}");
+        // The target is a part of a larger buffer.
+        let mut whole = old.copy().unwrap();
+        whole.assign(s![1..], 0).unwrap();
+        whole.eval().unwrap();
+        let mut part = whole.index(s![3..]).unwrap();
+        drop(whole);
+        part.assign(mask.index(s![3..]).unwrap(), 1).unwrap();
+        let want: Vec<f64> = chosen[3..].iter().map(|&c| f64::from(c)).collect();
+        assert!(part.astype(DType::F64).unwrap().to_vec::<f64>().unwrap() == want, "{dtype}");
+    }
+    // The mask is the target, and the target has another memory layout than the mask.
+    let mut target = NdArray::from_vec(chosen.clone(), size).unwrap();
+    let itself = target.clone();
+    target.assign(&itself, false).unwrap();
+    drop(itself);
+    assert!(!target.to_vec::<bool>().unwrap().contains(&true));
+    let value = |r: usize, c: usize| (r * 300 + c) as f32;
+    for (name, a) in layouts(200, 300, value) {
+        let got = on_threads(|| {
+            let mut target = a.clone();
+            target.assign(&a.greater(100)?, 7)?;
+            Ok(target)
+        });
+        let want = matrix(200, 300, |r, c| if value(r, c) > 100.0 { 7.0 } else { value(r, c) });
+        assert!(got.to_vec::<f32>().unwrap() == want, "{name}");
+    }
+}

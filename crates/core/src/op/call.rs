@@ -36,7 +36,7 @@ pub use self::custom::Custom;
 pub use self::decline_reason::DeclineReason;
 pub use self::fft::{Fft, FftKind};
 pub use self::fill::Fill;
-pub use self::gather::Gather;
+pub use self::gather::{Gather, GatherIndices};
 pub use self::histogram::{Binning, Histogram};
 pub(crate) use self::kernel_modes::{KernelModeGuard, blocks_on_compilation, wants_decline_reasons};
 pub use self::linalg::{Form, Linalg, MatrixFunction, QrMode, SingularVectors, Triangle};

@@ -1,15 +1,16 @@
-//! `take`: elements at the positions in an index array, and checks of index bounds.
+//! `take` and `take_along_axis`: elements at the positions in an index array, and checks of index bounds.
 
 use crate::arguments::Axes;
 use crate::array::{Array, NdArray, Outputs, StoredArray};
 use crate::call;
-use crate::call::{OutputSpec, Work};
+use crate::call::{GatherIndices, OutputSpec, Work};
 use crate::device::Device;
 use crate::dispatch;
 use crate::dtype::{DType, Kind};
 use crate::error::{Error, Result};
 use crate::expr::{build_with_dtypes, fusion_enabled};
-use crate::layout::{Dims, Layout, checked_size, normalize_axis_of_scalar};
+use crate::function::FromArgs;
+use crate::layout::{Dims, Layout, broadcast_shapes, checked_size, normalize_axis, normalize_axis_of_scalar};
 use crate::op::{Capability, Cost, DTypeSignature, Family, MAX_ARITY, Op, OpDef};
 use crate::ops::value::{Args, Value};
 use crate::scalar::Scalar;
@@ -17,6 +18,7 @@ use cuprum_macros::{free_functions, numpy};
 
 super::ops! { Gather after manipulation:
     TAKE "take" 2;
+    TAKE_ALONG_AXIS "take_along_axis" 2;
 }
 
 /// The operation [`TAKE`] on a 1-D array as a step of a fused expression, for kernels that declare [`Capability::FusedTake`].
@@ -65,7 +67,8 @@ fn build_fused_take(a: &StoredArray, indices: &NdArray) -> Result<NdArray> {
 
 fn dispatch_gather(device: Device, a: StoredArray, indices: StoredArray, axis: usize, shape: &[usize]) -> Result<NdArray> {
     let out = OutputSpec::contiguous(a.dtype(), shape)?;
-    super::dispatch_single_output(TAKE, device, &[a, indices], out, Work::Gather(call::Gather { axis }))
+    let work = Work::Gather(call::Gather { axis, indices: GatherIndices::ReplaceAxis });
+    super::dispatch_single_output(TAKE, device, &[a, indices], out, work)
 }
 
 /// Checks that indices are within an axis of `size` elements. Waits for the device.
@@ -96,6 +99,11 @@ fn reject_indices_not_integer(indices: &NdArray) -> Result<()> {
         Kind::Bool | Kind::Signed | Kind::Unsigned => Ok(()),
         _ => Err(Error::dtype(TAKE.name(), "indices must be integers", &[indices.dtype()])),
     }
+}
+
+/// Returns an index array of dtype int32 or int64 with the same indices.
+fn as_gather_indices(indices: &NdArray) -> Result<NdArray> {
+    if indices.dtype() == DType::I32 { Ok(indices.clone()) } else { indices.astype(DType::I64) }
 }
 
 fn take_from_args(args: &Args) -> Result<Value> {
@@ -172,7 +180,73 @@ impl NdArray {
         if is_flat && fusion_enabled() && dispatch::any_kernel_has_capability(Capability::FusedTake, Family::Map, device)? {
             return build_fused_take(&a, indices);
         }
-        let indices = if indices.dtype() == DType::I32 { indices.clone() } else { indices.astype(DType::I64)? };
-        dispatch_gather(device, a, indices.contiguous()?.stored()?, axis, &shape)
+        dispatch_gather(device, a, as_gather_indices(indices)?.contiguous()?.stored()?, axis, &shape)
     }
+}
+
+fn take_along_axis_from_args(args: &Args) -> Result<Value> {
+    let axis: Option<isize> = FromArgs::from_args(args, "axis")?;
+    take_along_axis(&args.array("arr")?, &args.indices("indices")?, axis).map(Value::Array)
+}
+
+/// Returns elements along an axis, with separate indices for each position of the other axes (`numpy.take_along_axis`).
+///
+/// `indices` has as many axes as the array, and broadcasts with it along all axes except `axis`. Negative indices count from the end.
+/// Without an axis, the array is flattened. A typical use is to apply the result of `argsort` or `argmax` along an axis.
+///
+/// # Errors
+/// Indices out of bounds or not integers, or different numbers of axes. On a GPU, the next call that waits for the device reports an
+/// index out of bounds.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::NdArray;
+/// # fn main() -> cuprum::Result<()> {
+/// let a = NdArray::from_vec([3, 1, 2, 9, 8, 7], [2, 3])?;
+/// let sorted = cuprum::take_along_axis(&a, &a.argsort(-1)?, -1)?;
+/// assert_eq!(sorted.to_vec::<i32>()?, [1, 2, 3, 7, 8, 9]);
+/// # Ok(())
+/// # }
+/// ```
+#[numpy("take_along_axis(arr, indices, axis=-1)", call = take_along_axis_from_args)]
+pub fn take_along_axis(arr: &NdArray, indices: &NdArray, axis: impl Into<Option<isize>>) -> Result<NdArray> {
+    let name = TAKE_ALONG_AXIS.name();
+    let Some(axis) = axis.into() else {
+        if indices.ndim() != 1 {
+            return Err(Error::shape(name, "when axis=None, `indices` must have a single dimension.", &[indices.shape()]));
+        }
+        return take_along_axis(&arr.ravel()?, indices, 0);
+    };
+    let axis = normalize_axis(name, axis, arr.ndim())?;
+    let device = super::common_device(TAKE_ALONG_AXIS, arr, indices)?;
+    if !indices.dtype().is_int() {
+        return Err(Error::dtype(name, "`indices` must be an integer array", &[indices.dtype()]));
+    }
+    if indices.ndim() != arr.ndim() {
+        let message = "`indices` and `arr` must have the same number of dimensions";
+        return Err(Error::shape(name, message, &[indices.shape(), arr.shape()]));
+    }
+    if arr.ndim() == 1 {
+        // Not a call of its own, because devices with `Capability::FusedTake` defer the take of a 1-D array.
+        return arr.take(indices, 0).map_err(|error| match error {
+            Error::Index { index, axis, size, .. } => Error::Index { op: name, index, axis, size },
+            other => other,
+        });
+    }
+    let mut others: Dims = arr.shape().into();
+    others[axis] = 1;
+    let shape = broadcast_shapes(name, &[&others, indices.shape()])?;
+    let out = OutputSpec::contiguous(arr.dtype(), &shape)?;
+    if checked_size(name, &shape)? == 0 {
+        return super::creation::full_on_device(device, &shape, Scalar::Int(0), arr.dtype());
+    }
+    let (arr, indices) = (arr.stored()?, as_gather_indices(indices)?.stored()?);
+    let mut source_shape = shape.clone();
+    source_shape[axis] = arr.shape()[axis];
+    let arr = arr.with_layout(arr.layout().broadcast_to(&source_shape)?)?;
+    let indices = indices.with_layout(indices.layout().broadcast_to(&shape)?)?;
+    let work = Work::Gather(call::Gather { axis, indices: GatherIndices::PerElement });
+    super::dispatch_single_output(TAKE_ALONG_AXIS, device, &[arr, indices], out, work)
 }

@@ -3,11 +3,10 @@
 use cuprum_core::function::FromArgs;
 use cuprum_core::ops::manipulation::operands_to_arrays;
 use cuprum_core::ops::value::{Args, Value};
-use cuprum_core::{DType, Error, NdArray, Result, clip, less, numpy, remainder, stack, where_};
+use cuprum_core::{DType, Error, NdArray, Result, clip, less, numpy, remainder, stack, take_along_axis, where_};
 
 use crate::common::check_indices_cast_safely;
 use crate::indexing::bounds::Bounds;
-use crate::indexing::take_along_axis::take_along_axis;
 use crate::manipulation::broadcast_arrays;
 
 fn choose_from_args(args: &Args) -> Result<Value> {

@@ -3,12 +3,11 @@
 use cuprum_core::host_buffer::{try_collect, try_reserve};
 use cuprum_core::ops::linalg::{Form, Triangle, cholesky, lu_factor, solve_triangular, svd};
 use cuprum_core::ops::value::{Args, Value};
-use cuprum_core::{DType, Error, NdArray, Result, add, equal, matmul, multiply, numpy, with_device};
+use cuprum_core::{DType, Error, NdArray, Result, add, equal, matmul, multiply, numpy, take_along_axis, with_device};
 
 use super::{adjoint, epsilon, to_f64_vec};
 use crate::common::{index_range_along, slice_axis};
 use crate::creation::{tril, triu};
-use crate::indexing::take_along_axis;
 
 /// Converts LAPACK's row interchanges to a permutation `order`: the interchanges move row `order[i]` to row i. The permutation is int64, on
 /// the device of `pivots`.

@@ -2,11 +2,10 @@
 
 use cuprum_core::{
     AxisOption, AxisOptions, DType, NdArray, Result, axis as over_axis, equal, expand_dims, floor_divide, isnan, logical_not, maximum,
-    numpy, remainder, stack, subtract, where_,
+    numpy, remainder, stack, subtract, take_along_axis, where_,
 };
 
 use crate::common::slice_axis;
-use crate::indexing::take_along_axis;
 use crate::statistics::order_statistics::{FlattenedRows, replace_results_of_nan_rows};
 
 /// Returns the median over the given axes (`numpy.median`): the middle element, or the mean of the two middle elements of an even number.

@@ -4,11 +4,11 @@ use cuprum_core::function::FromArgs;
 use cuprum_core::ops::value::{Args, Value};
 use cuprum_core::{
     AxisOptions, DType, Error, NdArray, Operand, Result, Scalar, add, axis as over_axis, broadcast_to, divide, equal, greater_equal,
-    isfinite, isnan, less, logical_and, logical_not, logical_or, maximum, minimum, multiply, numpy, stack, subtract, where_,
+    isfinite, isnan, less, logical_and, logical_not, logical_or, maximum, minimum, multiply, numpy, stack, subtract, take_along_axis,
+    where_,
 };
 
 use crate::common::{new_filled_array, slice_axis};
-use crate::indexing::take_along_axis;
 use crate::statistics::order_statistics::{FlattenedRows, order_statistics, replace_results_of_nan_rows};
 use crate::statistics::quantile_method::QuantileMethod::{AveragedInvertedCdf, InvertedCdf, Linear, Midpoint};
 use crate::statistics::quantile_method::{QuantileMethod, QuantilePosition};
