@@ -7,6 +7,7 @@ use std::sync::Mutex;
 
 use cuprum_core::layout::Layout;
 use cuprum_core::{Error, Result};
+use cuprum_cpu_base::cache_hints::prefetch_all_lines;
 use cuprum_cpu_base::strided::{ColumnsMut, StridedCopy2d, copy_strided, copy_strided_2d, split_into_column_blocks};
 use cuprum_cpu_base::threads;
 use cuprum_cpu_base::views::HostVec;
@@ -24,6 +25,11 @@ const PANEL_BYTES: usize = 128 << 10;
 const MIN_PANEL_ROW_BYTES: usize = 128;
 /// Maximum number of lines (1-D slices) that are gathered and transformed together as a panel.
 const MAX_PANEL_LINES: usize = 64;
+/// Number of rows by which the prefetch of a row of columns precedes the stores to it. Stores are committed in order, so that each store to
+/// a line outside the cache would delay the following ones.
+const PREFETCH_ROWS: usize = 16;
+/// Maximum size in bytes of a row that is prefetched. The hardware prefetcher loads longer rows.
+const MAX_PREFETCHED_ROW_BYTES: usize = 256;
 /// Approximate cost of transforming one element, in elementary operations, per factor of two in the length of the transform.
 const COST_PER_ELEMENT_AND_LOG2_LEN: usize = 2;
 /// Number of tasks per thread. Several tasks per thread balance the load.
@@ -45,6 +51,19 @@ pub(crate) fn transform_lines<T: Real, L: LineTransform<T>>(
     out: &mut [L::Out],
     factor: T,
 ) -> Result<()> {
+    transform_lines_then(transform, source, axis, out, factor, |_, _| {})
+}
+
+/// Like [`transform_lines`], but also calls `finish` for each transformed line that is a column of the output, with the line's number and
+/// elements, before the multiplication by `factor`.
+pub(crate) fn transform_lines_then<T: Real, L: LineTransform<T>>(
+    transform: &L,
+    source: StridedSource<L::In>,
+    axis: usize,
+    out: &mut [L::Out],
+    factor: T,
+    finish: impl Fn(usize, &mut [L::Out]) + Sync,
+) -> Result<()> {
     let shape = source.layout.shape();
     let inner: usize = shape[axis + 1..].iter().product();
     let reader = LineReader::along_axis(transform, source, axis);
@@ -52,6 +71,8 @@ pub(crate) fn transform_lines<T: Real, L: LineTransform<T>>(
         let count = columns.row(0).len();
         reader.gather_panel(matrix * inner + first, count, workspace.input.as_mut_slice());
         workspace.transform_panel(transform, count)?;
+        let lines = workspace.output.as_mut_slice().chunks_exact_mut(transform.output_len()).take(count);
+        lines.enumerate().for_each(|(i, line)| finish(matrix * inner + first + i, line));
         workspace.scatter_panel(transform, columns, factor);
         Ok(())
     };
@@ -158,7 +179,11 @@ impl<T: Real, L: LineTransform<T>> PanelWorkspace<T, L> {
             let count = columns.row(0).len();
             panel[..count * m].iter_mut().for_each(|value| L::scale_output(value, factor));
         }
+        let prefetches = size_of_val(columns.row(0)) <= MAX_PREFETCHED_ROW_BYTES;
         for r in 0..m {
+            if prefetches && r + PREFETCH_ROWS < m {
+                prefetch_all_lines(columns.row(r + PREFETCH_ROWS));
+            }
             columns.row(r).iter_mut().enumerate().for_each(|(w, value)| *value = panel[w * m + r]);
         }
     }

@@ -6,6 +6,7 @@
 
 mod axis_pass;
 mod line_transform;
+mod long_line;
 mod plan_cache;
 
 use bytemuck::Pod;
@@ -17,6 +18,7 @@ use num_complex::Complex;
 
 use self::axis_pass::{StridedSource, transform_in_place, transform_lines};
 use self::line_transform::{ComplexToComplex, HalfSpectrumToReal, RealToFullSpectrum, RealToHalfSpectrum};
+use self::long_line::SplitTransform;
 use self::plan_cache::Real;
 
 /// Transforms `values` into `out`, the output of `call`. If `values` is `None`, transforms the complex values in `out` in place.
@@ -128,10 +130,57 @@ fn transform_complex_axes<T: Real>(
                 transform_lines(&RealToFullSpectrum::<T>::new_for_length(n, request.inverse)?, source, axis, out, scale)?;
             }
             Some(TransformInput::Complex(source)) => {
+                if source.layout.shape()[axis] == n && transform_long_lines(Some(&source), request.inverse, shape, axis, out, scale)? {
+                    continue;
+                }
                 transform_lines(&ComplexToComplex::<T>::new_for_length(n, request.inverse)?, source, axis, out, scale)?;
             }
-            None => transform_in_place(&ComplexToComplex::<T>::new_for_length(n, request.inverse)?, shape, axis, out, scale)?,
+            None => {
+                if !transform_long_lines(None, request.inverse, shape, axis, out, scale)? {
+                    transform_in_place(&ComplexToComplex::<T>::new_for_length(n, request.inverse)?, shape, axis, out, scale)?
+                }
+            }
         }
     }
     Ok(())
+}
+
+/// Transforms lines along the last axis that are long enough for several threads to share a line, from `source` or in place. Returns `false`
+/// without transforming for other lines.
+fn transform_long_lines<T: Real>(
+    source: Option<&StridedSource<Complex<T>>>,
+    inverse: bool,
+    shape: &[usize],
+    axis: usize,
+    out: &mut [Complex<T>],
+    scale: T,
+) -> Result<bool> {
+    let n = shape[axis];
+    if axis + 1 != shape.len() {
+        return Ok(false);
+    }
+    let Some(transform) = SplitTransform::<T>::new_for_length(n, out.len() / n.max(1), inverse)? else { return Ok(false) };
+    let mut memory = transform.allocate_columns()?;
+    let columns = memory.as_mut_slice();
+    for (line, out) in out.chunks_exact_mut(n).enumerate() {
+        match source {
+            Some(StridedSource { buffer, layout }) => {
+                let first = element_offset_of_line(layout, axis, line);
+                transform.transform_columns(buffer, first, layout.strides()[axis], columns)?;
+            }
+            None => transform.transform_columns(out, 0, 1, columns)?,
+        }
+        transform.transform_rows(columns, out, scale)?;
+    }
+    Ok(true)
+}
+
+/// Returns the offset of the first element of line number `line` along the last axis.
+fn element_offset_of_line(layout: &Layout, axis: usize, line: usize) -> usize {
+    let (mut at, mut rest) = (layout.offset() as isize, line);
+    for (&extent, &stride) in layout.shape()[..axis].iter().zip(&layout.strides()[..axis]).rev() {
+        at += (rest % extent) as isize * stride;
+        rest /= extent;
+    }
+    at as usize
 }

@@ -134,6 +134,32 @@ fn long_transforms() {
     }
 }
 
+/// Long lines are transformed as matrices. Their layout in memory does not matter, nor whether they are computed in place.
+#[test]
+fn long_lines_of_every_layout() {
+    for n in [1 << 17, 3 << 17, 360 * 367, 1_000_000] {
+        let x = complex(2 * n, 5);
+        let lines = NdArray::from_vec(x.clone(), [2, n]).unwrap();
+        let spectrum = on_threads(|| fft(&lines, None, -1, PLAIN));
+        let got = values(&spectrum);
+        let scale = (n as f64).sqrt();
+        for (line, k) in [(0, 0), (0, 1), (0, n / 2), (1, n / 3), (1, 1025), (1, n - 1)] {
+            let want = bin(&x[line * n..(line + 1) * n], k, false);
+            assert!((got[line * n + k] - want).norm() < 1e-14 * scale, "{n}, line {line}, element {k}");
+        }
+        assert!(error(&values(&ifft(&spectrum, None, -1, PLAIN).unwrap()), &x) < 1e-15 * (n as f64).log2(), "{n}");
+        let same = |other: &NdArray, name: &str| {
+            assert!(fft(other, None, -1, PLAIN).unwrap().to_bytes().unwrap() == spectrum.to_bytes().unwrap(), "{name} {n}");
+        };
+        let reversed = lines.index(s![..;-1, ..;-1]).unwrap().copy().unwrap().index(s![..;-1, ..;-1]).unwrap();
+        same(&reversed, "reversed");
+        same(&lines.t().unwrap().copy().unwrap().t().unwrap(), "transposed");
+        same(&with_fusion(true, || lines.multiply(1.0)).unwrap(), "computed in place");
+        let single = fft(&lines.astype(DType::C64).unwrap(), None, -1, PLAIN).unwrap();
+        assert!(error(&values(&single), &got) < 4e-7, "{n}");
+    }
+}
+
 /// Transforms all lines of a C-ordered array along one axis by the definition.
 fn direct_along(x: &[C64], shape: &[usize], axis: usize) -> Vec<C64> {
     let (n, inner) = (shape[axis], shape[axis + 1..].iter().product::<usize>());
