@@ -30,7 +30,7 @@ const STREAM_BLOCK_LEN: usize = 64;
 const STREAM_PREFETCH_LINES: usize = 64;
 /// Number of rows by which a prefetch precedes the update of a row.
 const PREFETCH_DISTANCE: usize = 8;
-/// Maximum number of bytes of one row's values that are prefetched. The hardware prefetcher loads the rest of longer rows.
+/// Maximum number of bytes of a row and of its values that are prefetched. The hardware prefetcher loads the rest of longer rows.
 const MAX_PREFETCHED_ROW_BYTES: usize = 1 << 10;
 /// Approximate cost of one access to an element at a random index, in elementary operations.
 const COST_PER_ELEMENT: usize = 4;
@@ -443,16 +443,18 @@ impl ScatterLayout {
             count += usize::from(rows.contains(number));
         }
         let chosen = &chosen[..count];
-        let prefetched_len = match inner.values.last() {
-            Some(1) => inner.dims.last().map_or(0, |&n| n.min(MAX_PREFETCHED_ROW_BYTES / size_of::<T>())),
+        let prefetched_len = match (inner.values.last(), inner.target.last()) {
+            (Some(1), Some(1)) => inner.dims.last().map_or(0, |&n| n.min(MAX_PREFETCHED_ROW_BYTES / size_of::<T>())),
             _ => 0,
         };
         for (n, &k) in chosen.iter().enumerate() {
             let first_value = |k: u16| from + k as isize * self.value_stride;
             if let Some(&later) = chosen.get(n + PREFETCH_DISTANCE) {
                 let first = first_value(later) as usize;
+                let row = target.as_ptr().wrapping_offset(to + numbers[usize::from(later)] as isize * self.stride);
                 for i in (0..prefetched_len).step_by(CACHE_LINE_BYTES / size_of::<T>()) {
                     prefetch_cache_line(values.as_ptr().wrapping_add(first + i));
+                    prefetch_cache_line(row.wrapping_add(i));
                 }
             }
             let to = to + numbers[usize::from(k)] as isize * self.stride;

@@ -11,6 +11,7 @@
 //!
 //! A file is any format that [`io::read`] reads. npz and safetensors files have members.
 
+use std::io::Read;
 use std::path::Path;
 
 use cuprum::expressions::{EvalError, EvalErrorKind, Session, parse_expression};
@@ -138,6 +139,12 @@ fn evaluate_binding(name: &str, right: &str, session: &mut Session) -> Result<Va
     }
 }
 
+/// Returns whether the file at `path` starts like a zip archive, the container of npz files.
+fn is_zip(path: &str) -> bool {
+    let mut start = [0; 2];
+    std::fs::File::open(path).and_then(|mut file| file.read_exact(&mut start)).is_ok() && start == *b"PK"
+}
+
 fn has_extension(path: &str, extension: &str) -> bool {
     Path::new(path).extension().is_some_and(|e| e.eq_ignore_ascii_case(extension))
 }
@@ -165,8 +172,13 @@ impl Archive {
     fn open_archive(path: &str) -> Result<Archive, Failure> {
         Ok(match io::Format::of_path(path) {
             _ if is_standard_stream(path) => Archive::Stream(read_standard_input(path)?),
-            Some(io::Format::Safetensors) => Archive::Safetensors(io::Safetensors::open(path)?),
-            _ => Archive::Npz(io::Npz::open(path)?),
+            Some(io::Format::Safetensors) if !is_zip(path) => Archive::Safetensors(io::Safetensors::open(path)?),
+            // The contents decide, as for files without a name of an array. The error for other contents follows the extension.
+            _ if is_zip(path) => Archive::Npz(io::Npz::open(path)?),
+            _ => match io::Safetensors::open(path) {
+                Ok(file) => Archive::Safetensors(file),
+                Err(_) => Archive::Npz(io::Npz::open(path)?),
+            },
         })
     }
 
@@ -204,9 +216,13 @@ fn read_member(path: &str, wanted: &str, exact: bool) -> Result<Value, Failure> 
     if names.is_empty() {
         return Err(Failure::bad_input(format!("{path}: the file has no array")));
     }
-    let what = if exact { format!("no array '{wanted}'") } else { "several arrays".to_string() };
-    let hint = names.first().map(|n| format!("; choose one, such as {path}:{n}")).unwrap_or_default();
-    Err(Failure::bad_input(format!("{path}: {what} in this file; it contains: {}{hint}", names.join(", "))))
+    let what = if exact { format!("no array '{}'", io::escape_control_characters(wanted)) } else { "several arrays".to_string() };
+    if names.iter().all(String::is_empty) {
+        return Err(Failure::bad_input(format!("{path}: {what} in this file; its array has no name")));
+    }
+    let hint = names.first().map(|n| format!("; choose one, such as {path}:{}", io::escape_control_characters(n))).unwrap_or_default();
+    let list = io::join_first_names(names.iter().map(String::as_str));
+    Err(Failure::bad_input(format!("{path}: {what} in this file; it contains: {list}{hint}")))
 }
 
 #[cfg(test)]

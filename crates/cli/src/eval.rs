@@ -274,7 +274,7 @@ impl OutputTarget {
             ScriptResult::Value(value) => {
                 vec![("arr_0", value.array("save").map_err(|e| Failure::from(e).with_origin(self.target_display_name()))?)]
             }
-            ScriptResult::Names(values) => convert_to_arrays(values, &mut notes)?,
+            ScriptResult::Names(values) => convert_to_arrays(values, &mut notes),
         };
         if !arrays.is_empty() {
             self.write_arrays(&arrays)?;
@@ -315,18 +315,21 @@ impl OutputTarget {
     }
 }
 
-/// Converts the values to arrays. Strings, dtypes and `None` are skipped, with a note in `notes`.
-fn convert_to_arrays<'a>(values: &'a [(String, Value)], notes: &mut Vec<String>) -> Result<Vec<(&'a str, NdArray)>, Failure> {
+/// Converts the values to arrays. Values that are not arrays, such as strings and tuples of arrays, are skipped, with a note in `notes`.
+fn convert_to_arrays<'a>(values: &'a [(String, Value)], notes: &mut Vec<String>) -> Vec<(&'a str, NdArray)> {
     let mut arrays = Vec::new();
     for (name, value) in values {
         match value {
             Value::None | Value::Str(_) | Value::DType(_) => {
                 notes.push(format!("note: {name} is not written: it is '{}', not an array", value.type_name()));
             }
-            value => arrays.push((name.as_str(), value.array("save").map_err(|e| Failure::from(e).with_origin(name))?)),
+            value => match value.array("save") {
+                Ok(array) => arrays.push((name.as_str(), array)),
+                Err(error) => notes.push(format!("note: {name} is not written: {error}")),
+            },
         }
     }
-    Ok(arrays)
+    arrays
 }
 
 /// Prints a value as Python's `print` does, or `name = repr` for every assigned variable.

@@ -1,5 +1,6 @@
 //! The `cuprum` command: parses the command line and converts failures to a message and an exit code.
 
+use std::io::IsTerminal;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -162,7 +163,8 @@ fn run(command: &Command) -> Result<(), Failure> {
 fn start_logging() -> Result<(), Failure> {
     let filter = cuprum::core::settings::env("CUPRUM_LOG").unwrap_or_else(|| "warn".into());
     let targets: Targets = filter.parse().map_err(|e| Failure::bad_input(format!("CUPRUM_LOG: '{filter}': {e}")))?;
-    let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).log_internal_errors(false);
+    let with_colours = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+    let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_ansi(with_colours).log_internal_errors(false);
     tracing_subscriber::registry().with(lines.with_filter(targets)).init();
     Ok(())
 }

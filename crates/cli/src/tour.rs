@@ -84,7 +84,8 @@ pub fn run(options: &TourOptions) -> Result<bool, Failure> {
         let inputs = work.host_inputs(size).map_err(Failure::failed_run)?;
         let reference = work.host_reference(&inputs).map_err(Failure::failed_run)?;
         if !options.json {
-            let heading = format!("[{number}/{}] {}: {}", WORKLOADS.len(), work.name, work.what);
+            let reduced = if size == WorkloadSize::Quick { ", with at most 10^6 elements or smaller matrices" } else { "" };
+            let heading = format!("[{number}/{}] {}: {}{reduced}", WORKLOADS.len(), work.name, work.what);
             bar.suspend(|| output::print_line(format_args!("\n{}", wrap_text(&heading, 2))))?;
         }
         let mut on_device: Option<(Device, Result<Vec<NdArray>>)> = None;

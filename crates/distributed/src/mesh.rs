@@ -206,14 +206,14 @@ impl Mesh {
 /// Returns an error if the mesh has no axis, no rank or too many ranks.
 pub(crate) fn check_rank_count(shape: &[usize]) -> Result<usize> {
     let count = shape.iter().try_fold(1usize, |count, n| count.checked_mul(*n)).unwrap_or(usize::MAX);
-    if shape.is_empty() || count == 0 || count > MAX_RANKS {
-        return Err(Error::value("mesh", format!("a mesh of shape {shape:?} needs an axis and between 1 and {MAX_RANKS} ranks")));
-    }
     // The values of the ranks along a mesh axis are exchanged as an array with one block per rank.
     if let Some(n) = shape.iter().find(|n| **n > MAX_BLOCKS_PER_AXIS) {
         let message =
             format!("a mesh axis of {n} ranks; the maximum is {MAX_BLOCKS_PER_AXIS}, and a grid of several axes may have more ranks");
         return Err(Error::value("mesh", message));
+    }
+    if shape.is_empty() || count == 0 || count > MAX_RANKS {
+        return Err(Error::value("mesh", format!("a mesh of shape {shape:?} needs an axis and between 1 and {MAX_RANKS} ranks")));
     }
     Ok(count)
 }

@@ -23,12 +23,21 @@ pub(crate) fn no_such_array_message<'a>(name: &str, names: impl Iterator<Item = 
     format!("no array {name:?} in this file; it contains: {}", join_first_names(names))
 }
 
-/// Returns the first names, separated by commas.
-pub(crate) fn join_first_names<'a>(names: impl Iterator<Item = &'a str>) -> String {
+/// Returns the first names, separated by commas. Control characters are escaped, because messages reach terminals.
+pub fn join_first_names<'a>(names: impl Iterator<Item = &'a str>) -> String {
     const MAX_LISTED_NAMES: usize = 20;
-    let mut names: Vec<&str> = names.take(MAX_LISTED_NAMES + 1).collect();
+    let mut names: Vec<String> = names.take(MAX_LISTED_NAMES + 1).map(escape_control_characters).collect();
     if names.len() > MAX_LISTED_NAMES {
-        names[MAX_LISTED_NAMES] = "...";
+        names[MAX_LISTED_NAMES] = "...".into();
     }
     names.join(", ")
+}
+
+/// Returns `text` with control characters as Rust's escapes, such as `\n` and `\u{1b}`.
+pub fn escape_control_characters(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for c in text.chars() {
+        if c.is_control() { escaped.extend(c.escape_default()) } else { escaped.push(c) }
+    }
+    escaped
 }

@@ -88,11 +88,16 @@ fn recognise_format(start: &[u8], named: Option<Format>) -> Result<Format> {
     match Format::from_first_bytes(start).or(named) {
         Some(Format::Png | Format::Ppm) => Err(file_format_error("images are only written; convert the image to npy to read it")),
         Some(format) => Ok(format),
-        None if is_text() => Ok(if start.contains(&b',') { Format::Csv } else { Format::Text }),
+        None if is_text() => Ok(if has_comma_outside_comments(start) { Format::Csv } else { Format::Text }),
         None => Err(file_format_error(
             "not a format that can be recognised (npy, npz, safetensors, csv, tsv, text); fromfile reads elements without a header",
         )),
     }
+}
+
+/// Returns whether a line of `text` has a comma that is not in a comment.
+fn has_comma_outside_comments(text: &[u8]) -> bool {
+    text.split(|byte| matches!(byte, b'\n' | b'\r')).any(|line| line.iter().take_while(|byte| **byte != b'#').any(|byte| *byte == b','))
 }
 
 /// Reads the array of a file in any format onto the current device.

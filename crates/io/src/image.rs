@@ -32,7 +32,8 @@ impl ImageOptions {
     }
 }
 
-/// Writes an array as a PNG, PGM or PPM image (`matplotlib.pyplot.imsave`). The extension of `path` selects the format.
+/// Writes an array as a PNG, PGM or PPM image (`matplotlib.pyplot.imsave`). The extension of `path` selects PNG or
+/// one of `pgm`, `ppm` and `pnm`, which are written as PGM for one channel and as PPM for three.
 ///
 /// The array has shape `(height, width)` for grey, or `(height, width, channels)` with 1 (grey), 2 (grey and alpha), 3 (RGB) or 4 (RGBA)
 /// channels. PGM has one channel, PPM three. The values become bytes:

@@ -29,6 +29,8 @@ mod raw_binary_files;
 mod safetensors;
 mod transfer;
 
+#[doc(hidden)]
+pub use array_names::{escape_control_characters, join_first_names};
 pub use atomic_file::{remove_partial_files, write_file};
 pub use csv::{Delimiter, TextFormat, TextOptions, TextTable, genfromtxt, load_table, load_table_bytes, loadtxt, savetxt};
 pub use file_streams::{bytes_transferred, read_file};

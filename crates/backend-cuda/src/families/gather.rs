@@ -1,5 +1,7 @@
 //! CUDA kernels of the family `Gather`: reads elements at given indices along an axis. Each thread copies one item, which has several
-//! contiguous elements if alignment allows.
+//! contiguous elements if alignment allows. Rows that many indices address are copied to shared memory.
+
+mod shared_rows;
 
 use cuprum_core::call::{self, GatherIndices};
 use cuprum_core::layout::{Dims, Layout, Strides};
@@ -13,6 +15,8 @@ use crate::families::copy::item_cpp_type;
 use crate::families::indexed_loop::IndexedLoop;
 use crate::families::kernel::KernelSource;
 
+use self::shared_rows::SharedRows;
+
 static GATHER_SOURCE: KernelSource =
     KernelSource { name: "gather.cu", text: concat!(include_str!("../kernels/resolve_index.cuh"), include_str!("../kernels/gather.cu")) };
 
@@ -23,7 +27,7 @@ pub fn sources_for_compile_check() -> Vec<(String, String)> {
     let listed = |(item, index, wide, rank)| {
         GATHER_SOURCE.named_source(&[("ITEM", item_cpp_type(item)), ("INDEX_ELEMENT", index), ("INDEX", index_type(wide)), ("RANK", rank)])
     };
-    uses.map(listed).into()
+    uses.into_iter().map(listed).chain(shared_rows::sources_for_compile_check()).collect()
 }
 
 /// Executes `call`, an operation of the kernel family `Gather`, on the device.
@@ -78,6 +82,10 @@ fn plan_gather(values: &StoredArray, indices: &Layout, gather: &call::Gather, ad
 }
 
 fn queue_gather(context: &'static Context, gather: &IndexedLoop<2>, indices: u64, index_dtype: DType, op: u64) -> crate::Result<()> {
+    if let Some(rows) = SharedRows::of_loop(gather, context.info()) {
+        // SAFETY: the axes stay inside the input, and the kernel checks every index.
+        return unsafe { rows.queue(context, indices, index_dtype, op) };
+    }
     let rank = gather.dims.len().to_string();
     let item = item_cpp_type(gather.item);
     let defines =

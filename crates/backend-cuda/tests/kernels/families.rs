@@ -4,8 +4,9 @@ use cuprum_backend_cuda as _;
 use cuprum_core::random::Generator;
 use cuprum_core::testing::philox::PhiloxStream;
 use cuprum_core::{
-    Complex, DType, Element, Error, NdArray, Scalar, arange_as, axis, bf16, broadcast_to, concat, count_nonzero, empty, explain, eye, f16,
-    flip, full, linspace, matmul, s, segment_max, segment_min, segment_prod, segment_sum, stack, tensordot,
+    Complex, DType, Element, Error, NdArray, Scalar, arange, arange_as, axis, bf16, broadcast_to, concat, count_nonzero, empty, explain,
+    eye, f16, flip, full, linspace, matmul, s, segment_max, segment_min, segment_prod, segment_sum, stack, take_along_axis, tensordot,
+    where_, zeros,
 };
 
 use crate::on_device;
@@ -138,6 +139,41 @@ fn concatenate_arrays() {
             let want: Vec<u8> = (0..3).flat_map(|r| [&half[r * line..][..line], &flipped[r * line..][..line]].concat()).collect();
             assert_eq!(wide.to_bytes().unwrap(), want, "{d}");
             assert_eq!(stack(&[a.clone(), a.clone()], 0).unwrap().to_bytes().unwrap(), [half.clone(), half].concat());
+        }
+    });
+}
+
+/// Rows of these lengths are copied to shared memory by blocks of 256, 512 and 1024 threads, or not at all.
+#[test]
+fn gathers_along_rows() {
+    on_device(|_| {
+        for (columns, count) in [(700, 300), (700, 1000), (11_000, 9000), (24_000, 8000), (70_000, 20_000)] {
+            for d in [DType::I8, DType::F16, DType::F32, DType::F64, DType::C128] {
+                let rows = if columns > 20_000 { 300 } else { 600 };
+                let a = numbers(&[rows, columns], d, 4);
+                let (width, bytes) = (d.itemsize(), a.to_bytes().unwrap());
+                let index = |r: usize, c: usize| ((r * 31 + c * 17) % (2 * columns)) as i64 - columns as i64;
+                let indices: Vec<i64> = (0..rows * count).map(|i| index(i / count, i % count)).collect();
+                let element = |r: usize, i: i64| &bytes[(r * columns + i.rem_euclid(columns as i64) as usize) * width..][..width];
+                let at = NdArray::from_slice(&indices).unwrap().reshape([rows, count]).unwrap();
+                let want: Vec<u8> = indices.iter().enumerate().flat_map(|(n, &i)| element(n / count, i)).copied().collect();
+                for at in [at.clone(), at.astype(DType::I32).unwrap(), at.t().unwrap().copy().unwrap().t().unwrap()] {
+                    let got = take_along_axis(&a, &at, 1).unwrap().to_bytes().unwrap();
+                    assert!(got == want, "{d}, {columns} columns, {count} indices of {}", at.dtype());
+                }
+                let flipped = take_along_axis(&a.index(s![.., ..;-1]).unwrap(), &at, 1).unwrap().to_bytes().unwrap();
+                let want: Vec<u8> = indices.iter().enumerate().flat_map(|(n, &i)| element(n / count, -1 - i)).copied().collect();
+                assert!(flipped == want, "{d}, {columns} columns from the end");
+                let same = a.take(&NdArray::from_slice(&indices[..count]).unwrap(), 1).unwrap().to_bytes().unwrap();
+                let want: Vec<u8> = (0..rows).flat_map(|r| indices[..count].iter().flat_map(move |&i| element(r, i))).copied().collect();
+                assert!(same == want, "{d}, {columns} columns, the same indices");
+            }
+        }
+        let a = zeros([600, 1000], DType::F32).unwrap();
+        for bad in [1000i64, -1001, i64::MIN] {
+            let at = where_(arange(0, 600_000, 1).unwrap().equal(123_456).unwrap(), bad, 5).unwrap().reshape([600, 1000]).unwrap();
+            let got = take_along_axis(&a, &at, 1).and_then(|t| t.to_bytes());
+            assert!(matches!(got, Err(Error::Index { op: "take_along_axis", index, axis: 1, size: 1000 }) if index == bad), "{bad}");
         }
     });
 }

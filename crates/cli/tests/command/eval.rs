@@ -67,6 +67,18 @@ fn scripts_write_every_name() {
     assert_eq!(names, ["y", "total", "shape"]);
     assert_eq!(members[0].1.to_vec::<i64>().unwrap(), [2, 5, 10]);
     assert_eq!(members[1].1.item().unwrap(), 14);
+    // Values that are not arrays are skipped, whatever they are.
+    for other in ["b = 's'", "b = [[1], [2, 3]]", "b = (1, 'x')", "b = 2**100", "b = sparse.eye_array(2)"] {
+        let output = run(&folder, &["eval", &format!("a = ones(2); {other}"), "-o", "some.npz"]);
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success() && errors.contains("note: b is not written"), "{other}: {errors}");
+        assert_eq!(io::load_npz(folder.path("some.npz")).unwrap().len(), 1, "{other}");
+    }
+    // The contents of a file decide, not its extension.
+    std::fs::copy(folder.path("some.npz"), folder.path("renamed.safetensors")).unwrap();
+    io::save_safetensors(folder.path("renamed.npz"), &[("a", &cuprum::ones(3, cuprum::DType::F32).unwrap())]).unwrap();
+    assert_eq!(succeed(&folder, &["eval", "sum(a)", "a=renamed.safetensors"]), "2.0\n");
+    assert_eq!(succeed(&folder, &["eval", "sum(a)", "a=renamed.npz:a"]), "3.0\n");
     succeed(&folder, &["eval", "x * 2", "x=one.npz", "-o", "one_value.npz"]);
     assert_eq!(io::load_npz(folder.path("one_value.npz")).unwrap()[0].0, "arr_0");
 }

@@ -376,6 +376,13 @@ fn formats_are_recognised_by_contents_first() {
         let message = io::read_stream(&mut &unknown[..]).unwrap_err().to_string();
         assert!(message.contains("not a format that can be recognised"), "{unknown:?}: {message}");
     }
+    // A comma in a comment does not make a text with blanks a csv.
+    for text in ["# comment, with comma\n1 2\n3 4\n", "1 2 # a, b\n3 4\n"] {
+        assert_eq!(io::read_stream(&mut text.as_bytes()).unwrap()[0].1.to_vec::<f64>().unwrap(), [1.0, 2.0, 3.0, 4.0], "{text:?}");
+    }
+    io::write_named(path("hostile.npz"), &[("\u{1b}[31mred", &a), ("b\nerror: forged", &a)]).unwrap();
+    let message = io::read(path("hostile.npz")).unwrap_err().to_string();
+    assert!(message.contains("\\u{1b}[31mred, b\\nerror: forged"), "{message}");
     io::write_named(path("two.npz"), &[("a", &a), ("b", &a)]).unwrap();
     let message = io::read(path("two.npz")).unwrap_err().to_string();
     assert!(message.contains("2 arrays in this file") && message.contains("a, b"), "{message}");

@@ -63,7 +63,7 @@ fn checked_element_count(name: &'static str, shape: &[usize]) -> Result<usize> {
 pub fn unravel_index(indices: &NdArray, #[read(Vec<usize>)] shape: impl IntoShape, order: Order) -> Result<Vec<NdArray>> {
     let (name, shape) = ("unravel_index", shape.into_shape());
     let size = checked_element_count(name, &shape)?;
-    if !indices.dtype().is_int() {
+    if !indices.dtype().is_int() && indices.dtype() != DType::Bool {
         return Err(Error::dtype(name, "only int indices permitted", &[indices.dtype()]));
     }
     if shape.is_empty() && indices.ndim() > 0 {
@@ -153,7 +153,7 @@ pub fn ravel_multi_index(
     let axes: Vec<usize> = if order == Order::C { (0..dims.len()).collect() } else { (0..dims.len()).rev().collect() };
     for axis in axes {
         let (index, extent) = (&multi_index[axis], dims[axis]);
-        if !index.dtype().is_int() {
+        if !index.dtype().is_int() && index.dtype() != DType::Bool {
             return Err(Error::dtype(name, "only int indices permitted", &[index.dtype()]));
         }
         let index = index.astype(DType::I64)?;
