@@ -226,7 +226,7 @@ pub fn place(a: &mut NdArray, mask: &NdArray, values: impl Into<Operand>) -> Res
 
 /// Stores values along an axis, with separate indices for each position of the other axes (`numpy.put_along_axis`).
 ///
-/// [`take_along_axis`](crate::take_along_axis) with the same indices reads the values. Without an axis, the array is flattened.
+/// [`take_along_axis`](cuprum_core::take_along_axis) with the same indices reads the values. Without an axis, the array is flattened.
 ///
 /// Passes over memory: one over the values, and one over the indices to check them. The call waits for the device.
 ///
