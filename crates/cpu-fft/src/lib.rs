@@ -11,6 +11,7 @@ mod plan_cache;
 
 use bytemuck::Pod;
 use cuprum_core::call::{Fft, FftKind};
+use cuprum_core::host_buffer::element_offsets;
 use cuprum_core::layout::{Dims, Layout};
 use cuprum_core::{Array, Call, DType, Element, Error, Result, StoredArray};
 use cuprum_cpu_base::views::{Elements, ElementsMut, HostVec, add_op_to_out_of_memory_error};
@@ -162,25 +163,17 @@ fn transform_long_lines<T: Real>(
     let Some(transform) = SplitTransform::<T>::new_for_length(n, out.len() / n.max(1), inverse)? else { return Ok(false) };
     let mut memory = transform.allocate_columns()?;
     let columns = memory.as_mut_slice();
-    for (line, out) in out.chunks_exact_mut(n).enumerate() {
-        match source {
-            Some(StridedSource { buffer, layout }) => {
-                let first = element_offset_of_line(layout, axis, line);
-                transform.transform_columns(buffer, first, layout.strides()[axis], columns)?;
-            }
-            None => transform.transform_columns(out, 0, 1, columns)?,
+    let Some(StridedSource { buffer, layout }) = source else {
+        for line in out.chunks_exact_mut(n) {
+            transform.transform_columns(line, 0, 1, columns)?;
+            transform.transform_rows(columns, line, scale)?;
         }
-        transform.transform_rows(columns, out, scale)?;
+        return Ok(true);
+    };
+    let starts = Layout::strided(&layout.shape()[..axis], &layout.strides()[..axis], layout.offset())?;
+    for (line, start) in out.chunks_exact_mut(n).zip(element_offsets(&starts)) {
+        transform.transform_columns(buffer, start as usize, layout.strides()[axis], columns)?;
+        transform.transform_rows(columns, line, scale)?;
     }
     Ok(true)
-}
-
-/// Returns the offset of the first element of line number `line` along the last axis.
-fn element_offset_of_line(layout: &Layout, axis: usize, line: usize) -> usize {
-    let (mut at, mut rest) = (layout.offset() as isize, line);
-    for (&extent, &stride) in layout.shape()[..axis].iter().zip(&layout.strides()[..axis]).rev() {
-        at += (rest % extent) as isize * stride;
-        rest /= extent;
-    }
-    at as usize
 }

@@ -24,7 +24,7 @@ use crate::ops::scan::cummax;
 use crate::ops::segments::{segment_max, segment_min, segment_prod, segment_sum_keeping_negative_zero};
 use crate::ops::select::flatnonzero;
 use crate::ops::sort::differs_from_previous;
-use crate::ops::take::check_index_bounds;
+use crate::ops::take::{as_kernel_indices, check_index_bounds};
 use crate::ops::value::Args;
 use crate::s;
 use crate::scalar::Scalar;
@@ -90,8 +90,7 @@ impl ScatterInputs {
         let values = value.stored()?;
         let reversed: Vec<usize> = (1..rows.ndim()).filter(|&axis| rows.strides()[axis] < 0).collect();
         let values = values.with_layout(values.layout().flip(&reversed))?;
-        let indices = if indices.dtype() == DType::I32 { indices } else { indices.astype(DType::I64)? };
-        let indices = indices.ravel()?.contiguous()?;
+        let indices = as_kernel_indices(&indices)?.ravel()?.contiguous()?;
         indices.eval()?;
         Ok(ScatterInputs { rows: rows.flip(&reversed), indices, values, source_axis, is_distinct })
     }

@@ -101,8 +101,8 @@ fn reject_indices_not_integer(indices: &NdArray) -> Result<()> {
     }
 }
 
-/// Returns an index array of dtype int32 or int64 with the same indices.
-fn as_gather_indices(indices: &NdArray) -> Result<NdArray> {
+/// Returns an array of the same indices in int32 or int64, the dtypes that kernels take.
+pub(crate) fn as_kernel_indices(indices: &NdArray) -> Result<NdArray> {
     if indices.dtype() == DType::I32 { Ok(indices.clone()) } else { indices.astype(DType::I64) }
 }
 
@@ -180,7 +180,7 @@ impl NdArray {
         if is_flat && fusion_enabled() && dispatch::any_kernel_has_capability(Capability::FusedTake, Family::Map, device)? {
             return build_fused_take(&a, indices);
         }
-        dispatch_gather(device, a, as_gather_indices(indices)?.contiguous()?.stored()?, axis, &shape)
+        dispatch_gather(device, a, as_kernel_indices(indices)?.contiguous()?.stored()?, axis, &shape)
     }
 }
 
@@ -242,7 +242,7 @@ pub fn take_along_axis(arr: &NdArray, indices: &NdArray, axis: impl Into<Option<
     if checked_size(name, &shape)? == 0 {
         return super::creation::full_on_device(device, &shape, Scalar::Int(0), arr.dtype());
     }
-    let (arr, indices) = (arr.stored()?, as_gather_indices(indices)?.stored()?);
+    let (arr, indices) = (arr.stored()?, as_kernel_indices(indices)?.stored()?);
     let mut source_shape = shape.clone();
     source_shape[axis] = arr.shape()[axis];
     let arr = arr.with_layout(arr.layout().broadcast_to(&source_shape)?)?;
