@@ -129,7 +129,8 @@ fn take(
     let inner = match inner_layout.is_c_contiguous() {
         true => ElementsPerIndex::Run(inner_layout.size()),
         false => {
-            inner_offsets = HostVec::<isize>::allocate(inner_layout.size()).map_err(|e| add_op_to_out_of_memory_error(call, e))?;
+            inner_offsets =
+                HostVec::<isize>::allocate(inner_layout.size()).map_err(|e| add_op_to_out_of_memory_error(call.op.name(), e))?;
             inner_offsets.as_mut_slice().iter_mut().zip(element_offsets(&inner_layout)).for_each(|(to, offset)| *to = offset);
             ElementsPerIndex::Offsets(inner_offsets.as_mut_slice())
         }

@@ -171,7 +171,7 @@ fn reduce_axes(call: &Call, work: &call::Reduce) -> Result<Outcome> {
     };
     let order = if by_columns { LoopOrder::Columns(plan.reduced_size) } else { LoopOrder::Rows(plan.reduced_size) };
     let mut output = Output::allocate(call, 0)?;
-    run(&compiled, &order, output.elements_mut()?).map_err(|e| add_op_to_out_of_memory_error(call, e))?;
+    run(&compiled, &order, output.elements_mut()?).map_err(|e| add_op_to_out_of_memory_error(call.op.name(), e))?;
     call.outcome_from_buffers([output.into_buffer()])
 }
 

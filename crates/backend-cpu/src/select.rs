@@ -26,9 +26,10 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
         Ok(compiled) => compiled,
         Err(reason) => return Ok(Outcome::Declined(reason)),
     };
-    let mut words = HostVec::<u64>::allocate(size.div_ceil(BITS_PER_BITMAP_WORD)).map_err(|e| add_op_to_out_of_memory_error(call, e))?;
+    let mut words =
+        HostVec::<u64>::allocate(size.div_ceil(BITS_PER_BITMAP_WORD)).map_err(|e| add_op_to_out_of_memory_error(call.op.name(), e))?;
     let words = words.as_mut_slice();
-    let counts = mark_selected_in_bitmap(&compiled, size, words).map_err(|e| add_op_to_out_of_memory_error(call, e))?;
+    let counts = mark_selected_in_bitmap(&compiled, size, words).map_err(|e| add_op_to_out_of_memory_error(call.op.name(), e))?;
     let total = counts.iter().sum();
 
     let mut outputs =

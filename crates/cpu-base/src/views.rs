@@ -4,10 +4,11 @@
 #![allow(unsafe_code)]
 
 use std::marker::PhantomData;
+use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use bytemuck::Pod;
+use bytemuck::AnyBitPattern;
 use cuprum_core::array::Array;
 use cuprum_core::device::Buffer;
 use cuprum_core::host_buffer::HostBuffer;
@@ -355,12 +356,10 @@ fn misaligned_error(host: &HostBuffer, dtype: DType) -> Error {
     Error::backend("cpu", "buffer", message)
 }
 
-/// Adds the name of `call`'s operation to `error` if `error` is an out-of-memory error. Returns other errors unchanged.
-pub fn add_op_to_out_of_memory_error(call: &Call, error: Error) -> Error {
+/// Adds the name of the operation to `error` if `error` is an out-of-memory error. Returns other errors unchanged.
+pub fn add_op_to_out_of_memory_error(op: &'static str, error: Error) -> Error {
     match error {
-        Error::OutOfMemory { device, requested, used, limit, .. } => {
-            Error::OutOfMemory { op: call.op.name(), device, requested, used, limit }
-        }
+        Error::OutOfMemory { device, requested, used, limit, .. } => Error::OutOfMemory { op, device, requested, used, limit },
         e => e,
     }
 }
@@ -407,7 +406,7 @@ impl Output {
 
     /// Allocates `size` elements for intermediate values of `call`. An error names the operation of `call`.
     pub fn allocate_scratch(call: &Call, dtype: DType, size: usize) -> Result<Output> {
-        Output::allocate_temporary(dtype, size).map_err(|e| add_op_to_out_of_memory_error(call, e))
+        Output::allocate_temporary(dtype, size).map_err(|e| add_op_to_out_of_memory_error(call.op.name(), e))
     }
 
     /// Allocates `size` elements for intermediate values that belong to no call.
@@ -419,7 +418,8 @@ impl Output {
     /// Allocates output `n` of `call`, filled with zeros. Memory that the operating system has just zeroed is not written again.
     pub fn allocate_zeroed(call: &Call, n: usize) -> Result<Output> {
         let (dtype, size) = (call.outputs[n].dtype, call.outputs[n].layout.size());
-        let buffer = HostBuffer::zeroed(size.saturating_mul(dtype.itemsize())).map_err(|e| add_op_to_out_of_memory_error(call, e))?;
+        let buffer =
+            HostBuffer::zeroed(size.saturating_mul(dtype.itemsize())).map_err(|e| add_op_to_out_of_memory_error(call.op.name(), e))?;
         Ok(Output { has_valid_bools: true, ..Output::of(Arc::new(buffer), dtype, size) })
     }
 
@@ -567,7 +567,7 @@ impl<'a> ReadBlocks<'a> {
     }
 }
 
-/// A vector of plain-data records (`R: Pod`) in memory from the array allocator. Its initial values are arbitrary.
+/// A vector of plain-data records in memory from the array allocator. Its initial values are arbitrary.
 pub struct HostVec<R> {
     block: Option<HostBuffer>,
     len: usize,
@@ -580,7 +580,7 @@ impl<R> Default for HostVec<R> {
     }
 }
 
-impl<R: Pod> HostVec<R> {
+impl<R: AnyBitPattern> HostVec<R> {
     /// Allocates `len` records. Returns an error if memory runs out.
     pub fn allocate(len: usize) -> Result<HostVec<R>> {
         Ok(HostVec { block: Some(HostBuffer::uninit(len.saturating_mul(size_of::<R>()))?), len, life: PhantomData })
@@ -600,6 +600,24 @@ impl<R: Pod> HostVec<R> {
             Some(block) => unsafe { std::slice::from_raw_parts_mut(block.as_mut_ptr().cast(), self.len) },
             None => &mut [],
         }
+    }
+}
+
+impl<R: AnyBitPattern> Deref for HostVec<R> {
+    type Target = [R];
+
+    fn deref(&self) -> &[R] {
+        match &self.block {
+            // SAFETY: as in `as_mut_slice`; shared access to this value only reads the memory.
+            Some(block) => unsafe { std::slice::from_raw_parts(block.as_ptr().cast(), self.len) },
+            None => &[],
+        }
+    }
+}
+
+impl<R: AnyBitPattern> DerefMut for HostVec<R> {
+    fn deref_mut(&mut self) -> &mut [R] {
+        self.as_mut_slice()
     }
 }
 

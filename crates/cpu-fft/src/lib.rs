@@ -36,7 +36,7 @@ pub fn transform(call: &Call, request: &Fft, values: Option<&StoredArray>, out: 
         DType::F64 => transform_typed::<f64>(request, shape, values, out),
         other => Err(Error::dtype(call.op.name(), "has no transform of this dtype", &[other])),
     };
-    done.map_err(|e| add_op_to_out_of_memory_error(call, e))
+    done.map_err(|e| add_op_to_out_of_memory_error(call.op.name(), e))
 }
 
 /// Returns the axis that the first pass transforms, or `None` if there is none. For [`FftKind::RealToComplex`] it is the halved axis, along

@@ -1,7 +1,5 @@
 //! Cholesky decompositions.
 
-use std::cmp::Ordering;
-
 use cuprum_core::call::Triangle;
 use cuprum_core::error::LinAlgFailure::NotPositiveDefinite;
 use cuprum_core::{Call, Outcome, Result};
@@ -16,7 +14,7 @@ use faer::{Accum, Conj, MatMut, Par};
 use crate::column_blocks::{BLOCK_COLUMNS, ThreadsPerMatrix};
 use crate::field::Field;
 use crate::matrix_batch::{MatrixBatch, MatrixFailure};
-use crate::matrix_stack::{MatrixStack, store_row_major};
+use crate::matrix_stack::{MatrixStack, store_transposed};
 
 /// Maximum extent of a matrix that is decomposed by faer on one thread. Larger matrices are split recursively.
 const MAX_UNSPLIT_EXTENT: usize = 128;
@@ -62,7 +60,7 @@ pub(crate) fn compute_factors<T: Field>(call: &Call, triangle: Triangle) -> Resu
     let size = cholesky_in_place_scratch::<T>(n.min(MAX_UNSPLIT_EXTENT), Par::Seq, Default::default());
     batch.for_each_task(
         factors.chunks_mut(batch.per_task * n * n),
-        || Ok((batch.allocate_zeros::<T>(n * n)?, batch.allocate_scratch(size)?)),
+        || Ok((batch.allocate_values::<T>(n * n)?, batch.allocate_scratch(size)?)),
         |(matrix, memory), first, factors| {
             for (index, factor) in (first..).zip(factors.chunks_mut(n * n)) {
                 // The adjoint of the upper triangle is a lower triangle.
@@ -80,11 +78,13 @@ pub(crate) fn compute_factors<T: Field>(call: &Call, triangle: Triangle) -> Resu
                 }
                 match triangle {
                     // Rounding errors give the diagonal of a complex factor small imaginary parts, which are dropped here.
-                    Triangle::Lower => store_row_major(matrix, n, factor, |i, j, v| match i.cmp(&j) {
-                        Ordering::Greater => v,
-                        Ordering::Equal => T::from_real_part(v.real_part()),
-                        Ordering::Less => T::zero(),
-                    }),
+                    Triangle::Lower => {
+                        store_transposed(matrix, n, factor);
+                        for (i, row) in factor.chunks_mut(n).enumerate() {
+                            row[i] = T::from_real_part(row[i].real_part());
+                            row[i + 1..].fill(T::zero());
+                        }
+                    }
                     // Row i of the upper factor is the adjoint of column i of the lower factor. Rows of `factor` and columns of `matrix`
                     // are contiguous, so the elements are conjugated in memory order.
                     Triangle::Upper => {

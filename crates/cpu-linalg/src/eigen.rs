@@ -3,24 +3,78 @@
 use cuprum_core::call::Triangle;
 use cuprum_core::error::LinAlgFailure::{self, EigenvaluesDiverge, NotFinite};
 use cuprum_core::{Call, Complex, Outcome, Result};
-use cuprum_cpu_base::views::Output;
+use cuprum_cpu_base::views::{HostVec, Output};
 use faer::diag::DiagMut;
-use faer::dyn_stack::{MemBuffer, MemStack, StackReq};
-use faer::linalg::evd::{ComputeEigenvectors, evd_cplx, evd_real, evd_scratch, self_adjoint_evd, self_adjoint_evd_scratch};
-use faer::{MatMut, MatRef, Par};
+use faer::dyn_stack::{MemStack, StackReq};
+use faer::linalg::evd::tridiag::tridiag_in_place;
+use faer::linalg::evd::{
+    ComputeEigenvectors, evd_cplx, evd_real, evd_scratch, self_adjoint_evd, self_adjoint_evd_scratch, tridiagonal_self_adjoint_evd,
+};
+use faer::linalg::householder::{
+    apply_block_householder_sequence_on_the_left_in_place_scratch, apply_block_householder_sequence_on_the_left_in_place_with_conj,
+};
+use faer::linalg::qr::no_pivoting::factor::recommended_block_size;
+use faer::prelude::{Reborrow, ReborrowMut};
+use faer::{Conj, MatMut, MatRef, Par};
 use num_traits::{Float, Zero};
 
+use crate::column_blocks::{BLOCK_COLUMNS, ThreadsPerMatrix};
 use crate::eigenvectors::SchurFactors;
 use crate::field::Field;
-use crate::matrix_batch::{MatrixBatch, MatrixFailure};
-use crate::matrix_stack::{MatrixStack, store_row_major};
+use crate::matrix_batch::{FaerWorkspace, MatrixBatch, MatrixFailure, allocate_scratch};
+use crate::matrix_stack::{MatrixStack, store_converted};
 use crate::power_of_two_scale::PowerOfTwoScale;
 use crate::schur_form::{SchurForm, SchurScratch};
 use crate::widen::Widen;
 
+/// Extent of the smallest matrix whose eigenvectors are computed by [`compute_eigenvectors_in_blocks`].
+const MIN_BLOCKED_EXTENT: usize = 2 * BLOCK_COLUMNS;
+
+/// Computes the eigenvalues `w` of `a` in ascending order, and the eigenvectors if `v` is `Some`. Reads the lower triangle of `a`, and may
+/// overwrite it. `reflections` is scratch memory, empty unless the extent is at least [`MIN_BLOCKED_EXTENT`] and `v` is `Some`.
 #[inline(never)]
-fn compute_hermitian_eigen<W: Field>(a: MatRef<'_, W>, w: &mut [W], v: Option<MatMut<'_, W>>, stack: &mut MemStack) -> bool {
-    self_adjoint_evd(a, DiagMut::from_slice_mut(w), v, Par::Seq, stack, Default::default()).is_ok()
+fn compute_hermitian_eigen<W: Field>(
+    a: MatMut<'_, W>,
+    w: &mut [W],
+    v: Option<MatMut<'_, W>>,
+    reflections: &mut [W],
+    team: ThreadsPerMatrix,
+    stack: &mut MemStack,
+) -> Result<bool> {
+    match v {
+        Some(v) if !reflections.is_empty() => compute_eigenvectors_in_blocks(a, w, v, reflections, team, stack),
+        v => Ok(self_adjoint_evd(a.rb(), DiagMut::from_slice_mut(w), v, Par::Seq, stack, Default::default()).is_ok()),
+    }
+}
+
+/// Computes eigenvalues and eigenvectors like faer's `self_adjoint_evd`, but transforms the eigenvectors of the tridiagonal matrix by blocks
+/// of columns, which threads share.
+fn compute_eigenvectors_in_blocks<W: Field>(
+    mut a: MatMut<'_, W>,
+    w: &mut [W],
+    mut v: MatMut<'_, W>,
+    reflections: &mut [W],
+    team: ThreadsPerMatrix,
+    stack: &mut MemStack,
+) -> Result<bool> {
+    let n = w.len();
+    let block = reflections.len() / (n - 1);
+    let mut reflections = MatMut::from_column_major_slice_mut(reflections, block, n - 1);
+    tridiag_in_place(a.rb_mut(), reflections.rb_mut(), Par::Seq, stack, Default::default());
+    let (a, reflections) = (a.rb(), reflections.rb());
+    let below = a.submatrix(1, 0, n - 1, n - 1);
+    let (diagonal, subdiagonal) = (a.diagonal(), below.diagonal());
+    let (values, vectors) = (DiagMut::from_slice_mut(w), Some(v.rb_mut()));
+    if tridiagonal_self_adjoint_evd(diagonal, subdiagonal, values, vectors, Par::Seq, stack, Default::default()).is_err() {
+        return Ok(false);
+    }
+    let size = apply_block_householder_sequence_on_the_left_in_place_scratch::<W>(n - 1, block, BLOCK_COLUMNS);
+    let transform = |memory: &mut FaerWorkspace, _, columns: MatMut<'_, W>| {
+        let (columns, stack) = (columns.subrows_mut(1, n - 1), MemStack::new(memory));
+        apply_block_householder_sequence_on_the_left_in_place_with_conj(below, reflections, Conj::No, columns, Par::Seq, stack);
+    };
+    team.for_each_block_with_scratch(v, n.saturating_mul(n).saturating_mul(n) / 2, || allocate_scratch("eigh", size), transform)?;
+    Ok(true)
 }
 
 /// Writes the eigenvalues of a finite real diagonal matrix to `w` in ascending order, and the eigenvectors to `v`. Returns false, without
@@ -41,8 +95,8 @@ fn compute_diagonal_eigen<W: Field>(a: &[W], w: &mut [W], v: Option<&mut [W]>) -
     true
 }
 
-/// Scratch memory: a matrix, its eigenvalues, and the workspace of faer.
-type HermitianScratch<W> = (Vec<W>, Vec<W>, MemBuffer);
+/// Scratch memory: a matrix, its eigenvalues, the coefficients of its reflections, and the workspace of faer.
+type HermitianScratch<W> = (HostVec<W>, Vec<W>, Vec<W>, FaerWorkspace);
 
 /// Computes eigenvalues of Hermitian matrices, with or without eigenvectors.
 pub(crate) fn decompose_hermitian<T: Widen>(call: &Call, triangle: Triangle, vectors: bool) -> Result<Outcome> {
@@ -52,33 +106,39 @@ pub(crate) fn decompose_hermitian<T: Widen>(call: &Call, triangle: Triangle, vec
     let mut outputs = (0..call.outputs.len()).map(|i| Output::allocate(call, i)).collect::<Result<Vec<_>>>()?;
     let compute = if vectors { ComputeEigenvectors::Yes } else { ComputeEigenvectors::No };
     let size = self_adjoint_evd_scratch::<T::Wide>(n, compute, Par::Seq, Default::default());
+    let of_reflections = if vectors && n >= MIN_BLOCKED_EXTENT { recommended_block_size::<T::Wide>(n, n) * (n - 1) } else { 0 };
     let scratch = || {
-        let basis = batch.allocate_zeros::<T::Wide>(if vectors { n * n } else { 0 })?;
-        Ok(((batch.allocate_zeros::<T::Wide>(n * n)?, batch.allocate_zeros::<T::Wide>(n)?, batch.allocate_scratch(size)?), basis))
+        let (matrix, basis) =
+            (batch.allocate_values::<T::Wide>(n * n)?, batch.allocate_values::<T::Wide>(if vectors { n * n } else { 0 })?);
+        let (values, reflections) = (batch.allocate_zeros::<T::Wide>(n)?, batch.allocate_zeros::<T::Wide>(of_reflections)?);
+        Ok(((matrix, values, reflections, batch.allocate_scratch(size)?), basis))
     };
-    let one = |(matrix, values, memory): &mut HermitianScratch<T::Wide>, mut v: Option<&mut [T::Wide]>, index, w: &mut [T::Base]| {
-        match triangle {
-            Triangle::Lower => a.copy_converted(index, matrix, T::widen),
-            Triangle::Upper => a.copy_adjoint_converted(index, matrix, T::widen),
-        }
-        // Clears the triangle that is not read, so that its values do not affect the scale.
-        for (j, column) in matrix.chunks_mut(n).enumerate() {
-            column[..j].fill(T::Wide::zero());
-            column[j] = T::Wide::from_real_part(column[j].real_part());
-        }
-        if !compute_diagonal_eigen(matrix, values, v.as_deref_mut()) {
-            let Some(scale) = PowerOfTwoScale::scale_into_range(matrix) else {
-                return Err(MatrixFailure::Matrix(index, EigenvaluesDiverge));
-            };
-            let v = v.map(|v| MatMut::from_column_major_slice_mut(v, n, n));
-            if !compute_hermitian_eigen(MatRef::from_column_major_slice(matrix, n, n), values, v, MemStack::new(memory)) {
-                return Err(MatrixFailure::Matrix(index, EigenvaluesDiverge));
+    let one =
+        |(matrix, values, reflections, memory): &mut HermitianScratch<T::Wide>, mut v: Option<&mut [T::Wide]>, index, w: &mut [T::Base]| {
+            match triangle {
+                Triangle::Lower => a.copy_converted(index, matrix, T::widen),
+                Triangle::Upper => a.copy_adjoint_converted(index, matrix, T::widen),
             }
-            scale.scale_up(values);
-        }
-        w.iter_mut().zip(values.iter()).for_each(|(to, v)| *to = T::narrow_real(v.real_part()));
-        Ok(())
-    };
+            // Clears the triangle that is not read, so that its values do not affect the scale.
+            for (j, column) in matrix.chunks_mut(n).enumerate() {
+                column[..j].fill(T::Wide::zero());
+                column[j] = T::Wide::from_real_part(column[j].real_part());
+            }
+            if !compute_diagonal_eigen(matrix, values, v.as_deref_mut()) {
+                let Some(scale) = PowerOfTwoScale::scale_into_range(matrix) else {
+                    return Err(MatrixFailure::Matrix(index, EigenvaluesDiverge));
+                };
+                let v = v.map(|v| MatMut::from_column_major_slice_mut(v, n, n));
+                let lower = MatMut::from_column_major_slice_mut(matrix, n, n);
+                let (team, stack) = (batch.threads_per_matrix(), MemStack::new(memory));
+                if !compute_hermitian_eigen(lower, values, v, reflections, team, stack)? {
+                    return Err(MatrixFailure::Matrix(index, EigenvaluesDiverge));
+                }
+                scale.scale_up(values);
+            }
+            w.iter_mut().zip(values.iter()).for_each(|(to, v)| *to = T::narrow_real(v.real_part()));
+            Ok(())
+        };
     match &mut outputs[..] {
         [w, v] => {
             let items = w.elements_mut()?.typed_slice::<T::Base>().chunks_mut(batch.per_task * n);
@@ -86,7 +146,7 @@ pub(crate) fn decompose_hermitian<T: Widen>(call: &Call, triangle: Triangle, vec
             batch.for_each_task(items, scratch, |(scratch, basis), first, (w, v)| {
                 for (index, (w, v)) in (first..).zip(w.chunks_mut(n).zip(v.chunks_mut(n * n))) {
                     one(scratch, Some(basis), index, w)?;
-                    store_row_major(basis, n, v, |_, _, v| T::narrow(v));
+                    store_converted(basis, n, v, T::narrow);
                 }
                 Ok(())
             })?;
@@ -192,7 +252,7 @@ fn normalize_columns(vectors: &mut [Complex<f64>], n: usize) {
 }
 
 /// Scratch memory: a matrix, its eigenvectors, its eigenvalues, and the workspace of faer.
-type GeneralScratch<W> = (Vec<W>, Vec<W>, Vec<Complex<f64>>, MemBuffer);
+type GeneralScratch<W> = (HostVec<W>, HostVec<W>, Vec<Complex<f64>>, FaerWorkspace);
 
 /// Computes eigenvalues of general matrices, with or without eigenvectors.
 pub(crate) fn decompose_general<T: Widen>(call: &Call, vectors: bool) -> Result<Outcome> {
@@ -203,8 +263,8 @@ pub(crate) fn decompose_general<T: Widen>(call: &Call, vectors: bool) -> Result<
     let size = T::Wide::scratch_size(n, vectors);
     let of_vectors = if vectors { n * n } else { 0 };
     let scratch = || {
-        let matrix = batch.allocate_zeros::<T::Wide>(n * n)?;
-        let (basis, v) = (batch.allocate_zeros::<T::Wide>(of_vectors)?, batch.allocate_zeros::<Complex<f64>>(of_vectors)?);
+        let matrix = batch.allocate_values::<T::Wide>(n * n)?;
+        let (basis, v) = (batch.allocate_values::<T::Wide>(of_vectors)?, batch.allocate_values::<Complex<f64>>(of_vectors)?);
         Ok(((matrix, basis, batch.allocate_zeros::<Complex<f64>>(n)?, batch.allocate_scratch(size)?), v))
     };
     let one = |(matrix, basis, values, memory): &mut GeneralScratch<T::Wide>, v: &mut [Complex<f64>], index, w: &mut [T::Eigenvalue]| {
@@ -233,7 +293,7 @@ pub(crate) fn decompose_general<T: Widen>(call: &Call, vectors: bool) -> Result<
             batch.for_each_task(items, scratch, |(scratch, basis), first, (w, v)| {
                 for (index, (w, v)) in (first..).zip(w.chunks_mut(n).zip(v.chunks_mut(n * n))) {
                     one(scratch, basis, index, w)?;
-                    store_row_major(basis, n, v, |_, _, v| T::narrow_complex(v));
+                    store_converted(basis, n, v, T::narrow_complex);
                 }
                 Ok(())
             })?;

@@ -2,6 +2,7 @@
 
 use std::ops::Neg;
 
+use bytemuck::Pod;
 use cuprum_core::{Complex, Element};
 use faer::traits::{ComplexField, RealField};
 use num_traits::{Float, NumAssign};
@@ -35,9 +36,9 @@ pub(crate) fn logarithm(z: C) -> C {
 }
 
 /// An element type of matrices: a real or complex floating-point number.
-pub(crate) trait Field: ComplexField<Real = Self::Base> + Element + NumAssign + Neg<Output = Self> {
+pub(crate) trait Field: ComplexField<Real = Self::Base> + Element + Pod + NumAssign + Neg<Output = Self> {
     /// The type of the real part.
-    type Base: RealField + Element + Float + NumAssign + Field<Base = Self::Base>;
+    type Base: RealField + Element + Pod + Float + NumAssign + Field<Base = Self::Base>;
 
     fn from_real_part(re: Self::Base) -> Self;
     fn real_part(self) -> Self::Base;

@@ -2,7 +2,7 @@
 
 use cuprum_core::error::LinAlgFailure::Singular;
 use cuprum_core::{Call, Outcome, Result};
-use cuprum_cpu_base::views::Output;
+use cuprum_cpu_base::views::{HostVec, Output};
 use faer::linalg::matmul::matmul;
 use faer::linalg::triangular_solve::solve_unit_lower_triangular_in_place;
 use faer::prelude::{Reborrow, ReborrowMut};
@@ -12,7 +12,7 @@ use num_traits::{Float, Zero};
 use crate::column_blocks::ThreadsPerMatrix;
 use crate::field::Field;
 use crate::matrix_batch::{MatrixBatch, MatrixFailure};
-use crate::matrix_stack::{MatrixStack, store_row_major};
+use crate::matrix_stack::{MatrixStack, store_transposed};
 use crate::triangular::solve_triangular_in_place;
 
 /// Maximum number of columns of a matrix that is decomposed one column at a time. Wider matrices are split recursively.
@@ -38,7 +38,8 @@ fn decompose_in_place<T: Field>(mut a: MatMut<'_, T>, pivots: &mut [usize], team
     decompose_in_place(left.rb_mut(), first, team);
     eliminate_right_columns(left.rb(), first, right.rb_mut(), team);
     decompose_in_place(right.subrows_mut(half, m - half), second, team);
-    apply_pivots(left.subrows_mut(half, m - half), second);
+    let cost = half.saturating_mul(n - half).saturating_mul(8);
+    team.for_each_block(left.subrows_mut(half, m - half), cost, |_, columns| apply_pivots(columns, second));
     second.iter_mut().for_each(|pivot| *pivot += half);
 }
 
@@ -101,16 +102,11 @@ fn swap_rows<T: Field>(mut a: MatMut<'_, T>, i: usize, j: usize) {
     }
 }
 
-/// Interchanges row i with row `pivots[i]`, for i in ascending order.
-fn apply_pivots<T: Field>(mut a: MatMut<'_, T>, pivots: &[usize]) {
-    for column in 0..a.ncols() {
-        let mut column = a.rb_mut().col_mut(column);
-        for (i, &pivot) in pivots.iter().enumerate() {
-            if i != pivot {
-                let (x, y) = (column[i], column[pivot]);
-                (column[i], column[pivot]) = (y, x);
-            }
-        }
+/// Interchanges row i with row `pivots[i]`, for i in ascending order. The elements of each column of `a` are contiguous.
+fn apply_pivots<T: Field>(a: MatMut<'_, T>, pivots: &[usize]) {
+    for column in a.col_iter_mut().filter_map(ColMut::try_as_col_major_mut) {
+        let column = column.as_slice_mut();
+        pivots.iter().enumerate().for_each(|(i, &pivot)| column.swap(i, pivot));
     }
 }
 
@@ -157,13 +153,13 @@ fn swap_columns<T: Field>(x: ColMut<'_, T>, y: ColMut<'_, T>) {
 }
 
 /// Scratch memory: a matrix, its right-hand sides, and its pivots.
-type Scratch<T> = (Vec<T>, Vec<T>, Vec<usize>);
+type Scratch<T> = (HostVec<T>, HostVec<T>, Vec<usize>);
 
 fn allocate_lu_scratch<T: Field>(batch: &MatrixBatch, n: usize, columns: usize) -> Result<Scratch<T>> {
     let mut pivots = Vec::new();
     cuprum_core::host_buffer::try_reserve("lu", &mut pivots, n)?;
     pivots.resize(n, 0);
-    Ok((batch.allocate_zeros(n * n)?, batch.allocate_zeros(n * columns)?, pivots))
+    Ok((batch.allocate_values(n * n)?, batch.allocate_values(n * columns)?, pivots))
 }
 
 /// Returns the approximate number of operations of one decomposition of extent `n` and of the solution for `columns` right-hand sides.
@@ -212,7 +208,7 @@ fn solve_systems<T: Field>(call: &Call, a: &MatrixStack<T>, b: Option<&MatrixSta
                     }
                     None => invert_factored(factors.rb(), pivots, MatMut::from_column_major_slice_mut(x, n, n), batch.threads_per_matrix()),
                 }
-                store_row_major(x, n, solution, |_, _, v| v);
+                store_transposed(x, n, solution);
             }
             Ok(())
         },
@@ -231,13 +227,13 @@ pub(crate) fn decompose<T: Field>(call: &Call) -> Result<Outcome> {
     let items = items.zip(pivots.elements_mut()?.typed_slice::<i32>().chunks_mut(batch.per_task * k));
     batch.for_each_task(
         items,
-        || Ok((batch.allocate_zeros::<T>(m * n)?, allocate_lu_scratch::<T>(&batch, k, 0)?.2)),
+        || Ok((batch.allocate_values::<T>(m * n)?, allocate_lu_scratch::<T>(&batch, k, 0)?.2)),
         |(matrix, order), first, (factors, pivots)| {
             let results = factors.chunks_mut(m * n).zip(pivots.chunks_mut(k));
             for (index, (factors, pivots)) in (first..).zip(results) {
                 a.copy_matrix(index, matrix);
                 decompose_in_place(MatMut::from_column_major_slice_mut(matrix, m, n), order, batch.threads_per_matrix());
-                store_row_major(matrix, m, factors, |_, _, v| v);
+                store_transposed(matrix, m, factors);
                 pivots.iter_mut().zip(order.iter()).for_each(|(to, &pivot)| *to = i32::try_from(pivot).unwrap_or(i32::MAX));
             }
             Ok(())

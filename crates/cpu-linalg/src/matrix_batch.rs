@@ -1,10 +1,14 @@
 //! Loops over the matrices of a batch, and their scratch memory.
 
+use std::mem::MaybeUninit;
+
+use bytemuck::AnyBitPattern;
 use cuprum_core::error::LinAlgFailure;
 use cuprum_core::host_buffer::try_reserve;
-use cuprum_core::{Call, Device, Element, Error, Result};
+use cuprum_core::{Call, Element, Error, Result};
 use cuprum_cpu_base::threads;
-use faer::dyn_stack::{MemBuffer, StackReq};
+use cuprum_cpu_base::views::{HostVec, add_op_to_out_of_memory_error};
+use faer::dyn_stack::StackReq;
 
 use crate::column_blocks::ThreadsPerMatrix;
 
@@ -57,6 +61,11 @@ impl<'a> MatrixBatch<'a> {
         outcomes.into_iter().collect()
     }
 
+    /// Returns `len` elements with arbitrary values, in memory from the array allocator.
+    pub(crate) fn allocate_values<T: AnyBitPattern>(&self, len: usize) -> Result<HostVec<T>> {
+        HostVec::allocate(len).map_err(|error| add_op_to_out_of_memory_error(self.call.op.name(), error))
+    }
+
     /// Returns `len` zeros.
     pub(crate) fn allocate_zeros<T: Element + Default>(&self, len: usize) -> Result<Vec<T>> {
         let mut values = Vec::new();
@@ -66,15 +75,17 @@ impl<'a> MatrixBatch<'a> {
     }
 
     /// Allocates scratch memory of the given size, which a function of faer requires.
-    pub(crate) fn allocate_scratch(&self, size: StackReq) -> Result<MemBuffer> {
+    pub(crate) fn allocate_scratch(&self, size: StackReq) -> Result<FaerWorkspace> {
         allocate_scratch(self.call.op.name(), size)
     }
 }
 
+/// The workspace of a function of faer.
+pub(crate) type FaerWorkspace = HostVec<MaybeUninit<u8>>;
+
 /// Allocates scratch memory of the given size, which a function of faer requires, for operation `op`.
-pub(crate) fn allocate_scratch(op: &'static str, size: StackReq) -> Result<MemBuffer> {
-    let requested = size.unaligned_bytes_required();
-    MemBuffer::try_new(size).map_err(|_| Error::OutOfMemory { op, device: Device::CPU, requested, used: 0, limit: None })
+pub(crate) fn allocate_scratch(op: &'static str, size: StackReq) -> Result<FaerWorkspace> {
+    HostVec::allocate(size.unaligned_bytes_required()).map_err(|error| add_op_to_out_of_memory_error(op, error))
 }
 
 /// The reason why a matrix has no result.

@@ -1,7 +1,11 @@
 //! Matrices of a batch in any strides, and copies between them and column-major scratch memory.
 
+use std::any::TypeId;
+
+use bytemuck::Pod;
 use cuprum_core::layout::{Dims, Strides};
 use cuprum_core::{Error, Result, StoredArray};
+use cuprum_cpu_base::transpose::{RowLayout, transpose};
 use cuprum_cpu_base::views::Elements;
 
 use crate::field::Field;
@@ -54,11 +58,19 @@ impl<'a, T: Field> MatrixStack<'a, T> {
 
     /// Copies matrix `n` of the batch to `to`, in column-major order.
     pub(crate) fn copy_matrix(&self, n: usize, to: &mut [T]) {
-        self.copy_with_strides(n, self.strides, self.rows, to, |v| v);
+        self.copy_converted(n, to, |v| v);
     }
 
-    /// Copies matrix `n` of the batch to `to`, in column-major order, and converts each element by `value`.
-    pub(crate) fn copy_converted<U>(&self, n: usize, to: &mut [U], value: impl Fn(T) -> U) {
+    /// Copies matrix `n` of the batch to `to`, in column-major order, and converts each element by `value`, which returns its argument if
+    /// `U` is `T`.
+    pub(crate) fn copy_converted<U: Pod>(&self, n: usize, to: &mut [U], value: impl Fn(T) -> U) {
+        let (start, [down, across]) = (self.matrix_start_index(n), self.strides);
+        if TypeId::of::<T>() == TypeId::of::<U>() && across == 1 {
+            let (from, rows) = (RowLayout { start: start as usize, stride: down }, RowLayout { start: 0, stride: self.rows as isize });
+            if transpose(self.values, from, bytemuck::cast_slice_mut(to), rows, self.columns, self.rows) {
+                return;
+            }
+        }
         self.copy_with_strides(n, self.strides, self.rows, to, value);
     }
 
@@ -93,6 +105,24 @@ impl<'a, T: Field> MatrixStack<'a, T> {
             }
         }
     }
+}
+
+/// Copies a column-major matrix of `rows` rows to `to` in C order.
+pub(crate) fn store_transposed<T: Field>(from: &[T], rows: usize, to: &mut [T]) {
+    store_converted(from, rows, to, |v| v);
+}
+
+/// Copies a column-major matrix of `rows` rows to `to` in C order. Each element becomes `value(element)`, which returns its argument if `U`
+/// is `T`.
+pub(crate) fn store_converted<T: Pod, U: Pod>(from: &[T], rows: usize, to: &mut [U], value: impl Fn(T) -> U) {
+    let columns = to.len() / rows.max(1);
+    if TypeId::of::<T>() == TypeId::of::<U>() {
+        let (source, target) = (RowLayout { start: 0, stride: rows as isize }, RowLayout { start: 0, stride: columns as isize });
+        if transpose(from, source, bytemuck::cast_slice_mut(to), target, rows, columns) {
+            return;
+        }
+    }
+    store_row_major(from, rows, to, |_, _, v| value(v));
 }
 
 /// Copies a column-major matrix of `rows` rows to `to` in C order. Each element becomes `value(row, column, element)`.

@@ -2,8 +2,8 @@
 
 use cuprum_core::call::QrMode;
 use cuprum_core::{Call, Outcome, Result};
-use cuprum_cpu_base::views::Output;
-use faer::dyn_stack::{MemBuffer, MemStack, StackReq};
+use cuprum_cpu_base::views::{HostVec, Output};
+use faer::dyn_stack::{MemStack, StackReq};
 use faer::linalg::householder::{
     apply_block_householder_on_the_left_in_place_scratch, apply_block_householder_on_the_left_in_place_with_conj,
     apply_block_householder_transpose_on_the_left_in_place_scratch, apply_block_householder_transpose_on_the_left_in_place_with_conj,
@@ -15,8 +15,8 @@ use num_traits::{Float, One};
 
 use crate::column_blocks::{BLOCK_COLUMNS, ThreadsPerMatrix};
 use crate::field::Field;
-use crate::matrix_batch::{MatrixBatch, allocate_scratch};
-use crate::matrix_stack::{MatrixStack, store_row_major};
+use crate::matrix_batch::{FaerWorkspace, MatrixBatch, allocate_scratch};
+use crate::matrix_stack::{MatrixStack, store_transposed};
 
 /// Replaces the matrix `a` by its upper factor R, with the Householder vectors below the diagonal. Writes the coefficients of the vectors
 /// to `reflections`. Works panel by panel; each panel has as many columns as `reflections` has rows.
@@ -112,10 +112,10 @@ pub(crate) fn decompose<T: Field>(call: &Call, mode: QrMode) -> Result<Outcome> 
     let mut outputs = (0..call.outputs.len()).map(|i| Output::allocate(call, i)).collect::<Result<Vec<_>>>()?;
     let size = qr_in_place_scratch::<T>(m, block, block, Par::Seq, Default::default());
     let scratch = || {
-        let [matrix, reflections, vectors] = [m * n, block * k, m * columns].map(|len| batch.allocate_zeros::<T>(len));
-        Ok((matrix?, reflections?, vectors?, batch.allocate_zeros(n)?, batch.allocate_scratch(size)?))
+        let (matrix, vectors) = (batch.allocate_values::<T>(m * n)?, batch.allocate_values::<T>(m * columns)?);
+        Ok((matrix, batch.allocate_zeros::<T>(block * k)?, vectors, batch.allocate_zeros(n)?, batch.allocate_scratch(size)?))
     };
-    type Scratch<T> = (Vec<T>, Vec<T>, Vec<T>, Vec<<T as Field>::Base>, MemBuffer);
+    type Scratch<T> = (HostVec<T>, Vec<T>, HostVec<T>, Vec<<T as Field>::Base>, FaerWorkspace);
     let one = |(matrix, reflections, vectors, scales, memory): &mut Scratch<T>, index, q: Option<&mut [T]>, r: &mut [T]| {
         a.copy_matrix(index, matrix);
         scale_up_small_columns(matrix, m, scales);
@@ -129,7 +129,7 @@ pub(crate) fn decompose<T: Field>(call: &Call, mode: QrMode) -> Result<Outcome> 
         if let Some(q) = q {
             let basis = MatRef::from_column_major_slice(matrix, m, n);
             compute_q(batch.threads_per_matrix(), basis, coefficients.rb(), MatMut::from_column_major_slice_mut(vectors, m, columns))?;
-            store_row_major(vectors, m, q, |_, _, v| v);
+            store_transposed(vectors, m, q);
         }
         Ok(())
     };

@@ -4,7 +4,7 @@ use cuprum_core::{Call, Outcome, Result};
 use cuprum_cpu_base::views::Output;
 
 use crate::matrix_batch::{MatrixBatch, MatrixFailure};
-use crate::matrix_stack::{MatrixStack, store_row_major};
+use crate::matrix_stack::{MatrixStack, store_converted};
 use crate::schur_form::{SchurForm, SchurScratch};
 use crate::widen::Widen;
 
@@ -24,8 +24,8 @@ pub(crate) fn decompose<T: Widen<Wide: SchurForm>>(call: &Call) -> Result<Outcom
         for (index, (t, z)) in (first..).zip(t.chunks_mut(n * n).zip(z.chunks_mut(n * n))) {
             a.copy_converted(index, form, T::widen);
             scratch.decompose(form, basis, n).map_err(|failure| MatrixFailure::Matrix(index, failure))?;
-            store_row_major(form, n, t, |_, _, v| T::narrow(v));
-            store_row_major(basis, n, z, |_, _, v| T::narrow(v));
+            store_converted(form, n, t, T::narrow);
+            store_converted(basis, n, z, T::narrow);
         }
         Ok(())
     })?;

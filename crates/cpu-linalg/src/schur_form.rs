@@ -6,7 +6,7 @@
 
 use cuprum_core::error::LinAlgFailure::{self, EigenvaluesDiverge, NotFinite};
 use cuprum_core::{Complex, Result};
-use faer::dyn_stack::{MemBuffer, MemStack, StackReq};
+use faer::dyn_stack::{MemStack, StackReq};
 use faer::linalg::evd::ComputeEigenvectors;
 use faer::linalg::evd::hessenberg::{hessenberg_in_place, hessenberg_in_place_scratch};
 use faer::linalg::gevd::{GeneralizedSchurParams, qz_cplx, qz_real};
@@ -19,7 +19,7 @@ use faer::{Auto, ColMut, Conj, MatMut, Par};
 use num_traits::{One, Zero};
 
 use crate::field::Field;
-use crate::matrix_batch::MatrixBatch;
+use crate::matrix_batch::{FaerWorkspace, MatrixBatch};
 use crate::power_of_two_scale::PowerOfTwoScale;
 
 /// Tolerance for the deviation from 1 of the magnitudes on the diagonal of `p`. A unitary `p` has magnitudes of 1. A larger deviation shows
@@ -170,7 +170,7 @@ impl SchurForm for Complex<f64> {
 pub(crate) struct SchurScratch<W> {
     identity: Vec<W>,
     reflections: Vec<W>,
-    memory: MemBuffer,
+    memory: FaerWorkspace,
 }
 
 impl<W: SchurForm> SchurScratch<W> {

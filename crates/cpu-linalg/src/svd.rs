@@ -3,16 +3,16 @@
 use cuprum_core::call::SingularVectors;
 use cuprum_core::error::LinAlgFailure::SvdDiverges;
 use cuprum_core::{Call, Outcome, Result};
-use cuprum_cpu_base::views::Output;
+use cuprum_cpu_base::views::{HostVec, Output};
 use faer::diag::DiagMut;
-use faer::dyn_stack::{MemBuffer, MemStack};
+use faer::dyn_stack::MemStack;
 use faer::linalg::svd::{ComputeSvdVectors, svd, svd_scratch};
 use faer::{MatMut, MatRef, Par};
 use num_traits::Zero;
 
 use crate::field::Field;
-use crate::matrix_batch::{MatrixBatch, MatrixFailure};
-use crate::matrix_stack::{MatrixStack, store_row_major};
+use crate::matrix_batch::{FaerWorkspace, MatrixBatch, MatrixFailure};
+use crate::matrix_stack::{MatrixStack, store_converted};
 use crate::power_of_two_scale::PowerOfTwoScale;
 use crate::widen::Widen;
 
@@ -26,7 +26,7 @@ fn compute_svd<W: Field>(a: MatRef<'_, W>, s: &mut [W], u: Option<MatMut<'_, W>>
 type Vectors<'a, W> = (&'a mut [W], &'a mut [W]);
 
 /// Scratch memory: a matrix, its singular values, and the workspace of faer.
-type Scratch<W> = (Vec<W>, Vec<W>, MemBuffer);
+type Scratch<W> = (HostVec<W>, Vec<W>, FaerWorkspace);
 
 /// Computes the singular values of each matrix, and the singular vectors that `vectors` requests.
 pub(crate) fn decompose<T: Widen>(call: &Call, vectors: SingularVectors) -> Result<Outcome> {
@@ -43,8 +43,8 @@ pub(crate) fn decompose<T: Widen>(call: &Call, vectors: SingularVectors) -> Resu
     let mut outputs = (0..call.outputs.len()).map(|i| Output::allocate(call, i)).collect::<Result<Vec<_>>>()?;
     let size = svd_scratch::<T::Wide>(m, n, compute, compute, Par::Seq, Default::default());
     let scratch = || {
-        let (u, v) = (batch.allocate_zeros::<T::Wide>(m * columns)?, batch.allocate_zeros::<T::Wide>(n * rows)?);
-        Ok(((batch.allocate_zeros::<T::Wide>(m * n)?, batch.allocate_zeros::<T::Wide>(k)?, batch.allocate_scratch(size)?), u, v))
+        let (u, v) = (batch.allocate_values::<T::Wide>(m * columns)?, batch.allocate_values::<T::Wide>(n * rows)?);
+        Ok(((batch.allocate_values::<T::Wide>(m * n)?, batch.allocate_zeros::<T::Wide>(k)?, batch.allocate_scratch(size)?), u, v))
     };
     let one = |(matrix, values, memory): &mut Scratch<T::Wide>, vectors: Option<Vectors<T::Wide>>, index, s: &mut [T::Base]| {
         a.copy_converted(index, matrix, T::widen);
@@ -74,7 +74,7 @@ pub(crate) fn decompose<T: Widen>(call: &Call, vectors: SingularVectors) -> Resu
                 let results = u.chunks_mut(m * columns).zip(vh.chunks_mut(rows * n)).zip(s.chunks_mut(k));
                 for (index, ((u, vh), s)) in (first..).zip(results) {
                     one(scratch, Some((left, right)), index, s)?;
-                    store_row_major(left, m, u, |_, _, v| T::narrow(v));
+                    store_converted(left, m, u, T::narrow);
                     // Row i of `vh` is the adjoint of column i of `v`. Rows of `vh` and columns of `v` are contiguous, so the elements are
                     // conjugated in memory order.
                     vh.iter_mut().zip(right.iter()).for_each(|(to, v)| *to = T::narrow(v.conjugate()));

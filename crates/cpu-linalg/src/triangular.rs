@@ -15,7 +15,7 @@ use num_traits::Float;
 
 use crate::field::Field;
 use crate::matrix_batch::{MatrixBatch, MatrixFailure};
-use crate::matrix_stack::{MatrixStack, store_row_major};
+use crate::matrix_stack::{MatrixStack, store_transposed};
 
 /// Replaces the columns of `x` by the solutions of the triangular system of `a`. faer multiplies by the reciprocals of the diagonal
 /// elements. If one of the reciprocals is infinite or subnormal, this function divides instead of calling faer.
@@ -51,7 +51,7 @@ pub(crate) fn solve<T: Field>(call: &Call, triangle: Triangle, form: Form, unit_
     let is_lower = (triangle == Triangle::Lower) == (form == Form::Plain);
     batch.for_each_task(
         solutions.chunks_mut(batch.per_task * n * k),
-        || Ok((batch.allocate_zeros::<T>(n * n)?, batch.allocate_zeros::<T>(n * k)?)),
+        || Ok((batch.allocate_values::<T>(n * n)?, batch.allocate_values::<T>(n * k)?)),
         |(matrix, x), first, solutions| {
             for (index, solution) in (first..).zip(solutions.chunks_mut(n * k)) {
                 match form {
@@ -72,7 +72,7 @@ pub(crate) fn solve<T: Field>(call: &Call, triangle: Triangle, form: Form, unit_
                         (lower, false) => solve_triangular_in_place(matrix, lower, right),
                     }
                 });
-                store_row_major(x, n, solution, |_, _, v| v);
+                store_transposed(x, n, solution);
             }
             Ok(())
         },

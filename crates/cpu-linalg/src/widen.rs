@@ -3,6 +3,7 @@
 //! Singular values and eigenvalues of float32 matrices are computed in float64, and those of complex64 matrices in complex128. The
 //! iterations of faer are then compiled for two types instead of four, and results of single precision are more exact.
 
+use bytemuck::Pod;
 use cuprum_core::{Complex, Element};
 
 use crate::eigen::GeneralEigen;
@@ -13,7 +14,7 @@ pub(crate) trait Widen: Field {
     /// float64 or complex128.
     type Wide: GeneralEigen;
     /// The complex dtype of eigenvalues of general matrices.
-    type Eigenvalue: Element;
+    type Eigenvalue: Element + Pod;
 
     fn widen(self) -> Self::Wide;
     fn narrow(value: Self::Wide) -> Self;

@@ -102,7 +102,8 @@ pub(super) fn run(call: &Call, program: &Program, reduction: &ReductionDef, acc:
         Err(reason) => return Ok(Outcome::Declined(reason)),
     };
     let mut output = Output::allocate(call, 0)?;
-    run(&compiled, offsets, reduction.identity.of(dtype), output.elements_mut()?).map_err(|e| add_op_to_out_of_memory_error(call, e))?;
+    run(&compiled, offsets, reduction.identity.of(dtype), output.elements_mut()?)
+        .map_err(|e| add_op_to_out_of_memory_error(call.op.name(), e))?;
     call.outcome_from_buffers([output.into_buffer()])
 }
 
