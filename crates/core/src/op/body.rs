@@ -72,15 +72,15 @@ pub enum BodyDType {
 /// The dtypes that a generic type accepts. 16-bit floats are computed in float32.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GenericBound {
-    /// Floats; bool and integers become floats as in NumPy.
+    /// Accepts floats. bool and integers are converted to floats as in NumPy.
     Float,
-    /// float32 if all arguments cast safely to it, otherwise float64.
+    /// Computes in float32 if all arguments cast safely to float32, otherwise in float64.
     Single,
-    /// float32 if all arguments are float32 arrays, otherwise float64.
+    /// Computes in float32 if all arguments are float32 arrays, otherwise in float64.
     Double,
-    /// Integers.
+    /// Accepts only integers.
     Integer,
-    /// Integers and floats.
+    /// Accepts integers and floats.
     Number,
 }
 

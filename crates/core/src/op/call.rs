@@ -97,13 +97,13 @@ macro_rules! work {
                 match self { $(Work::$name(request) => request,)* }
             }
 
-            /// Returns the family of the request.
+            /// Returns the kernel family of the request.
             #[inline]
             fn family(&self) -> Family {
                 match self { $(Work::$name(request) => request.family(),)* }
             }
 
-            /// Returns the fused program, for families that have one.
+            /// Returns the fused program of the call. Returns `None` for kernel families without a program.
             #[inline]
             fn program(&self) -> Option<&Program> {
                 match self { $(Work::$name(request) => request.program(),)* }
@@ -136,7 +136,7 @@ work! {
 }
 
 impl Call<'_> {
-    /// Returns the family of the request.
+    /// Returns the kernel family of the request.
     pub fn family(&self) -> Family {
         self.work.family()
     }
@@ -153,7 +153,7 @@ impl Call<'_> {
         steps.fold(with(request, alone), with)
     }
 
-    /// Returns the fused program, for families that have one.
+    /// Returns the fused program of the call. Returns `None` for kernel families without a program.
     pub fn program(&self) -> Option<&Program> {
         self.work.program()
     }

@@ -47,7 +47,7 @@ pub(crate) fn contract_pair(op: Op, a: LabeledOperand, b: LabeledOperand, out: &
     let shape: Dims = out.iter().map(|&x| extents[x as usize]).collect();
     let summed = a.modes.iter().any(|x| !out.contains(x));
     if !summed {
-        // NumPy's sum starts from +0, so a product of -0 becomes +0.
+        // NumPy's sum of products starts from +0, so a product of -0 becomes +0.
         let product = super::elementwise::multiply(align_axes(&a, out)?, align_axes(&b, out)?)?;
         let sum = if dtype.is_inexact() { super::elementwise::add(product, 0)? } else { product };
         return sum.broadcast_to(shape)?.astype(dtype);
@@ -112,7 +112,7 @@ pub(crate) fn simplify_operand(
     Ok(x)
 }
 
-/// Returns the positions of the first pair of equal modes; `None` if all modes differ.
+/// Returns the positions of the first pair of equal modes (einsum subscripts). Returns `None` if all modes differ.
 fn find_repeated_mode(modes: &[Mode]) -> Option<(usize, usize)> {
     (0..modes.len()).find_map(|i| modes[i + 1..].iter().position(|m| *m == modes[i]).map(|j| (i, i + 1 + j)))
 }
@@ -284,7 +284,7 @@ pub fn outer(a: &NdArray, b: &NdArray) -> Result<NdArray> {
 fn tensordot_from_args(args: &Args) -> Result<Value> {
     let (a, b) = (args.array("a")?, args.array("b")?);
     let pair = match args.get("axes") {
-        // As in NumPy, the rows of an array are the axes of each operand.
+        // As in NumPy, the two rows of an array `axes` are the summed axes of `a` and of `b`.
         Some(rows @ Value::Array(array)) if array.ndim() > 0 => Some(rows.to_arrays("tensordot")?.into_iter().map(Value::Array).collect()),
         axes => axes.and_then(Value::items).map(<[Value]>::to_vec),
     };

@@ -66,7 +66,7 @@ fn arange_from_args(args: &Args) -> Result<Value> {
         Some(_) => (args.scalar("start")?, args.scalar("stop")?),
     };
     let (step, dtype) = (args.get("step").map_or(Ok(1.into()), |_| args.scalar("step"))?, args.dtype("dtype")?);
-    // The dtype of an argument that is an array, and `None` for a Python number.
+    // Returns the dtype of the argument `name` if the argument is an array, and `None` for a Python number.
     let array_dtype = |name: &str| match args.get(name) {
         Some(Value::Array(a)) => Some(a.dtype()),
         _ => None,
@@ -86,8 +86,8 @@ fn arange_from_args(args: &Args) -> Result<Value> {
     })
 }
 
-/// Returns the number of elements of `arange` and its second element, computed as NumPy's scalars of `dtypes` do. A number whose dtype is
-/// `None` is a weak scalar.
+/// Returns the number of elements of `arange` and its second element, computed in the dtypes of NumPy scalars as NumPy does. A number whose
+/// dtype is `None` is a weak scalar.
 fn arange_count_in_dtypes([start, stop, step]: [Scalar; 3], dtypes: [Option<DType>; 3]) -> Result<(usize, Scalar)> {
     if step.as_f64() == 0.0 {
         return Err(Error::value(ARANGE.name(), "step must not be 0"));
@@ -201,7 +201,7 @@ fn arange_dtype(numbers: [Scalar; 3], dtype: Option<DType>) -> Result<(DType, DT
     Ok((dtype, natural))
 }
 
-/// Returns the range of `count` elements of `dtype` that starts with `start` and `second`.
+/// Returns an `arange` of `count` elements of `dtype` whose first two elements are `start` and `second`.
 fn fill_arange(start: Scalar, second: Scalar, count: usize, dtype: DType) -> Result<NdArray> {
     let device = Device::current()?;
     if dtype == DType::Bool && count > 2 {
@@ -313,7 +313,7 @@ pub(super) fn linspace_of_scalars(start: Scalar, stop: Scalar, count: usize, end
     let complex = matches!((start, stop), (Scalar::Complex(_), _) | (_, Scalar::Complex(_)));
     let natural = if complex { DType::C128 } else { DType::F64 };
     let dtype = dtype.unwrap_or(natural);
-    // As in NumPy, the values are floored before they are converted to an integer dtype. `floor` refuses complex values.
+    // As in NumPy, the values are rounded down before the conversion to an integer dtype. `floor` is an error for complex values.
     if matches!(dtype.kind(), Kind::Signed | Kind::Unsigned) {
         return linspace_of_scalars(start, stop, count, endpoint, Some(natural))?.floor()?.astype(dtype);
     }

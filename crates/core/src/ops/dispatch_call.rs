@@ -78,7 +78,7 @@ macro_rules! ops {
         #[allow(non_camel_case_types, clippy::upper_case_acronyms, dead_code, reason = "no module follows the last one")]
         enum OpIndex { $($CONST,)* End }
         const FIRST_OP_INDEX: u16 = crate::ops::$($before::)+NEXT_OP_INDEX;
-        /// The op index after that of the last op of this module. The first op of the next module has this index.
+        /// The op index after that of the module's last op. It is the index of the first op of the next module.
         #[allow(dead_code, reason = "no module follows the last one")]
         pub(crate) const NEXT_OP_INDEX: u16 = FIRST_OP_INDEX + OpIndex::End as u16;
         mod op_definitions {
@@ -96,7 +96,7 @@ macro_rules! ops {
             };)*
         }
         $(#[doc = concat!("The operation `", $name, "`.")] pub const $CONST: crate::op::Op = crate::op::Op(&op_definitions::$CONST);)*
-        /// Definitions of the ops of this module, in index order.
+        /// Definitions of the ops that this module declares, in index order.
         pub static OP_DEFINITIONS: &[&crate::op::OpDef] = &[$(&op_definitions::$CONST),*];
     };
 }

@@ -23,9 +23,9 @@ fn einsum_from_args(args: &Args) -> Result<Value> {
 
 /// Parsed subscripts: the modes of each operand and of the output, and the extent of each mode.
 struct ParsedSubscripts {
-    /// The modes of each operand: one for each axis, except for the axes in `stretched`.
+    /// The modes (einsum subscripts) of each operand, one per axis. Axes in `stretched` have none.
     inputs: Vec<SmallVec<[Mode; 6]>>,
-    /// For each operand, the axes of extent 1 whose mode has another extent, which broadcasting would stretch. They are removed before the
+    /// For each operand, the axes of extent 1 that would broadcast against a larger extent of the same mode. They are removed before the
     /// contraction.
     stretched: Vec<Dims>,
     output: SmallVec<[Mode; 6]>,
@@ -131,7 +131,8 @@ fn parse_subscripts(subscripts: &str, operands: &[&NdArray]) -> Result<ParsedSub
     let mut extents: Dims = SmallVec::from_elem(1, 52 + widest);
     for (modes, a) in inputs.iter().zip(operands) {
         for (axis, (&mode, &n)) in modes.iter().zip(a.shape()).enumerate() {
-            // Axes of different operands broadcast, but the axes of a diagonal of one operand must have equal extents.
+            // Axes of different operands broadcast against each other. But if a subscript repeats within one operand, its axes must have
+            // equal extents.
             if let Some(first) = modes[..axis].iter().position(|&m| m == mode)
                 && a.shape()[first] != n
             {
@@ -215,7 +216,7 @@ fn contract_operands(subscripts: &str, operands: &[&NdArray]) -> Result<NdArray>
     align_axes(&last, &output)?.broadcast_to(shape)?.astype(dtype)
 }
 
-/// Modes of an operand, one for each axis.
+/// The modes (einsum subscripts) of an operand, one for each axis.
 type OperandModes = SmallVec<[Mode; 6]>;
 
 /// Returns the modes of the pair `a`, `b` that also occur in `output` or in one of the remaining operands `rest`, in order of appearance.
@@ -237,7 +238,7 @@ fn replace_pair_by_contraction(terms: &mut Vec<OperandModes>, i: usize, j: usize
     kept
 }
 
-/// Returns the product of the extents of `modes`.
+/// Returns the product of the extents of the einsum subscripts `modes`.
 fn size_of_modes(modes: &[Mode], extents: &[usize]) -> f64 {
     modes.iter().map(|&m| extents[m as usize] as f64).product()
 }
@@ -257,7 +258,8 @@ fn index_combination_count(a: &[Mode], b: &[Mode], extents: &[usize]) -> f64 {
 fn choose_greedy_pair(terms: &[OperandModes], output: &[Mode], extents: &[usize]) -> (usize, usize) {
     let size = |modes: &[Mode]| size_of_modes(modes, extents);
     let sizes: Vec<f64> = terms.iter().map(|modes| size(modes)).collect();
-    // Number of uses of each mode by the terms and the output. A contraction keeps a mode if other terms or the output use it, too.
+    // Number of uses of each mode (einsum subscript) by the terms and the output. A contraction keeps a mode that another term or the
+    // output also uses.
     let mut uses: Vec<usize> = vec![0; extents.len()];
     for &m in terms.iter().flatten().chain(output) {
         uses[m as usize] += 1;

@@ -97,7 +97,7 @@ macro_rules! elementwise {
     ) => {
         #[allow(non_camel_case_types, clippy::upper_case_acronyms)]
         enum OpIndex { $($U,)* $($B,)* $($F,)* End }
-        /// The op index after that of the last op of this module. The first op of the next module has this index.
+        /// The op index after that of the module's last op. It is the index of the first op of the next module.
         pub(crate) const NEXT_OP_INDEX: u16 = OpIndex::End as u16;
         mod op_definitions {
             use super::*;
@@ -117,7 +117,7 @@ macro_rules! elementwise {
         $(#[doc = $udoc] pub const $U: Op = Op(&op_definitions::$U);)*
         $(#[doc = $bdoc] pub const $B: Op = Op(&op_definitions::$B);)*
         $(#[doc = concat!("The operation `", $fname, "`.")] pub const $F: Op = Op(&op_definitions::$F);)*
-        /// Definitions of the ops of this module, in index order.
+        /// Definitions of the ops that this module declares, in index order.
         pub static OP_DEFINITIONS: &[&OpDef] = &[$(&op_definitions::$U,)* $(&op_definitions::$B,)* $(&op_definitions::$F,)*];
 
         $(

@@ -119,7 +119,7 @@ pub(crate) fn as_basic_items(items: &[IndexItem]) -> Option<SmallVec<[Item; 6]>>
     items.iter().map(|item| if let IndexItem::Basic(item) = item { Some(*item) } else { None }).collect()
 }
 
-/// An index array, the axis that it indexes in [`AdvancedIndex::view`], and whether its indices are known to be in bounds.
+/// An index array, the axis that it indexes in [`AdvancedIndex::view`], and whether its indices have been checked to be in bounds.
 struct AxisIndices {
     indices: NdArray,
     axis: usize,
@@ -131,16 +131,16 @@ struct AxisIndices {
 /// An index with arrays, resolved by NumPy's rules: a view by the basic items, index arrays for axes of that view, and the position of the
 /// axes of the index arrays in the result.
 pub(super) struct AdvancedIndex {
-    /// The array indexed by the basic items. The axes that index arrays address have their full extent.
+    /// The view that the basic items select. The axes that index arrays address have their full extent.
     view: NdArray,
     arrays: SmallVec<[AxisIndices; 2]>,
     /// The common shape of the index arrays after broadcasting.
     shape: Dims,
-    /// The axis of the result at which the axes of `shape` begin.
+    /// The axis of the result at which the axes of the index arrays begin.
     position: usize,
 }
 
-/// The name of indexing in error messages.
+/// The function name that error messages of indexing show.
 const INDEX_FUNCTION_NAME: &str = "index";
 
 impl AdvancedIndex {
@@ -220,7 +220,7 @@ impl AdvancedIndex {
         if let [array] = &self.arrays[..] {
             let (axis, size) = (array.axis, self.view.shape()[array.axis]);
             if self.view.size() == 0 && !array.is_checked {
-                // `take` does not check the indices into some empty arrays.
+                // `take` does not check the indices into some empty arrays, so they are checked here.
                 check_index_bounds(INDEX_FUNCTION_NAME, &array.indices, array.source_axis, size)?;
             }
             let source_axis = array.source_axis;
@@ -248,7 +248,7 @@ impl AdvancedIndex {
         shape
     }
 
-    /// Returns the axes of the view that no array indexes.
+    /// Returns the axes of the view that no index array addresses.
     fn unindexed_axes(&self) -> impl Iterator<Item = usize> {
         (0..self.view.ndim()).filter(|&axis| self.arrays.iter().all(|array| array.axis != axis))
     }
@@ -298,7 +298,7 @@ impl AdvancedIndex {
             let (count, stride) = of_axis(array.axis);
             let (step, last) = (stride / unit as isize, count.saturating_sub(1));
             let term = multiply(&array.indices, step as i64)?;
-            // With a negative stride, the last element has the lowest address, and the merged axis begins at this element.
+            // With a negative stride, the last element has the lowest address. The merged axis begins at this element.
             let term = if step < 0 { add(term, (last * step.unsigned_abs()) as i64)? } else { term };
             offset -= if step < 0 { last * stride.unsigned_abs() } else { 0 };
             extent += last * step.unsigned_abs();
@@ -325,15 +325,15 @@ impl AdvancedIndex {
 
 /// Rows of an array, selected by one index array.
 pub(super) struct SelectedRows {
-    /// A view of the array: the indexed axis comes first, then the other axes.
+    /// A view of the array with the indexed axis moved to the front.
     pub rows: Layout,
-    /// For each selected row, its index along the first axis of `rows`.
+    /// The index of each selected row along the first axis of `rows`.
     pub indices: NdArray,
     /// The axis of the array that the indices address, for error messages.
     pub source_axis: usize,
-    /// The axis of the result at which the axes of `indices` begin.
+    /// The axis of the result at which the axes of the index array `indices` begin.
     pub position: usize,
-    /// Whether the indices are known to be distinct.
+    /// Whether all `indices` are known to differ.
     pub is_distinct: bool,
 }
 

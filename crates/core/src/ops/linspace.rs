@@ -96,8 +96,7 @@ pub fn linspace_of_arrays(start: &NdArray, stop: &NdArray, num: usize, endpoint:
     let parts = if endpoint { num.saturating_sub(1) } else { num };
     let scaled = if parts > 0 {
         let step = divide(&delta, parts)?;
-        // If any step underflows to zero, NumPy divides each sample number by the number of intervals before it multiplies by `stop -
-        // start`.
+        // If any step underflows to zero, NumPy computes each sample as `i / parts * (stop - start)` instead of `i * step`.
         let underflows = equal(&step, 0)?.any(())?;
         where_(underflows, multiply(divide(&number, parts)?, &delta)?, multiply(&number, &step)?)?
     } else {
@@ -115,7 +114,7 @@ fn linspace_of_operands(start: Operand, stop: Operand, count: usize, endpoint: b
         Operand::Array(a) if a.ndim() == 0 => a.item().map(Some),
         Operand::Array(_) => Ok(None),
     };
-    // As in NumPy, arrays of a narrower dtype, 0-d ones too, are computed in that dtype.
+    // As in NumPy, arrays of a dtype narrower than float64, including 0-d arrays, are computed in that dtype.
     if natural.is_none_or(|dtype| matches!(dtype, DType::F64 | DType::C128))
         && let (Some(start), Some(stop)) = (as_number(&start)?, as_number(&stop)?)
     {
@@ -125,6 +124,6 @@ fn linspace_of_operands(start: Operand, stop: Operand, count: usize, endpoint: b
     let [start, stop] = linspace_ends(&start, &stop, natural)?;
     let dtype = dtype.unwrap_or(natural);
     let samples = linspace_of_arrays(&start, &stop, count, endpoint)?;
-    // As in NumPy, the values are floored before they are converted to an integer dtype.
+    // As in NumPy, the values are rounded down before the conversion to an integer dtype.
     if matches!(dtype.kind(), Kind::Signed | Kind::Unsigned) { samples.floor()?.astype(dtype) } else { samples.astype(dtype) }
 }

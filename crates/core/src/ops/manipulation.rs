@@ -84,7 +84,7 @@ fn read_arrays_argument(args: &Args) -> Result<Vec<NdArray>> {
     cast_by_argument_rule(args, args.arrays("arrays")?)
 }
 
-/// Converts `arrays` to the argument `dtype`. Without that argument, returns them as they are.
+/// Converts `arrays` to the dtype of the argument `dtype`. If this argument is missing, returns the arrays as they are.
 ///
 /// # Errors
 /// An array that the rule in the argument `casting` does not convert to the dtype of the result.

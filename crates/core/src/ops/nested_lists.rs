@@ -83,7 +83,8 @@ fn array_from_nested(op: &'static str, items: &Items, dtype: Option<DType>) -> R
     let mut natural: Option<DType> = None;
     let given = dtype;
     let mut promote = |number: Scalar, dtype| {
-        // An int outside the range of 64 bits is an object in NumPy, also beside numbers that promote to float64.
+        // NumPy gives a list with an int outside the range of 64 bits the dtype object, even if the list also has floats. Such an int is an
+        // error here.
         if given.is_none() {
             number.check_fits_dtype(op, dtype)?;
         }

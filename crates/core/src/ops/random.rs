@@ -529,8 +529,8 @@ impl Generator {
         super::dispatch_single_output(op, device, inputs, output, work)
     }
 
-    /// Reserves the next `blocks` Philox blocks by advancing the generator's counter. Returns the parameters of a call that draws numbers
-    /// from them.
+    /// Reserves the next `blocks` Philox blocks by advancing the generator's counter. Returns the request of a call that draws numbers from
+    /// these blocks.
     fn reserve_philox_blocks(&self, blocks: u64, distribution: Distribution) -> Random {
         let mut state = self.lock_state();
         let first_block = state.next_block;
@@ -705,7 +705,7 @@ impl Generator {
     fn integers_with_i128_bounds(&self, low: i128, high: i128, shape: &[usize], dtype: DType) -> Result<NdArray> {
         let op = INTEGERS.name();
         let (min, max) = integer_dtype_range(dtype)?;
-        // As in NumPy, the bounds of an empty result are not checked.
+        // As in NumPy, the bounds `low` and `high` are not checked if the result is empty.
         let (low, high) = if shape.contains(&0) { (0, 1) } else { (low, high) };
         if low >= high {
             return Err(Error::value(op, format!("low {low} >= high {high}")));

@@ -155,7 +155,7 @@ fn reduce_with_initial_and_mask(
         let reduced = reduce(op, &selected, &plain, value, wide)?;
         return crate::expr::elementwise(combine, &[reduced.into(), initial.into()])?.astype(out);
     }
-    // A reduction of no elements by `op` would be an error. A sum is computed instead, and only its shape is used.
+    // A reduction of no elements by `op` can be an error. A sum of no elements is not, and only the shape of the sum is used.
     let shape = reduce(SUM, &selected, &plain, value, value)?;
     super::creation::full_on_device(a.device(), shape.shape(), initial, out)
 }
@@ -207,7 +207,7 @@ fn reduce_empty(op: Op, reduction: &ReductionDef, (a, axes): (&NdArray, &[usize]
     Err(Error::shape(name, problem + &empty, &[a.shape()]))
 }
 
-/// Plans and dispatches a reduction whose axes are checked.
+/// Plans and dispatches a reduction. The caller has checked the axes.
 pub(crate) fn dispatch_reduction(op: Op, a: &NdArray, axes: &[usize], value: DType, output: OutputSpec) -> Result<NdArray> {
     let reduction = reduction_definition(op)?;
     a.with_fused_input(Family::Reduce, value, |program, inputs| {

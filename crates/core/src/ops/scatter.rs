@@ -49,7 +49,7 @@ const COMBINING_OPERATIONS: [Op; 4] = [ADD, MULTIPLY, MINIMUM, MAXIMUM];
 
 /// Values grouped by the row that they update. The values of group `g` are at the positions `order[offsets[g]..offsets[g + 1]]`.
 struct RowGroups {
-    /// The row of each group: 1-D, without repetitions.
+    /// The row that each group updates: 1-D, without repetitions.
     rows: NdArray,
     order: NdArray,
     offsets: NdArray,
@@ -60,14 +60,15 @@ fn is_order_independent(combine: Op, dtype: DType) -> bool {
     !dtype.is_inexact() && COMBINING_OPERATIONS.contains(&combine)
 }
 
-/// The rows of an array that a scatter writes to, and the values, whose axes are in the same order as those of the rows.
+/// The rows of an array that a scatter writes to, and the values for these rows. The axes of the values are in the order of the axes of the
+/// rows.
 struct ScatterInputs {
-    /// View of the updated array. The indices address its first axis. Other axes have no negative strides.
+    /// A view of the updated array. The indices address the first axis of the view. The other axes have no negative strides.
     rows: Layout,
-    /// For each position along the first axis of `values`, the index of the row of `rows` that the values at this position update: 1-D,
-    /// contiguous, int32 or int64.
+    /// The indices of the rows to update: 1-D, contiguous, int32 or int64. Element i is the row of `rows` that the values at index i of
+    /// their first axis update.
     indices: NdArray,
-    /// The values, in the dtype of the array that the scatter updates. The first axis has the extent of `indices`.
+    /// The values that the scatter writes, in the dtype of the array that it updates. The first axis has the extent of `indices`.
     values: StoredArray,
     /// The axis of the updated array that the indices address, for error messages.
     source_axis: usize,
@@ -405,7 +406,8 @@ impl NdArray {
         let (sorted, numbers) = (targets.take(&order, 0)?, count(targets.size())?);
         let begins = cummax(&where_(run_start_mask(&sorted)?, &numbers, 0)?, 0)?;
         let repetition = numbers.subtract(begins)?;
-        // Targets and values are sorted by repetition, so that each pass reads one slice of them.
+        // Targets and values are sorted by repetition: first the first value of each target, then the second. So each pass reads one slice
+        // of them.
         let by_round = repetition.argsort(0)?;
         let starts = flatnonzero(&run_start_mask(&repetition.take(&by_round, 0)?)?)?.to_vec::<i64>()?;
         let (sorted, order) = (sorted.take(&by_round, 0)?, order.take(&by_round, 0)?);

@@ -241,7 +241,7 @@ fn row_starts(device: Device, rows: usize, extent: usize) -> Result<NdArray> {
     multiply(numbers, extent as i64)?.reshape([rows, 1])
 }
 
-/// Dispatches a reduction of segments of the flattened array. The offsets are int64.
+/// Dispatches a reduction of segments of the flattened array `a`. The int64 `offsets` divide the flattened elements into segments.
 fn reduce_flat_segments(op: Op, dtype: DType, a: &NdArray, offsets: &NdArray) -> Result<NdArray> {
     let output = OutputSpec::contiguous(dtype, &[offsets.size() - 1])?;
     let (program, mut inputs) = super::fuse_flattened_input(Family::Reduce, &a.astype(dtype)?, dtype)?;

@@ -44,11 +44,11 @@ enum SortOutput {
     Indices,
 }
 
-/// The required part of each sorted row.
+/// The part of each sorted row that the caller requires.
 #[derive(Clone, Copy)]
 enum RequiredPart {
     Whole,
-    /// This many leading elements of each sorted row.
+    /// The first n elements of each sorted row.
     First(usize),
     /// All elements of each row, partitioned around the element with this index.
     Partition(usize),
@@ -359,7 +359,7 @@ pub fn unique(ar: &NdArray) -> Result<NdArray> {
     extract_distinct(&sort_with_options(UNIQUE, ar, &axis(()), SortOutput::Values)?, differs_from_previous)
 }
 
-/// Returns the elements of a sorted array that differ from their predecessors.
+/// Returns the first element of a sorted array and all elements that differ from their predecessors.
 fn extract_distinct(sorted: &NdArray, differs: impl Fn(&NdArray) -> Result<NdArray>) -> Result<NdArray> {
     if sorted.size() < 2 {
         return Ok(sorted.clone());
@@ -367,8 +367,8 @@ fn extract_distinct(sorted: &NdArray, differs: impl Fn(&NdArray) -> Result<NdArr
     concat(&[sorted.index(s![..1])?, sorted.index(s![1..])?.extract(&differs(sorted)?)?], 0)
 }
 
-/// Returns the sorted distinct elements of the flattened array (`numpy.unique_values`). Each NaN is distinct. Of zeros with both signs, the
-/// result has either one.
+/// Returns the sorted distinct elements of the flattened array (`numpy.unique_values`). Each NaN is distinct. If zeros of both signs occur,
+/// the result has one of them.
 ///
 /// # Errors
 /// Errors of evaluation.

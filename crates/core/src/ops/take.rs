@@ -40,8 +40,8 @@ static FUSED_TAKE_DEF: OpDef = OpDef {
     reduction: None,
 };
 
-/// Holds the op index after that of [`FUSED_TAKE`]. The constant is in a module of its own, because the macro `ops!` takes the path of a
-/// module.
+/// Holds the op index after that of [`FUSED_TAKE`], for the macro `ops!` that declares the next ops. The macro takes the path of a module,
+/// so the constant has a module of its own.
 pub(crate) mod fused_take {
     pub(crate) const NEXT_OP_INDEX: u16 = crate::ops::histogram::NEXT_OP_INDEX + 1;
 }
@@ -229,7 +229,7 @@ pub fn take_along_axis(arr: &NdArray, indices: &NdArray, axis: impl Into<Option<
         return Err(Error::shape(name, message, &[indices.shape(), arr.shape()]));
     }
     if arr.ndim() == 1 {
-        // Not a call of its own, because devices with `Capability::FusedTake` defer the take of a 1-D array.
+        // The take of a 1-D array is not dispatched directly, because devices with `Capability::FusedTake` defer it.
         return arr.take(indices, 0).map_err(|error| match error {
             Error::Index { index, axis, size, .. } => Error::Index { op: name, index, axis, size },
             other => other,

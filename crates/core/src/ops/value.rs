@@ -66,12 +66,13 @@ pub trait Object: Any + fmt::Debug + Send + Sync {
     fn attribute(&self, _name: &str) -> Option<Result<Value>> {
         None
     }
-    /// Returns the result of a unary operator, by the name of its function, such as `negative`.
+    /// Returns the result of a unary operator, selected by the name of its function, such as `negative`. Returns `None` for unsupported
+    /// operators.
     fn unary_operator(&self, _function: &str) -> Option<Result<Value>> {
         None
     }
-    /// Returns the result of a binary operator or comparison, by the name of its function, such as `add`. If `is_reflected`, the object is
-    /// the right operand.
+    /// Returns the result of a binary operator or comparison, selected by the name of its function, such as `add`. Returns `None` for
+    /// unsupported operators. If `is_reflected`, the object is the right operand.
     fn binary_operator(&self, _function: &str, _other: &Value, _is_reflected: bool) -> Option<Result<Value>> {
         None
     }

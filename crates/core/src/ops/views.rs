@@ -288,7 +288,7 @@ impl NdArray {
     #[numpy("squeeze(a, axis=None)", method)]
     pub fn squeeze(&self, #[name("axis")] axes: impl Into<Axes>) -> Result<NdArray> {
         match axes.into() {
-            // NumPy accepts the integers 0 and -1 as axes of a 0-d array, but not inside a tuple.
+            // NumPy accepts the integers 0 and -1 as axes of a 0-d array, but not if they are in a tuple.
             Axes::One(axis) if self.ndim() == 0 => normalize_axis_of_scalar("squeeze", axis, 0).map(|_| self.clone()),
             axes => self.view_with_layout(|l| l.squeeze(axes.as_slice())),
         }

@@ -15,7 +15,7 @@ use crate::precision::matmul_precision;
 /// A mode is a subscript as in `numpy.einsum`. Modes in `a`, `b` and `out` are batch modes.
 #[derive(Clone, Copy)]
 pub struct Contract<'a> {
-    /// The modes of inputs and output, grouped into batch, m, n and k as for a batched matrix product.
+    /// The modes (einsum subscripts) of inputs and output, grouped into batch, m, n and k as for a batched matrix product.
     pub plan: &'a ContractPlan,
 }
 

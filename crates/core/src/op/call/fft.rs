@@ -15,17 +15,18 @@ use crate::program::Program;
 /// `axes` its extents are `lengths`, except as [`FftKind`] states. Along other axes its extents are the extents of `shape`.
 #[derive(Clone, Copy)]
 pub struct Fft<'a> {
-    /// The program that computes the values, in float32, float64, complex64 or complex128. Its inputs are broadcast to `shape`.
+    /// The fused program that computes the values to transform, in float32, float64, complex64 or complex128. Its inputs are broadcast to
+    /// `shape`.
     pub program: &'a Program,
     /// Whether the values and the results are real or complex.
     pub kind: FftKind,
     /// Whether the exponents are positive. `inverse` is false for [`FftKind::RealToComplex`] and true for [`FftKind::ComplexToReal`].
     pub inverse: bool,
-    /// Extents of the values. No extent is 0.
+    /// Shape of the values that are transformed. No extent is 0.
     pub shape: &'a [usize],
     /// The transformed axes, at least one. They are distinct.
     pub axes: &'a [usize],
-    /// The length of the transform along each axis of `axes`, at least the extent of `shape` there.
+    /// The length of the transform along each axis of `axes`. It is at least the extent of `shape` along that axis.
     pub lengths: &'a [usize],
     /// The factor by which the result is multiplied.
     pub scale: f64,

@@ -10,7 +10,7 @@ use crate::op::Family;
 /// The kernel checks the indices. An index out of bounds is an error at run time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gather {
-    /// The axis of `inputs[0]` that the indices address.
+    /// The axis of `inputs[0]` into which the indices point.
     pub axis: usize,
     /// The relation between the axes of the indices and those of the output.
     pub indices: GatherIndices,
@@ -19,7 +19,7 @@ pub struct Gather {
 /// The relation between the index array of a [`Gather`] and its output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GatherIndices {
-    /// The axes of the indices replace the axis, as in `take`. The indices are C-contiguous.
+    /// The axes of the indices replace the indexed axis, as in `take`. The indices are C-contiguous.
     ReplaceAxis,
     /// Each output element has its own index, as in `take_along_axis`. The indices have the shape of the output and any strides. The input
     /// has the same shape, except for its extent along the axis.

@@ -11,15 +11,15 @@ use crate::program::Program;
 /// A request for the number of values in each bin.
 #[derive(Clone, Copy)]
 pub struct Histogram<'a> {
-    /// The program that computes the values (one result). Its inputs are 1-D with stride 1, or 0 for a repeated element.
+    /// The fused program that computes the values to count (one result). Its inputs are 1-D with stride 1, or 0 for a repeated element.
     ///
     /// If [`Binning`] requires edges or weights, the last input of the call holds them. That input is not an input of the program.
     pub program: &'a Program,
-    /// The rule that assigns values to bins.
+    /// The rule that assigns values to the bins.
     pub binning: Binning,
 }
 
-/// The assignment of values to bins.
+/// The rule that assigns values to the bins of a histogram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Binning {
     /// Each value is an int64 and is itself the index of its bin. Every value is a valid index.

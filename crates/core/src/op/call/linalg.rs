@@ -22,11 +22,11 @@ pub enum Linalg {
     /// The solution `x` of `a @ x = b` for triangular `a`, where `form` may replace `a` by its transpose. The other triangle of `a` is not
     /// read. A zero on the diagonal is an error.
     SolveTriangular {
-        /// The triangle of `a` that is read.
+        /// The triangle of `a` that the kernel reads.
         triangle: Triangle,
         /// Whether the equation contains `a`, its transpose, or its conjugate transpose.
         form: Form,
-        /// Whether the diagonal is taken as ones and not read.
+        /// Whether the diagonal elements are taken as 1 and not read.
         unit_diagonal: bool,
     },
     /// The inverse (n, n) of a matrix (n, n). A singular matrix is an error.
@@ -63,15 +63,15 @@ pub enum Linalg {
     /// The real eigenvalues (n) of a Hermitian matrix (n, n) in ascending order, and with `vectors` the orthonormal eigenvectors (n, n), as
     /// columns. Errors are those of [`Linalg::Svd`].
     Eigh {
-        /// The triangle that is read. The imaginary part of the diagonal is not read.
+        /// The triangle of the matrix that the kernel reads. The imaginary part of the diagonal is not read.
         triangle: Triangle,
-        /// Whether the eigenvectors are an output.
+        /// Whether the eigenvectors are an output of the call.
         vectors: bool,
     },
     /// The complex eigenvalues (n) of a matrix (n, n), and with `vectors` the eigenvectors (n, n) of norm 1, as columns. The complex
     /// eigenvalues of a real matrix are conjugate pairs with exactly equal real parts. Errors are those of [`Linalg::Svd`].
     Eig {
-        /// Whether the eigenvectors are an output.
+        /// Whether the eigenvectors are an output of the call.
         vectors: bool,
     },
     /// The Schur decomposition `a = z @ t @ zᴴ` of a matrix (n, n): outputs `t` and the unitary `z`. `t` is upper triangular for complex

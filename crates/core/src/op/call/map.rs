@@ -12,9 +12,9 @@ use crate::program::Program;
 /// An elementwise loop: evaluates `program` for every element. The inputs of the program are broadcast to a common shape, the loop shape.
 #[derive(Clone, Copy)]
 pub struct Map<'a> {
-    /// The expression; result n is written to output n.
+    /// The fused program of the call. Its result n is written to output n.
     pub program: &'a Program,
-    /// The loop with merged axes; its operands are the inputs, then the outputs.
+    /// The planned loop with merged axes. Its operands are the inputs, then the outputs.
     pub plan: &'a LoopPlan,
 }
 

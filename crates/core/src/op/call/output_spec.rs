@@ -31,7 +31,7 @@ pub struct OutputSpec {
     pub(super) target: Option<TargetBuffer>,
 }
 
-/// An existing buffer to which a call writes an output.
+/// An existing buffer into which a call writes an output, instead of a new buffer.
 #[derive(Clone)]
 pub(super) struct TargetBuffer(Arc<dyn Buffer>);
 

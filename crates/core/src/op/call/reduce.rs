@@ -17,13 +17,13 @@ use crate::program::Program;
 /// [`Capability::Variance`](crate::Capability::Variance) receive such calls.
 #[derive(Clone, Copy)]
 pub struct Reduce<'a> {
-    /// The program that computes the elements to reduce, in the dtype in which they enter the reduction.
+    /// The fused program that computes the elements to reduce, in the dtype in which they enter the reduction.
     pub program: &'a Program,
     /// Definition of the reduction: how elements combine, the identity, and the accumulator dtype.
     pub reduction: &'a ReductionDef,
-    /// The reduced axes, as indices into the loop shape. The axes of `plan` differ from these, since the plan merges adjacent axes.
+    /// The reduced axes, as indices into the loop shape. They differ from the axes of `plan`, which merges adjacent axes.
     pub axes: &'a [usize],
-    /// The loops over kept and over reduced axes, both with merged axes.
+    /// The planned loops over kept and over reduced axes, both with merged axes.
     pub plan: &'a ReducePlan,
     /// dtype of the accumulators, such as float32 for sums of float16 and bfloat16.
     pub acc: DType,

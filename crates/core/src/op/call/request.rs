@@ -9,10 +9,10 @@ use crate::program::Program;
 
 /// The part of a call that is specific to its kernel family, such as the axes of a reduction.
 pub trait Request {
-    /// Returns the family. Dispatch tries the kernels of this family.
+    /// Returns the kernel family of the request. Dispatch tries the kernels of this family.
     fn family(&self) -> Family;
 
-    /// Returns the fused program, for families that have one.
+    /// Returns the fused program of the call. Returns `None` for kernel families without a program.
     fn program(&self) -> Option<&Program> {
         None
     }
@@ -41,7 +41,7 @@ pub trait Request {
         None
     }
 
-    /// Returns the options that distinguish calls of one operation, as in NumPy: `axis=1, keepdims`. Empty if there are none.
+    /// Returns the options that distinguish calls of one operation, written as in NumPy: `axis=1, keepdims`. Empty if there are none.
     fn format_options(&self, _inputs: &[StoredArray], _outputs: &[OutputSpec]) -> String {
         String::new()
     }

@@ -16,9 +16,9 @@ use crate::program::Program;
 /// a separate call.
 #[derive(Clone, Copy)]
 pub struct RowProgram<'a> {
-    /// The expression; result n is written to output n.
+    /// The fused program of the call. Its result n is written to output n.
     pub program: &'a Program,
-    /// The loop over rows; its operands are the inputs, then the outputs. An output with stride 0 along the row has one element per
+    /// The planned loop over rows. Its operands are the inputs, then the outputs. An output with stride 0 along the row has one element per
     /// row.
     pub plan: &'a RowLoopPlan,
 }

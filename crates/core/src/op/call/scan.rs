@@ -13,13 +13,13 @@ use crate::program::Program;
 /// broadcast to a common shape, the loop shape.
 #[derive(Clone, Copy)]
 pub struct Scan<'a> {
-    /// The program that computes the elements to scan, in the output's dtype.
+    /// The fused program that computes the elements to scan, in the output's dtype.
     pub program: &'a Program,
     /// Definition of the scan: how elements combine, the identity, and the accumulator dtype.
     pub reduction: &'a ReductionDef,
-    /// The scanned axis of the loop shape.
+    /// The scanned axis, as an index into the loop shape.
     pub axis: usize,
-    /// The strides along the scanned axis, and the loop over the other axes.
+    /// The planned loop: the strides along the scanned axis, and the loop over the other axes.
     pub plan: &'a ScanPlan,
 }
 

@@ -16,12 +16,13 @@ use crate::op::{Capability, Family, Op};
 /// second input holds the values, in the dtype of the target.
 #[derive(Clone, Copy)]
 pub struct Scatter<'a> {
-    /// A view of the target's buffer with at least one axis. Only the first axis may have a negative stride. Different indices of the
-    /// region address different elements of the buffer.
+    /// The region of the output's buffer that the call may write, as a view with at least one axis. Only the first axis may have a negative
+    /// stride. Different indices of the region address different elements of the buffer.
     pub region: &'a Layout,
-    /// The elementwise operation that computes the new element from the old one and the value. `None` stores the value.
+    /// The elementwise operation that computes the new element from the old element and the value. `None` replaces the old element by the
+    /// value.
     pub combine: Option<Op>,
-    /// How the values are assigned to rows.
+    /// The assignment of values to the selected rows.
     pub rows: RowAssignment,
     /// The capability that determines the order in which several values of a row are combined, for [`RowAssignment::Indexed`]. `None` if
     /// the result does not depend on the order.
@@ -37,7 +38,7 @@ pub enum RowAssignment {
     /// that declare [`Capability::ReproducibleScatterSum`] or [`Capability::UnorderedScatterSum`] may instead add the values in another
     /// order, if [`Scatter::needs`] requests that capability.
     Indexed,
-    /// Like [`RowAssignment::Indexed`], but no index occurs several times.
+    /// Each value updates the row that its index selects, as for [`RowAssignment::Indexed`]. No index occurs several times.
     Distinct,
     /// Each row to update has one index, but may have several values, which apply in order. Two more int64 inputs assign values to rows.
     ///

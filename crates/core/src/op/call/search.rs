@@ -22,9 +22,9 @@ pub enum SearchResultKind {
     BeforeEqual,
     /// The int64 index at which the element would be inserted after equal elements (`side='right'`).
     AfterEqual,
-    /// Whether an equal element is found, as bool. NaN is not equal to NaN.
+    /// Whether the sorted array has an equal element, as bool. NaN is not equal to NaN.
     IsFound,
-    /// Whether no equal element is found, as bool.
+    /// Whether the sorted array has no equal element, as bool.
     IsMissing,
 }
 

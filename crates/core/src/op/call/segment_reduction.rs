@@ -14,7 +14,7 @@ use crate::program::Program;
 /// for floats, true for bool), and that of maxima the smallest.
 #[derive(Clone, Copy)]
 pub struct SegmentReduction<'a> {
-    /// The program that computes the elements to reduce.
+    /// The fused program that computes the elements to reduce.
     pub program: &'a Program,
     /// The reduction. Its identity is the result of an empty segment.
     pub reduction: &'a ReductionDef,

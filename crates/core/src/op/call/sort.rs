@@ -20,7 +20,7 @@ pub struct Sort {
     pub descending: bool,
     /// Whether the sorted values are an output.
     pub values: bool,
-    /// Whether the indices are an output.
+    /// Whether the indices that sort each row are an output of the call.
     pub indices: bool,
     /// The partition point, if only a partition is required (`numpy.partition`).
     ///
@@ -35,7 +35,7 @@ pub struct Sort {
 /// elements. The output holds the sorted elements, or their int64 indices in `inputs[0]` if `indices`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SegmentSort {
-    /// Whether the output holds indices instead of elements.
+    /// Whether the output holds the indices of the sorted elements instead of the elements.
     pub indices: bool,
     /// Length of the longest segment.
     pub longest: usize,

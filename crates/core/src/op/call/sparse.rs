@@ -39,9 +39,9 @@ pub enum Sparse {
     /// Elements in the other triangle are not read. Repeated elements are added. A missing or zero element on the diagonal is an
     /// [`Error::LinAlg`](crate::Error::LinAlg).
     SolveTriangular {
-        /// The triangle that is read.
+        /// The triangle of the matrix that the kernel reads.
         triangle: Triangle,
-        /// Whether the diagonal is taken as ones and not read.
+        /// Whether the diagonal elements are taken as 1 and not read.
         unit_diagonal: bool,
     },
 }

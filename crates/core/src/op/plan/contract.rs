@@ -5,7 +5,7 @@ use smallvec::SmallVec;
 use crate::layout::{Dims, Layout, Strides};
 use crate::plan::elementwise::collapse_axes;
 
-/// A mode (subscript) of a contraction, numbered from 0.
+/// A mode of a contraction: the number of an einsum subscript, counted from 0.
 pub type Mode = u8;
 
 /// The modes of a two-operand contraction `out[..] = sum(a[..] * b[..])`.
@@ -14,21 +14,21 @@ pub type Mode = u8;
 /// no extent is 0.
 #[derive(Clone, Debug)]
 pub struct ContractPlan {
-    /// Mode of each axis of operand `a`.
+    /// The mode (einsum subscript) of each axis of operand `a`.
     pub a: SmallVec<[Mode; 6]>,
-    /// Mode of each axis of operand `b`.
+    /// The mode (einsum subscript) of each axis of operand `b`.
     pub b: SmallVec<[Mode; 6]>,
-    /// Mode of each axis of the output.
+    /// The mode (einsum subscript) of each axis of the output.
     pub out: SmallVec<[Mode; 6]>,
-    /// Extent of each mode, indexed by mode.
+    /// The extent of each mode (einsum subscript), indexed by mode.
     pub extents: Dims,
-    /// Modes in all of `a`, `b` and `out`, in output order.
+    /// Batch modes (einsum subscripts): those in `a`, `b` and `out`. They are in output order.
     pub batch: SmallVec<[Mode; 6]>,
-    /// Modes in `a` and `out` but not in `b`, in output order.
+    /// Row modes (einsum subscripts): those in `a` and `out` but not in `b`. They are in output order.
     pub m: SmallVec<[Mode; 6]>,
-    /// Modes in `b` and `out` but not in `a`, in output order.
+    /// Column modes (einsum subscripts): those in `b` and `out` but not in `a`. They are in output order.
     pub n: SmallVec<[Mode; 6]>,
-    /// Modes in `a` and `b` but not in `out`, which are summed, in the order of `a`.
+    /// Summed modes (einsum subscripts): those in `a` and `b` but not in `out`. They are in the order of `a`.
     pub k: SmallVec<[Mode; 6]>,
 }
 
@@ -37,17 +37,17 @@ pub struct ContractPlan {
 /// Strides are in elements. The first element of an operand is at the offset of its layout.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Gemm {
-    /// Number of rows of `a` and `c`.
+    /// Number of rows of matrices `a` and `c`.
     pub m: usize,
-    /// Number of columns of `b` and `c`.
+    /// Number of columns of matrices `b` and `c`.
     pub n: usize,
-    /// Extent of the summed axis: columns of `a`, rows of `b`.
+    /// Extent of the summed axis: the columns of matrix `a` and the rows of matrix `b`.
     pub k: usize,
-    /// Row and column strides of `a`, in elements.
+    /// Row and column strides of matrix `a`, in elements.
     pub a: [isize; 2],
-    /// Row and column strides of `b`, in elements.
+    /// Row and column strides of matrix `b`, in elements.
     pub b: [isize; 2],
-    /// Row and column strides of `c`, in elements.
+    /// Row and column strides of matrix `c`, in elements.
     pub c: [isize; 2],
     /// Extents of the batch loop, outermost first, collapsed jointly for the three operands.
     pub batch: Dims,
@@ -71,7 +71,7 @@ impl ContractPlan {
         }
     }
 
-    /// Returns the product of the extents of `modes`.
+    /// Returns the product of the extents of the einsum subscripts `modes`.
     pub fn total_extent(&self, modes: &[Mode]) -> usize {
         modes.iter().map(|&x| self.extents[x as usize]).product()
     }
@@ -121,7 +121,7 @@ impl ContractPlan {
         groups.iter().flat_map(|g| g.iter()).filter_map(|g| modes.iter().position(|x| x == g)).collect()
     }
 
-    /// Returns the axis order, outermost first, of an output in which the groups batch, m and n each merge to one axis.
+    /// Returns the axis order, outermost first, of an output in which each of the mode groups batch, m and n merges to one axis.
     pub fn packed_output_axis_order(&self) -> Dims {
         [&self.batch, &self.m, &self.n].iter().flat_map(|g| g.iter()).filter_map(|g| self.out.iter().position(|x| x == g)).collect()
     }

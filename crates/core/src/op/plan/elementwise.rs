@@ -9,11 +9,11 @@ use crate::layout::{Dims, Layout, Strides};
 /// The element of operand k at loop index `i` is at `offset_k + sum(i[d] * strides[k][d])`. The plan does not hold the offsets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoopPlan {
-    /// Extents; empty for a single element.
+    /// Extents of the loop, outermost first. Empty for a single element.
     pub dims: Dims,
-    /// Strides in elements, per operand.
+    /// Strides of each operand along the axes of the loop, in elements.
     pub strides: SmallVec<[Strides; 4]>,
-    /// Number of elements of the loop.
+    /// Number of elements that the loop visits.
     pub size: usize,
 }
 

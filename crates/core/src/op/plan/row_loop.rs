@@ -13,13 +13,13 @@ pub const MAX_FUSED_ROW_LENGTH: usize = 32768;
 /// A loop over rows. Operands are the inputs, then the outputs. An operand with one value per row has stride 0 along the row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RowLoopPlan {
-    /// Number of elements in a row.
+    /// Number of elements in each row.
     pub length: usize,
     /// Number of rows.
     pub rows: usize,
-    /// Extents of the axes outside the rows, collapsed, outermost first.
+    /// Extents of the axes outside the rows, outermost first, merged where possible.
     pub outer: Dims,
-    /// Strides of each operand along the axes `outer`.
+    /// Strides of each operand along the axes outside the rows.
     pub outer_strides: SmallVec<[Strides; 4]>,
     /// Stride of each operand along the row.
     pub row_strides: SmallVec<[isize; 6]>,

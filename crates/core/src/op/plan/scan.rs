@@ -12,15 +12,15 @@ pub struct ScanPlan {
     pub len: usize,
     /// Stride of each input along the scanned axis.
     pub axis_strides: SmallVec<[isize; 4]>,
-    /// Output stride along the scanned axis: the product of the extents after it.
+    /// Stride of the output along the scanned axis: the product of the extents of the later axes.
     pub out_axis_stride: isize,
-    /// Extents of the other axes, collapsed over inputs and output, outermost first.
+    /// Extents of the axes other than the scanned one, outermost first. Axes are merged where inputs and output allow.
     pub lines: Dims,
-    /// Strides of each input along the axes `lines`.
+    /// Strides of each input along the axes `lines`, which are all axes except the scanned one.
     pub line_strides: SmallVec<[Strides; 4]>,
-    /// Output strides along `lines`.
+    /// Strides of the output along the axes `lines`.
     pub out_line_strides: Strides,
-    /// Number of independent lines.
+    /// Number of lines (1-D slices along the scanned axis), which are scanned independently.
     pub line_count: usize,
 }
 

@@ -46,7 +46,7 @@ pub fn ldexp(x1: impl Into<Operand>, x2: impl Into<Operand>) -> Result<NdArray> 
         (operand, _) => operand,
     };
     let signature = TypeRule::Float.resolve_dtypes(LDEXP.name(), &[operand])?;
-    // Weak ints are not checked: an int out of range of the float dtype becomes an infinity, as elements of an integer array do.
+    // Weak ints are not checked: a Python int beyond the range of the float dtype becomes an infinity, as elements of an integer array do.
     let dtype = signature.result;
     if dtype.itemsize() == 2 {
         // 16-bit results are computed in float32, because bfloat16 cannot represent all exponents. Rounding twice gives the same as

@@ -80,7 +80,7 @@ fn dispatch_solve(op: Op, a: &NdArray, b: &NdArray, task: Linalg) -> Result<NdAr
     }
     let (a, right) = broadcast_batches(op, a, right)?;
     if op == SOLVE && right.columns == 0 && !a.is_empty() {
-        // Without right-hand sides, no kernel would run. The solution for one column of zeros detects singular matrices.
+        // Without right-hand sides, no kernel would run to detect singular matrices. So the system is solved for one column of zeros.
         let zeros = right.full_for_each_matrix(0.0, right.array.dtype(), &[right.rows, 1])?;
         return dispatch_solve(op, &a.array, &zeros, task)?.index(&[Item::Ellipsis, Item::slice(0, 0, 1)]);
     }

@@ -80,7 +80,7 @@ pub(super) fn default_rng_from_args(args: &Args) -> Result<Value> {
 pub(super) fn seed_from_args(args: &Args) -> Result<Value> {
     match args.get("seed") {
         None => SHARED_GENERATOR.reseed(super::seeds::next_entropy_key()),
-        // As in NumPy, only `default_rng` takes empty and nested sequences.
+        // As in NumPy, only `default_rng` takes empty and nested sequences as seeds.
         Some(seed) if seed.items().is_some_and(|items| items.is_empty() || items.iter().any(|item| item.items().is_some())) => {
             return Err(Error::value(args.op(), "the seed must be a flat sequence of integers that is not empty"));
         }

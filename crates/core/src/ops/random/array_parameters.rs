@@ -80,7 +80,7 @@ impl Generator {
             let numbers = add(multiply(self.draw_unit_uniform(&shape)?, span)?, &ends[0])?.astype(dtype)?;
             let [low, high] = [to_array(&ends[0], dtype)?, to_array(&ends[1], dtype)?];
             check_all_true(bitwise_and(isfinite(&low)?, isfinite(&high)?)?, "the range is out of bounds for the dtype")?;
-            // Rounding can give `high`, which the range excludes.
+            // Rounding can give the number `high`, which the range excludes.
             let below = next_smaller_number(&high)?;
             where_(less(low, high)?, minimum(&numbers, below)?, numbers)
         })
@@ -156,7 +156,7 @@ impl Generator {
         with_device(device, || {
             let (low, last) = (bound(low, "low", 0)?, bound(high, "high", if endpoint { 0 } else { 1 })?);
             let shape = result_shape(&[low.clone().into(), last.clone().into()], &size)?;
-            // An upper bound of the number of integers between any element of `low` and any of `last`.
+            // `widest` is an upper bound of the number of integers between any element of `low` and any element of `last`.
             let mut widest = 0;
             if low.size() > 0 && last.size() > 0 {
                 let (smallest, largest) = (low.min(())?.item()?.as_int(), last.max(())?.item()?.as_int());
@@ -191,7 +191,7 @@ impl Generator {
                 let has_carry = less(add(&lower_product, upper_product(&low_bits)?)?, lower_product)?;
                 scaled = add(scaled, bitwise_and(has_carry, less(1u64 << 32, &span)?)?)?;
             }
-            // For a range of 2^64 values, `span` wraps to 0, and the random bits need no scaling.
+            // For a range of 2^64 values, `span` wraps to 0. The random bits are then used without scaling.
             add(where_(equal(span, 0)?, bits, scaled)?, low)?.astype(dtype)
         })
         .map_err(|error| error.with_function_name(op))

@@ -16,11 +16,12 @@ use crate::ops::elementwise::{
     maximum, minimum, multiply, negative, not_equal, power as raise, sqrt, square, subtract, where_,
 };
 
-/// Half the distance between neighbouring uniform float64 numbers. Replaces 0 where the logarithm of 0 would be infinite.
+/// The number that replaces a uniform random 0, whose logarithm would be infinite. It is half the distance between neighbouring uniform
+/// float64 numbers.
 const ZERO_UNIFORM_REPLACEMENT: f64 = 5.551115123125783e-17;
 
-/// If the shape parameters of gamma numbers are below this bound, quotients of the numbers are 0 or infinite. Which of the two depends only
-/// on the quotient of the shape parameters.
+/// Below this bound of the gamma distribution's shape parameters, quotients of gamma numbers are 0 or infinite. Which of the two depends
+/// only on the quotient of the shape parameters.
 const TINY_GAMMA_SHAPE: f64 = 1e-300;
 /// Factor by which shape parameters below [`TINY_GAMMA_SHAPE`] are multiplied, 2^200. It keeps the logarithms of the gamma numbers finite.
 const TINY_GAMMA_SHAPE_FACTOR: f64 = 1.6069380442589903e60;
@@ -159,7 +160,7 @@ pub(super) fn pareto(g: &Generator, [a]: [Operand; 1], size: &[usize]) -> Result
 
 pub(super) fn weibull(g: &Generator, [a]: [Operand; 1], size: &[usize]) -> Result<NdArray> {
     let (a, shape) = one_parameter!(a, NOT_NEGATIVE, size);
-    // As in NumPy, the numbers for the shape parameter `a = 0` are the limit 0.
+    // As in NumPy, all numbers are 0 for the shape parameter `a = 0`, which is the limit of the distribution.
     let numbers = raise(g.draw_exponential(&shape)?, divide(1.0, &a)?)?;
     where_(less_equal(a, 0.0)?, 0.0, numbers)
 }
@@ -177,7 +178,7 @@ pub(super) fn triangular(g: &Generator, [left, mode, right]: [Operand; 3], size:
     ];
     let shape = result_shape(&ends, size)?;
     let [left, mode, right] = &ends;
-    // NaN is no error, because it compares as false.
+    // NaN passes these checks, because a comparison with NaN is false.
     check_all_true(logical_not(greater(left, mode)?)?, "left > mode")?;
     check_all_true(logical_not(greater(mode, right)?)?, "mode > right")?;
     check_all_true(not_equal(left, right)?, "left == right")?;
@@ -285,8 +286,8 @@ pub(super) fn wald(g: &Generator, [mean, scale]: [Operand; 2], size: &[usize]) -
     let pair = [checked_real_parameter(mean, "mean", &POSITIVE)?, checked_real_parameter(scale, "scale", &POSITIVE)?];
     let size = result_shape(&pair, size)?;
     let [mean, scale] = &pair;
-    // The two roots of the method, divided by the mean, are `factor` and `1 / factor`. This form avoids products of parameters, which could
-    // overflow.
+    // The two roots of the method's quadratic equation, divided by the mean, are `factor` and `1 / factor`. This form avoids products of
+    // parameters, which could overflow.
     let y = multiply(divide(mean, scale)?, square(g.draw_normal(&size)?)?)?;
     let root = multiply(sqrt(&y)?, sqrt(add(&y, 4.0)?)?)?;
     let factor = add(multiply(add(y, root)?, 0.5)?, 1.0)?;
@@ -296,7 +297,7 @@ pub(super) fn wald(g: &Generator, [mean, scale]: [Operand; 2], size: &[usize]) -
 
 pub(super) fn vonmises(g: &Generator, [mu, kappa]: [Operand; 2], size: &[usize]) -> Result<NdArray> {
     const TWO_PI: f64 = std::f64::consts::TAU;
-    /// The samplers of the backends draw uniform angles for smaller values of `kappa`.
+    /// Smallest `kappa` for which the von Mises distribution is sampled. For smaller values, the backends draw uniform angles.
     const MIN_KAPPA: f64 = 1e-8;
     let pair = [unrestricted_real_parameter(mu, "mu")?, checked_real_parameter(kappa, "kappa", &NOT_NEGATIVE)?];
     let size = result_shape(&pair, size)?;

@@ -50,14 +50,14 @@ fn draw_multinomial_vectors(g: &Generator, n: Operand, pvals: Operand, size: &[u
     if length == 0 {
         return Err(Error::value("random", "pvals must have at least 1 dimension and the last dimension must be greater than 0."));
     }
-    // As in NumPy, the last probability is not read.
+    // As in NumPy, the last probability is not read, because it is 1 minus the sum of the others.
     let sums = pvals.index(&[Item::Ellipsis, Item::slice(None, -1, 1)][..])?.sum(AxisOptions::from(-1))?;
     check_all_true(less_equal(&sums, 1.0 + 1e-12)?, "sum(pvals[:-1]) > 1.0")?;
     let shape = result_shape(&[n.clone(), vector_component(&pvals, 0)?.into()], size)?;
     let (mut left, mut rest, mut columns) = (n, Operand::from(1.0), Vec::new());
     for k in 0..length - 1 {
         let p = vector_component(&pvals, k)?;
-        // Rounding can make the conditional probability greater than 1 and the remaining probability 0.
+        // Rounding can make the conditional probability greater than 1, and the remaining probability zero or negative.
         let conditional = where_(less_equal(&rest, 0.0)?, 0.0, minimum(divide(&p, &rest)?, 1.0)?)?;
         let count = g.draw_binomial(&[left.clone(), maximum(conditional, 0.0)?.into()], is_exact, &shape)?.eval()?.clone();
         rest = subtract(rest, p)?.into();

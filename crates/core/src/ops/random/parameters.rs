@@ -18,7 +18,7 @@ pub(super) struct Interval {
 
 pub(super) const NOT_NAN: Interval = Interval { contains: |x| !x.is_nan(), message: "{} must not be NaN" };
 pub(super) const FINITE: Interval = Interval { contains: f64::is_finite, message: "{} must be finite" };
-/// As in NumPy, -0.0 is negative.
+/// Numbers that are not negative. As in NumPy, -0.0 counts as negative.
 pub(super) const NOT_NEGATIVE: Interval = Interval { contains: |x| x >= 0.0 && x.is_sign_positive(), message: "{} < 0" };
 pub(super) const POSITIVE: Interval = Interval { contains: |x| x > 0.0, message: "{} <= 0" };
 pub(super) const PROBABILITY: Interval = Interval { contains: |x| (0.0..=1.0).contains(&x), message: "{} < 0, {} > 1 or {} contains NaNs" };
@@ -51,7 +51,7 @@ pub(super) fn checked_real_parameter(value: Operand, name: &str, interval: &Inte
     let value = unrestricted_real_parameter(value, name)?;
     let is_valid = match &value {
         Operand::Scalar(number) => (interval.contains)(number.as_f64()),
-        // If any value is NaN, the minimum and the maximum are NaN, which is in no interval.
+        // If any value is NaN, the minimum and the maximum are NaN. No interval contains NaN.
         Operand::Array(a) => a.size() == 0 || ((interval.contains)(a.min(())?.item_as()?) && (interval.contains)(a.max(())?.item_as()?)),
     };
     if is_valid { Ok(value) } else { Err(Error::value("random", interval.message.replace("{}", name))) }

@@ -188,8 +188,8 @@ impl Generator {
                     if (possible as usize) < count {
                         return Err(Error::value(OP, "Fewer non-zero entries in p than size"));
                     }
-                    // The keys are compared by their logarithms, because quotients by very small probabilities would overflow and equal
-                    // those by 0.
+                    // The keys are compared by their logarithms. Quotients by very small probabilities would overflow to infinity, as
+                    // quotients by 0 do.
                     subtract(log(self.draw_exponential(&[extent])?)?, log(p)?)?.argsort(0)?.index(&[Item::from(0..count as isize)])?
                 }
             };

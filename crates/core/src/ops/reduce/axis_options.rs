@@ -96,8 +96,8 @@ impl AxisOptions {
         self.selection.get_or_insert_default().mask = Some(mask.clone());
         self
     }
-    /// Checks that the function `op` takes every option that is set, and returns the options unchanged. `options` lists those that the
-    /// function takes.
+    /// Checks that the function `op` takes every option that is set, and returns the options unchanged. `options` lists the options that
+    /// the function takes.
     ///
     /// # Errors
     /// [`Error::Value`] for an option that is not in `options`.
@@ -167,7 +167,7 @@ impl AxisOptions {
     pub(crate) fn resolve_one_axis_allowing_scalar(&self, op: Op, ndim: usize) -> Result<Option<usize>> {
         self.axes.resolve_one_axis_allowing_scalar(op.name(), ndim)
     }
-    /// Returns an error if an axis is out of bounds. A 0-d array has no valid axis.
+    /// Returns an error if one of the requested axes is out of bounds. A 0-d array has no valid axis.
     pub(super) fn check_axes(&self, op: Op, ndim: usize) -> Result<()> {
         self.axes.resolve(op.name(), ndim).map(|_| ())
     }
@@ -215,7 +215,7 @@ impl InitialAndMask {
     fn from_args(args: &Args) -> Result<Option<InitialAndMask>> {
         let initial = args.get("initial").map(|_| args.scalar("initial")).transpose()?;
         let mask = match args.get("where") {
-            // As in NumPy, `where=None` counts as false.
+            // As in NumPy, the argument `where=None` counts as false.
             None if args.is_none("where") => Some(NdArray::scalar(false)?),
             None | Some(Value::Scalar(Scalar::Bool(true))) => None,
             Some(mask) => Some(mask.array(args.op())?.astype(DType::Bool)?),

@@ -168,7 +168,8 @@ impl NdArray {
         // The variance of 16-bit floats is not rounded before the square root.
         let dtype = if matches!(out, DType::F16 | DType::BF16) { Some(work) } else { over.dtype };
         let variance = self.var(AxisOptions { dtype, ..over })?;
-        // NumPy stores the roots in the array of the variance, which is an error for an integer dtype. Only a 0-d result is converted.
+        // NumPy writes the square roots into the array of the variance, which is an error for an integer dtype. Only a 0-d result is
+        // converted.
         if variance.ndim() > 0 && !result.is_inexact() {
             return Err(Error::dtype(STD.name(), "the root of an array cannot be stored as an integer", &[result]));
         }

@@ -59,7 +59,8 @@ pub(super) fn multiply_sparse_matrices(inputs: &[StoredArray], parameters: Optio
     };
     let (rows, device, index) = (a_indptr.size() - 1, a_indptr.device(), a_indices.dtype());
     let a_rows = row_indices(&a_indptr, a_indices.size())?;
-    // Element n of `a`, in column j, is multiplied by row j of `b`. This row has `counts[n]` elements, from position `starts[n]` on.
+    // Element n of `a`, which is in column j, is multiplied by each element of row j of `b`. This row has `counts[n]` elements, which begin
+    // at position `starts[n]`.
     let starts = b_indptr.astype(DType::I64)?.take(&a_indices, 0)?;
     let counts = subtract(b_indptr.index(s![1..])?, b_indptr.index(s![..-1])?)?.astype(DType::I64)?.take(&a_indices, 0)?;
     let ends = counts.cumsum(0)?;
@@ -98,8 +99,8 @@ fn argsort_by_row_and_column(row: &NdArray, column: &NdArray, rows: usize, colum
     by_column.take(&row.take(&by_column, 0)?.argsort(0)?, 0)
 }
 
-/// Computes the elements of `a @ b.T` at the positions of a sparse matrix as dot products of pairs of rows. Computes a limited number of
-/// positions at a time.
+/// Computes the elements of `a @ b.T` at the positions of a sparse matrix as dot products of pairs of rows. Works on blocks of positions to
+/// limit the memory.
 pub(super) fn sample_dense_product(inputs: &[StoredArray], _: Option<&Parameters>) -> Result<Outputs> {
     let [indptr, indices, a, b] = inputs_to_arrays(SPARSE_SAMPLE, inputs)?;
     let count = indices.size();
