@@ -61,17 +61,17 @@ fn lock_background_compilations() -> MutexGuard<'static, HashMap<Box<[u8]>, Back
 /// Action for a call whose kernels are not in the cache.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum CacheMissAction {
-    /// The calling thread compiles. Used if the call must not decline. Also used if a background compilation of the kernels has failed, so
+    /// The calling thread compiles the kernels, because the call must not be declined. Also used after a failed background compilation, so
     /// that the caller receives the error of the new compilation.
     CompileNow,
-    /// The call starts a background compilation and declines.
+    /// The accelerator starts a background compilation of the kernels and declines the call.
     StartBackground,
-    /// The call declines, because a background compilation is running.
+    /// A background compilation of the kernels is running, so the accelerator declines the call.
     Decline,
 }
 
-/// Returns the action for a call whose kernels, with the key `key`, are not in the cache. If `may_decline`, the call may decline while its
-/// kernels are compiled in the background. Otherwise the calling thread compiles the kernels.
+/// Returns the action for a call whose kernels, with the cache key `key`, are not compiled yet. If `may_decline`, the accelerator may
+/// decline the call while the kernels are compiled in the background. Otherwise the calling thread compiles the kernels.
 fn choose_cache_miss_action(key: &[u8], may_decline: bool) -> CacheMissAction {
     if !may_decline {
         return CacheMissAction::CompileNow;
@@ -143,8 +143,8 @@ impl Drop for RunningCompilationRecord {
 
 /// Returns the kernels for a key. Compiles them from `source` if they are not in the cache.
 ///
-/// If `takes_long` is set and the settings allow it, a background thread compiles. Calls then decline with a temporary reason until the
-/// compilation has ended. If a source does not compile with the installed CCCL, its calls decline with a permanent reason, and the source
+/// If `takes_long` is set and the settings allow it, a background thread compiles. Until the compilation has ended, calls are declined with
+/// a temporary reason. If a source does not compile with the installed CCCL, its calls are declined with a permanent reason, and the source
 /// is not compiled again.
 ///
 /// # Errors

@@ -25,7 +25,7 @@ pub struct CoverageRow {
     pub family: Family,
     /// The operation.
     pub op: Op,
-    /// The kind of call, such as `last axis`.
+    /// The kind of call that this row is about, such as `last axis`.
     pub case: &'static str,
     /// The dtype of the input.
     pub dtype: DType,

@@ -61,11 +61,12 @@ pub fn register() -> Result<()> {
     cuprum_core::register(&CUB)
 }
 
-/// Capabilities of kernels that run fused programs: programs may contain these operations besides the core crate's elementwise ones.
+/// Capabilities of kernels that run fused programs. A program may contain a `take` and user-defined operations, besides the core crate's
+/// elementwise operations.
 const PROGRAM_CAPABILITIES: &[Capability] = &[Capability::FusedTake, Capability::UserDefined];
 
-/// The kernels of the accelerator. Only the kernel of user-defined reductions is restricted to an operation, and no kernel is restricted to
-/// dtypes, so that each kernel declines with its own reason.
+/// The kernels of the accelerator. No entry is limited to some dtypes, and only the entry for user-defined reductions is limited to an
+/// operation. Each function checks its call, and returns the reason if it declines the call.
 const KERNELS: &[Kernel] = &[
     Kernel::new(Family::Reduce, |call| match call.work {
         Work::Segments(call::SegmentReduction { .. }) => device::run_operation(call, segment::run_call),

@@ -16,7 +16,7 @@ pub trait KernelParameter {
     fn matches(declared: &str) -> bool;
 }
 
-/// The name of a parameter, and a function that checks its C++ type.
+/// The name of a kernel parameter, and a function that returns whether a C++ type is the type of the parameter.
 #[cfg(test)]
 pub type ParameterCheck = (&'static str, fn(&str) -> bool);
 
@@ -28,7 +28,7 @@ pub trait KernelParameters {
     /// Returns pointers to the parameters, in order.
     fn argument_pointers(&self) -> Args<'_>;
 
-    /// Returns the name of each parameter, and the check of its C++ type.
+    /// Returns the name of each parameter, with a function that checks its C++ type.
     #[cfg(test)]
     fn declaration() -> Vec<ParameterCheck>;
 }

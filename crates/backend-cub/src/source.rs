@@ -40,7 +40,7 @@ pub struct SourceTemplate {
     pub includes_cub: bool,
     /// Headers that come before the generated definitions.
     pub headers: &'static [&'static str],
-    /// Files that come after the generated definitions.
+    /// Files with the kernels, which follow the generated definitions.
     pub body: &'static [&'static str],
 }
 
@@ -64,7 +64,8 @@ impl SourceDefinitions {
         let _ = writeln!(self.declarations, "using {name} = {cuda_type};"); // writing to a String cannot fail
     }
 
-    /// Adds the fold `CustomFold` of a reduction for which `fold.cuh` has no template. `fold.cuh` lists the members of a fold.
+    /// Adds the definition of `CustomFold`, the function object (fold) of a reduction for which `fold.cuh` has no template. `fold.cuh`
+    /// lists the members of a fold.
     pub fn define_fold(&mut self, combination: &AccumulatorCode) {
         let AccumulatorCode { acc, identity, value, combine, finish, .. } = combination;
         let _ = write!(
@@ -106,7 +107,7 @@ impl SourceTemplate {
         self.source_with_element_code("", d, kernels)
     }
 
-    /// Returns the source of kernels that compute each element by `element_code`.
+    /// Returns the source of kernels whose elements are computed by the C++ code `element_code`.
     pub fn source_with_element_code(&self, element_code: &str, d: &SourceDefinitions, kernels: &'static [&'static str]) -> GeneratedSource {
         let parts = [
             if self.includes_cub { "#define CUPRUM_CUB_BLOCK\n" } else { "" },

@@ -42,14 +42,14 @@ pub fn register() -> Result<()> {
 /// Capabilities of kernels that evaluate fused elementwise expressions: `take` inside an expression, and user-defined operations.
 const PROGRAM_CAPABILITIES: &[Capability] = &[FusedTake, UserDefined];
 
-/// A kernel function that runs `$run` by [`device::run_operation`].
+/// Makes an entry's kernel function, which runs `$run` through [`device::run_operation`].
 macro_rules! operation {
     ($run:expr) => {
         |call| device::run_operation(call, $run)
     };
 }
 
-/// The kernels of the accelerator. A kernel whose `ops` are set serves only these operations of its family.
+/// The kernels of the accelerator. An entry whose `ops` are set serves only these operations of its family.
 const KERNELS: &[Kernel] = &[
     Kernel::new(Family::Map, operation!(map::run_cached_call)).with_capabilities(&[FusedTake, UserDefined, OutputRanges]).writes_targets(),
     Kernel::new(Family::Fill, operation!(fill::run_call)),

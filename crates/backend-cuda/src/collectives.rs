@@ -38,7 +38,7 @@ static COMMUNICATORS: Mutex<Vec<Arc<Mutex<Option<CommunicatorHandle>>>>> = Mutex
 /// A communicator of NCCL for one device.
 struct NcclCommunicator {
     device: Device,
-    /// `None` after [`Communicator::abort`], or at the end of the process.
+    /// The NCCL communicator. `None` after [`Communicator::abort`] and at the end of the process.
     handle: Arc<Mutex<Option<CommunicatorHandle>>>,
 }
 
@@ -131,8 +131,8 @@ mod tests {
             assert!(missing.to_string().contains("libnccl.so.2 not found"), "{missing}");
             assert!(missing.to_string().contains("pip install nvidia-nccl-cu13"), "{missing}");
         }
-        assert!(CollectiveLibrary::for_device_kind("cuda").is_some_and(|library| library.name == "nccl"));
-        assert!(CollectiveLibrary::for_device_kind("cpu").is_none());
+        assert!(CollectiveLibrary::library_for_device_kind("cuda").is_some_and(|library| library.name == "nccl"));
+        assert!(CollectiveLibrary::library_for_device_kind("cpu").is_none());
     }
 
     #[test]

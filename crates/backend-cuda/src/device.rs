@@ -230,8 +230,8 @@ pub fn outcome_from_buffers(call: &Call, buffers: impl IntoIterator<Item = Arc<C
     call.outcome_from_buffers(outputs.into_iter().map(|b| b as Arc<dyn Buffer>))
 }
 
-/// Records that the queued work of `call` writes `outputs` and reads the inputs of `call`. Later work on other streams is ordered by this
-/// record, and readers of `outputs` receive faults by it.
+/// Records that the queued work of `call` writes `outputs` and reads the inputs of `call`. Later work on other streams waits according to
+/// this record, and readers of `outputs` receive the faults of the work.
 pub(crate) fn record_output_writes(call: &Call, outputs: &[Arc<CudaBuffer>]) {
     recent_work::record_operation(call.op);
     DeviceBuffer::record_queued_writes(outputs.iter().map(|b| &b.memory));

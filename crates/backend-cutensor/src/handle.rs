@@ -44,7 +44,7 @@ fn check_status(function: &'static str, status: Status) -> LibraryResult<()> {
     if status == Status::SUCCESS { Ok(()) } else { Err(LibraryError { function, status }) }
 }
 
-/// The reason why no plan was created.
+/// The reason why a cuTENSOR plan could not be created.
 enum PlanError {
     Library(LibraryError),
     /// An error to return to the caller, such as a failed allocation.
@@ -78,11 +78,11 @@ impl LibraryError {
 
     /// Returns whether the cause may be too little free device memory.
     fn is_out_of_memory(self) -> bool {
-        // `cutensorCreate` may report the last two if the driver has no memory for its modules.
+        // `cutensorCreate` may report `NOT_INITIALIZED` or `CUDA_ERROR` if the driver has no memory for cuTENSOR's modules.
         [Status::ALLOC_FAILED, Status::NOT_INITIALIZED, Status::CUDA_ERROR].contains(&self.status)
     }
 
-    /// Returns a reason to decline, or an error if the device failed.
+    /// Converts the error to a reason to decline the call. Returns an error instead if the device failed.
     fn to_decline_reason(self, handle: &Handle, call: &Call) -> Result<DeclineReason> {
         if !self.is_permanent()
             && let Err(e) = handle.context.is_current_stream_idle()
@@ -107,7 +107,7 @@ pub struct Handle {
 /// The handle of one device, or the reason why the library supports no handle for this device.
 struct HandleSlot<T = Handle> {
     handle: OnceLock<T>,
-    /// A permanent reason. The lock is also held while the handle is created.
+    /// The permanent reason why there is no handle, if any. The lock is also held while the handle is created.
     refusal: Mutex<Option<String>>,
 }
 
@@ -118,8 +118,8 @@ impl<T> Default for HandleSlot<T> {
 }
 
 impl<T> HandleSlot<T> {
-    /// Returns the handle, which `create` creates at the first call. The error of `create` is the reason, and whether it is permanent.
-    /// After a temporary reason, such as a lack of device memory, the next call tries again.
+    /// Returns the handle, which the first call creates with `create`. The error of `create` is a reason, and whether the reason is
+    /// permanent. After a temporary reason, such as a lack of device memory, the next call tries again.
     fn get_or_create(&self, create: impl FnOnce() -> std::result::Result<T, (String, bool)>) -> std::result::Result<&T, DeclineReason> {
         if let Some(handle) = self.handle.get() {
             return Ok(handle);
@@ -334,7 +334,8 @@ impl Handle {
                     times.push((variant.to_string(), time));
                     plans.push((plan, time));
                 }
-                // Without enough memory, the measurement is incomplete and not stored. A later call may repeat it with more free memory.
+                // If a candidate lacks memory, the comparison of the candidates is incomplete and its result is not stored. A later call
+                // may repeat the comparison with more free memory.
                 Err(PlanError::Call(Error::OutOfMemory { .. })) => is_complete = false,
                 Err(PlanError::Library(error)) => is_complete &= error.is_permanent(),
                 Err(error) => return Err(error),
@@ -369,7 +370,7 @@ impl Handle {
         Ok(driver.record_event(call.stream)?.millis_since(before.as_ref())? * 1e3)
     }
 
-    /// Queues the kernels of a plan. `factors` scale the operands in order; for a contraction they scale A * B and C.
+    /// Queues the kernels of a plan. `factors` scale the operands in order, except that the two factors of a contraction scale A * B and C.
     ///
     /// # Safety
     /// Until the kernels have run, the addresses must be valid for all elements of the plan's operands, and the workspace for its size.
@@ -475,7 +476,7 @@ fn allocate_aligned_output(call: &Call, operation: &Operation) -> Result<(Arc<Cu
 
 /// Runs a call as `operation` on the arrays A and, depending on the kind, B and C.
 ///
-/// `factors` scale the arrays; for a contraction they scale A * B and C.
+/// `factors` scale the arrays in order, except that the two factors of a contraction scale A * B and C.
 pub fn run_operation(call: &Call, operation: Operation, arrays: &[&StoredArray], factors: &[f64]) -> Result<Outcome> {
     let handle = match Handle::get_for_device(call) {
         Ok(handle) => handle,

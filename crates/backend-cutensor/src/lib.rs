@@ -45,8 +45,8 @@ pub fn register() -> Result<()> {
     cuprum_core::register(&CUTENSOR)
 }
 
-/// The kernels of the accelerator. No declaration limits the operations or dtypes of its kernel: the kernel declines with a reason of its
-/// own.
+/// The kernels of the accelerator. No entry is limited to some operations or dtypes. Each function checks its call, and returns the reason
+/// if it declines the call.
 const KERNELS: &[Kernel] = &[
     Kernel::new(Family::Contract, contract::run_call),
     Kernel::new(Family::Reduce, reduce::run_call),

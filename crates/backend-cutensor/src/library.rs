@@ -11,7 +11,7 @@ use crate::sys::{self, ComputeDescriptors, Functions};
 /// The loaded cuTENSOR library. The library is never closed, because it owns threads and exit handlers.
 #[derive(Debug)]
 pub struct Library {
-    /// The functions of the C interface.
+    /// The functions of cuTENSOR's C interface.
     pub functions: Functions,
     /// The precisions of arithmetic that the library supports.
     pub computes: ComputeDescriptors,

@@ -94,9 +94,9 @@ pub enum OperationKind {
     },
     /// `D = (unary(A) inner unary(B)) outer unary(C)`. C has the strides of D.
     Trinary {
-        /// Combines A and B.
+        /// The operator that combines A and B.
         inner: Operator,
-        /// Combines the result of `inner` and C.
+        /// The operator that combines the result of `inner` with C.
         outer: Operator,
         /// Unary operators that are applied to A, B and C.
         unary: [Operator; 3],

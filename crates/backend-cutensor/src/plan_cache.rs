@@ -34,7 +34,7 @@ struct CachedPlan<P> {
 pub struct PlanCache<P> {
     /// Sorted by fingerprint.
     entries: RwLock<Vec<CachedPlan<P>>>,
-    /// Counts the uses of plans: insertions, and lookups that found a plan.
+    /// Logical clock for the eviction order. Counts insertions, and lookups that found a plan.
     clock: AtomicU64,
     capacity: usize,
 }

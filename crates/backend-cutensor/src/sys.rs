@@ -126,7 +126,8 @@ impl AlgorithmAndRank {
     /// The variant that lets the library's heuristics choose the kernel.
     pub const DEFAULT: AlgorithmAndRank = AlgorithmAndRank::with_rank(Algorithm::Default, 0);
 
-    /// The variants that are measured. Each is the fastest for some contractions (`docs/notes/cutensor-algorithms.md`).
+    /// The contraction kernels among which measurements choose. Each is the fastest for some contractions
+    /// (`docs/notes/cutensor-algorithms.md`).
     pub const CANDIDATES: [AlgorithmAndRank; 7] = [
         AlgorithmAndRank::with_rank(Algorithm::Gett, 0),
         AlgorithmAndRank::with_rank(Algorithm::Gett, 1),

@@ -13,7 +13,7 @@ constexpr int LANES = 32;
 constexpr int WARPS = THREADS / LANES;
 constexpr int TILE = WARPS * ITEMS;
 
-// Returns the fold of the totals of the `above` > 0 tiles above a tile, and waits until their states are published. The state of the tile
+// Waits until the `above` > 0 tiles above a tile have published their totals, and returns these totals combined. The state of the tile
 // itself has index `own`. The states of successive tiles are `stride` apart. Lanes may wait for different times.
 template <class Combine>
 __device__ inline Acc fold_tiles_above(const TileStates<Acc>& states, u64 own, u64 stride, u32 above, const Combine& combine) {
@@ -53,7 +53,7 @@ scan_columns(Params p, Axes<Index, RANK, INPUTS> axes, Offsets<Index, INPUTS> st
     const Fold fold;
     const int warp = threadIdx.x / LANES, lane = threadIdx.x % LANES;
 
-    // Blocks take tiles in order, so the tiles that a block waits for are running or done.
+    // Blocks take tile numbers in increasing order. A block therefore waits only for tiles of blocks that have started, so the wait ends.
     u32 number = blockIdx.x;
     if (tiles > 1) {
         if (threadIdx.x == 0) shared_number = atomicAdd(ticket, 1u);

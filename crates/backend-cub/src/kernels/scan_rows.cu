@@ -22,7 +22,7 @@ scan_rows(Params p, Axes<Index, RANK, INPUTS> axes, Out* out, i64 count, u32* ti
     const Fold fold;
     const int warp = threadIdx.x / WARP, lane = threadIdx.x % WARP;
 
-    // Blocks take tiles in order, so the tiles that a block waits for are running or done.
+    // Blocks take tile numbers in increasing order. A block therefore waits only for tiles of blocks that have started, so the wait ends.
     u32 row = blockIdx.x, tile = 0;
     if (tiles > 1) {
         if (threadIdx.x == 0) shared_tile = atomicAdd(ticket, 1u);

@@ -31,7 +31,7 @@ select_elements(Params p, const Value* from, Value* values, i64* indices, i64 co
     __shared__ u32 shared_tile;
     const int warp = threadIdx.x / WARP, lane = threadIdx.x % WARP;
 
-    // Blocks take tiles in order, so the tiles that a block waits for are running or done.
+    // Blocks take tile numbers in increasing order. A block therefore waits only for tiles of blocks that have started, so the wait ends.
     u32 tile = 0;
     if (tiles > 1) {
         if (threadIdx.x == 0) shared_tile = atomicAdd(ticket, 1u);

@@ -46,7 +46,7 @@ static REDUCE_TEMPLATE: SourceTemplate = SourceTemplate {
     body: &[include_str!("../kernels/reduce.cu")],
 };
 
-/// The threads that share a row.
+/// How the threads of a kernel share the rows of a reduction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RowSplit {
     /// One block reduces each chunk of a row.
@@ -62,7 +62,7 @@ pub enum RowSplit {
     Lanes(usize),
 }
 
-/// The combining operation of a reduction, as the core crate or the user supplies it.
+/// The operation that combines the elements of a reduction.
 #[derive(Clone, Copy)]
 enum ReduceFold<'a> {
     /// A template of `fold.cuh`.
@@ -87,19 +87,21 @@ pub struct ReduceRequest<'a> {
     width: usize,
     /// Whether the kernel uses 64-bit indices.
     wide_indices: bool,
-    /// The threads that share a row. The split determines the kernel.
+    /// How threads share the rows. Each variant has its own kernel.
     pub split: RowSplit,
 }
 
 /// Returns the combining operation of `reduction` for values of dtype `value`, or the reason why the kernels do not support it.
 fn choose_reduce_fold<'a>(op: Op, reduction: &'a ReductionDef, value: DType, accumulator: DType) -> Result<ReduceFold<'a>, DeclineReason> {
     if reduction.depends_on_order(value) {
-        // The minimum of several complex NaNs is the first of them. These kernels combine elements out of order and would miss it.
+        // NumPy's minimum of several complex NaNs is the first of them. These kernels combine elements out of order and might return
+        // another one.
         return Err(DeclineReason::with_text(|| format!("{} of {value}: complex numbers are only added and multiplied", op.name())));
     }
     match FoldClass::of(reduction, accumulator) {
         Some(template) => Ok(ReduceFold::Template(template)),
-        // Dispatch declines variances earlier and with the same reason, because the kernel does not declare the capability for variances.
+        // Dispatch declines variances before this code runs, because the kernel does not declare the capability for variances. Both reasons
+        // have the same text.
         None if reduction.combine == Combine::Moments => Err(DeclineReason::new("does not declare variances")),
         None if !reduction.returns_index => Ok(ReduceFold::Described(reduction)),
         None => Err(DeclineReason::with_text(|| format!("{} is not supported", op.name()))),
@@ -209,7 +211,8 @@ impl ReduceRequest<'_> {
         }
     }
 
-    /// Returns the C++ type of the reduction's fold. If the type is not a template of `fold.cuh`, adds the definition of the type to `d`.
+    /// Returns the C++ type of the function object (fold) that combines elements. Adds the definition of the type to `d` unless `fold.cuh`
+    /// has a template for it.
     fn define_fold(&self, d: &mut SourceDefinitions) -> Result<String, &'static str> {
         let combination = match self.fold {
             ReduceFold::Template(template) => return Ok(format!("{}<{}>", template.name, ctype(self.accumulator))),

@@ -22,7 +22,8 @@ const COLUMNS_PER_WARP: usize = 32;
 /// Minimum number of adjacent columns. With fewer columns, a load of a warp would cover less than a 32-byte sector, so such calls are
 /// declined.
 const MIN_ADJACENT_COLUMNS: usize = 8;
-/// Maximum length of columns that the accelerator `cuda` scans with one thread per column. Calls with such columns decline.
+/// Maximum length of columns that the accelerator `cuda` scans with one thread per column. The accelerator `cub` declines calls with such
+/// columns.
 const MAX_COLUMN_LENGTH_FOR_ONE_THREAD: usize = 32;
 
 const SCAN_HEADERS: &[&str] = &[
@@ -73,10 +74,12 @@ pub struct ScanRequest<'a> {
     pub axis: ScanAxis,
 }
 
-/// Returns the fold template of `reduction` for values of dtype `value`, or the reason why the kernels do not support it.
+/// Returns the class template of `fold.cuh` that combines values of dtype `value` as `reduction` does, or the reason why the kernels do not
+/// support the reduction.
 fn fold_class_of_reduction(op: Op, reduction: &ReductionDef, value: DType) -> Result<FoldClass, DeclineReason> {
     if reduction.depends_on_order(value) {
-        // The minimum of several complex NaNs is the first of them. These kernels combine elements out of order and would miss it.
+        // NumPy's minimum of several complex NaNs is the first of them. These kernels combine elements out of order and might return
+        // another one.
         return Err(DeclineReason::with_text(|| format!("{} of {value}: complex numbers are only added and multiplied", op.name())));
     }
     FoldClass::of(reduction, value).ok_or_else(|| DeclineReason::with_text(|| format!("{} is not supported", op.name())))

@@ -33,7 +33,7 @@ static SEGMENT_TEMPLATE: SourceTemplate = SourceTemplate {
 /// The parameters of a segment reduction call that determine its kernels.
 #[derive(Debug)]
 pub struct SegmentRequest<'a> {
-    /// The fused program, which computes the values.
+    /// The fused program that computes the values of the segments.
     pub program: &'a Program,
     fold: FoldClass,
     accumulator: DType,
@@ -45,10 +45,12 @@ pub struct SegmentRequest<'a> {
     pub segments: usize,
 }
 
-/// Returns the fold template of `reduction` for the accumulator dtype `acc`, or the reason why the kernels do not support it.
+/// Returns the class template of `fold.cuh` that combines accumulators of dtype `acc` as `reduction` does, or the reason why the kernels do
+/// not support the reduction.
 fn fold_class_of_reduction(op: Op, reduction: &ReductionDef, acc: DType) -> Result<FoldClass, DeclineReason> {
     if reduction.depends_on_order(acc) {
-        // The minimum of several complex NaNs is the first of them. These kernels combine elements out of order and would miss it.
+        // NumPy's minimum of several complex NaNs is the first of them. These kernels combine elements out of order and might return
+        // another one.
         return Err(DeclineReason::with_text(|| format!("{} of {acc}: complex numbers are only added and multiplied", op.name())));
     }
     FoldClass::of(reduction, acc).ok_or_else(|| DeclineReason::with_text(|| format!("{} is not supported", op.name())))

@@ -79,7 +79,7 @@ pub enum SortMethod {
     RadixPasses,
     /// Radix selection of the first elements, which are then sorted.
     TopK,
-    /// Partition of each row around one element, which radix selection finds.
+    /// Partition of each row around one element, as in `numpy.partition`. Radix selection finds the element.
     Partition,
 }
 
@@ -203,7 +203,7 @@ impl SortRequest {
         self.dtype.itemsize() / self.keys_per_element()
     }
 
-    /// Returns the size in bytes of the index that moves with a key.
+    /// Returns the size in bytes of an element index, which the sort moves together with the element's key.
     pub fn index_size(&self) -> usize {
         if self.plan.columns < MIN_COLUMNS_FOR_64_BIT_INDICES { 4 } else { 8 }
     }

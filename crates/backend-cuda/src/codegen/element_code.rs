@@ -56,8 +56,8 @@ pub fn element_source_with_user_functions(
     Ok(out)
 }
 
-/// Returns the C++ of an element whose result is the C++ expression `value`, of C++ type `result`. `program` only declares the inputs and
-/// scalars. `value` may use the inputs' values `v.v0`, ..., their addresses `p.in0`, ..., and the scalar `p.sN` of step `N`.
+/// Returns the C++ code that computes one element as the C++ expression `value`, of C++ type `result`. `program` only declares the inputs
+/// and scalars. `value` may use the inputs' values `v.v0`, ..., their addresses `p.in0`, ..., and the scalar `p.sN` of step `N`.
 pub fn element_source_with_result(program: &Program, access: InputAccess, result: &str, value: &str) -> String {
     let mut out = String::from("\nnamespace cuprum {\n\n");
     let inputs = cpp_input_types(program);

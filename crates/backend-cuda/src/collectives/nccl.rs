@@ -154,9 +154,9 @@ pub(super) fn new_group_id() -> Result<Vec<u8>> {
 pub(super) struct PeerTransferRange<'a> {
     pub rank: usize,
     pub memory: &'a DeviceBuffer,
-    /// Offset in `memory`, in bytes.
+    /// Offset of the range in `memory`, in bytes.
     pub offset: usize,
-    /// Size in bytes, at least 1.
+    /// Size of the range in bytes, at least 1.
     pub nbytes: usize,
 }
 

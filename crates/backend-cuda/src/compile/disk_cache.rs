@@ -116,7 +116,7 @@ impl DiskCache {
         self.lock_memory_entries().get(key).cloned()
     }
 
-    /// Stores `bytes` under `key`, in memory if the file cannot be written.
+    /// Stores `bytes` under `key`: in a file, or in memory if the file cannot be written.
     pub fn put(&self, key: &CacheKey, bytes: &[u8]) {
         let Some(folder) = &self.folder else {
             self.lock_memory_entries().insert(*key, bytes.into());

@@ -23,7 +23,7 @@ pub const DUMP_FOLDER_VARIABLE: &str = "CUPRUM_DUMP_SOURCE";
 const MAX_NAME_CHARS: usize = 80;
 const MAX_KEY_CHARS: usize = 16;
 
-/// The origin of the machine code of a program whose source is written to the folder.
+/// The origin of a program's machine code, for the log file that [`dump_source`] writes.
 pub enum CodeOrigin<'a> {
     /// The code comes from the disk cache.
     Cache,

@@ -33,7 +33,7 @@ const CAPTURE_STATE_FAILED: u8 = 2;
 struct ObjectsKeptAlive {
     /// Buffers that the graph does not own, each with a flag that tells whether the graph writes the buffer.
     arrays: Vec<(Arc<dyn Buffer>, bool)>,
-    /// Objects other than buffers that the graph uses, such as kernel modules.
+    /// Other objects that the graph uses and keeps alive, such as kernel modules.
     others: Vec<Arc<dyn Any + Send + Sync>>,
 }
 

@@ -64,9 +64,9 @@ impl Fence for Arc<dyn Fence + Send + Sync> {
 pub(super) struct FreeBlockPool<F> {
     /// Sum of the requested sizes of live buffers, in bytes.
     pub used: u64,
-    /// Maximum of `used` so far, in bytes.
+    /// Maximum number of bytes in use so far.
     pub peak: u64,
-    /// Memory limit: the maximum permitted value of `used`, in bytes.
+    /// Memory limit: the maximum number of bytes that live buffers may occupy.
     pub limit: u64,
     /// Total size of all blocks from the driver, in use and free, in bytes.
     pub total_bytes: u64,
@@ -76,7 +76,7 @@ pub(super) struct FreeBlockPool<F> {
     pub hits: u64,
     /// Number of allocation requests served by the driver.
     pub misses: u64,
-    /// Upper bound of `free_bytes`, in bytes.
+    /// Maximum total size of the free blocks that the pool keeps, in bytes.
     max_free_bytes: u64,
     /// Free blocks by stream number.
     free_blocks: Vec<StreamFreeBlocks>,
@@ -87,9 +87,9 @@ pub(super) struct FreeBlockPool<F> {
 /// The free blocks of one stream, by size.
 #[derive(Debug)]
 struct StreamFreeBlocks {
-    /// Addresses of the blocks of at most [`MAX_SIZE_CLASS_BYTES`] bytes, by size class.
+    /// Addresses of the free blocks of at most [`MAX_SIZE_CLASS_BYTES`] bytes, by size class.
     classes: Vec<Vec<u64>>,
-    /// Addresses of the larger blocks, by size.
+    /// Addresses of the free blocks of more than [`MAX_SIZE_CLASS_BYTES`] bytes, by size.
     large: BTreeMap<u64, Vec<u64>>,
 }
 
@@ -127,7 +127,7 @@ impl StreamFreeBlocks {
 /// A free block, and the events that other streams must pass before the block is reused.
 #[derive(Debug)]
 struct FencedBlock<F> {
-    /// Number of the stream that the block belongs to.
+    /// Number of the block's home stream, in whose order the block is reused.
     home: u32,
     block: Block,
     fences: SmallVec<[F; 2]>,
@@ -148,7 +148,7 @@ pub(super) enum PoolResponse {
     /// The driver must allocate this many bytes. Then call [`FreeBlockPool::record_peak`], or [`FreeBlockPool::remove_failed_request`] if
     /// the driver fails.
     MustAllocate(u64),
-    /// The request exceeds the memory limit or the address space, and is not part of the statistics.
+    /// The request exceeds the memory limit or the address space, and is not counted in the statistics.
     Refused,
 }
 
@@ -217,7 +217,7 @@ impl<F: Fence> FreeBlockPool<F> {
         &mut self.free_blocks[at]
     }
 
-    /// Raises the peak to the memory in use.
+    /// Raises the peak memory statistic to the number of bytes in use.
     pub fn record_peak(&mut self) {
         self.peak = self.peak.max(self.used);
     }

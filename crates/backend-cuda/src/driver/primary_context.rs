@@ -95,7 +95,7 @@ impl PrimaryContext {
         }
     }
 
-    /// Marks this context as lost if the unrecoverable `error` belongs to this context, and returns the error to report. A driver call with
+    /// Marks this context as lost if the unrecoverable `error` comes from this context, and returns the error to report. A driver call with
     /// objects of two contexts may return an error of the other context. This method therefore first queries a stream of this context.
     fn mark_lost(&self, error: CudaError) -> CudaError {
         // SAFETY: the stream lives as long as the context.

@@ -90,11 +90,11 @@ impl StagingBlock {
 /// A ring buffer for small uploads. It has two halves: one is filled while transfers from the other complete.
 #[derive(Default)]
 struct UploadRing {
-    /// Two blocks of [`RING_HALF_BYTES`] bytes, after the first upload.
+    /// The two halves of the ring, [`RING_HALF_BYTES`] bytes each. Empty before the first upload.
     halves: Vec<StagingBlock>,
-    /// Index of the half that is being filled.
+    /// Index of the half of the ring that is being filled.
     current: usize,
-    /// Number of bytes of the current half that are filled.
+    /// Number of filled bytes in the current half of the ring.
     used: usize,
 }
 

@@ -60,7 +60,7 @@ impl Context {
         // SAFETY: the event and the stream are of this context, which is current.
         let recorded = check_result("cuEventRecord", unsafe { sys::cuEventRecord(event.0, self.raw_stream(stream)) });
         if let Err(error) = recorded {
-            // An event that cannot be recorded is not used again.
+            // An event whose recording failed is destroyed instead of reused.
             // SAFETY: the event is unused, and no mark has its handle.
             unsafe { sys::cuEventDestroy_v2(event.0) };
             return Err(error);

@@ -33,7 +33,7 @@ pub(super) trait StreamQueues {
 /// The streams that have used a block of device memory, to order their accesses.
 #[derive(Debug)]
 pub(super) struct StreamUses<M> {
-    /// Number of the stream of the last write.
+    /// Number of the stream that wrote the block last.
     writer: AtomicU32,
     /// Bit set of streams (bit i = stream i): the stream of the last write, and the streams that wait for this write.
     ordered_streams: AtomicU64,

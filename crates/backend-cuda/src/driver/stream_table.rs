@@ -69,7 +69,7 @@ pub(super) struct StreamTable {
     /// Whether a stream besides stream 0 exists.
     has_added_streams: AtomicBool,
     creating: Mutex<()>,
-    /// One lock per stream. A thread holds it while it launches a graph on the stream or makes the stream wait for an event.
+    /// One lock per stream. A thread holds the stream's lock while it launches a graph on the stream or makes the stream wait for an event.
     wait_locks: [Mutex<()>; MAX_STREAMS],
     /// Unused events without timing.
     events: Mutex<Vec<EventHandle>>,

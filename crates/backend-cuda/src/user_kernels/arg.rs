@@ -139,7 +139,7 @@ fn address_bytes(pointer: u64) -> Bytes {
     Bytes::from_slice(&pointer.to_ne_bytes())
 }
 
-/// The parameters of a kernel, as far as its declaration and the driver describe them.
+/// The known facts about a kernel's parameters: the types in its declaration, and the sizes that the driver reports.
 #[derive(Debug)]
 pub(super) struct ParameterInfo<'a> {
     /// The parameters in the kernel's declaration. `None` if the kernel has no declaration.

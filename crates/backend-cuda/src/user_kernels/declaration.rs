@@ -152,7 +152,7 @@ impl Declaration {
         if shapes.is_empty() { Ok(None) } else { broadcast_shapes(self.op, &shapes).map(Some) }
     }
 
-    /// Returns the inputs of a launch with the common shape `shape`.
+    /// Returns the inputs of a launch: arrays are broadcast to `shape`, raw arrays are made contiguous, and scalars are `None`.
     pub fn input_views(&self, args: &[Operand], shape: &[usize]) -> Result<InputViews> {
         let views = self.inputs.iter().zip(args).map(|(p, arg)| match arg {
             Operand::Array(a) if p.raw => a.contiguous().map(Some),
@@ -167,8 +167,8 @@ impl Declaration {
         self.inputs.iter().zip(views).filter(|(p, _)| !p.raw).filter_map(|(_, view)| view.as_ref()).map(NdArray::stored).collect()
     }
 
-    /// Returns the arguments of the kernel for its inputs. `args` must have passed [`Declaration::resolve_dtypes`], and `views` are the
-    /// result of [`Declaration::input_views`].
+    /// Returns the kernel arguments for the inputs: a pointer for each array, a number for each scalar. `args` must have passed
+    /// [`Declaration::resolve_dtypes`], and `views` are the result of [`Declaration::input_views`].
     pub fn kernel_arguments<'a>(&self, args: &[Operand], views: &'a InputViews, dtypes: &[DType]) -> SmallVec<[Arg<'a>; 8]> {
         let one = |((arg, view), &dtype): ((&Operand, &'a Option<NdArray>), &DType)| match (arg, view) {
             (Operand::Scalar(s), _) => Some(arg::number_argument(dtype, &s.to_bytes(dtype)[..dtype.itemsize()])),
@@ -232,7 +232,7 @@ impl<K: Clone> SpecializationCache<K> {
         SpecializationCache { kernels: SingleFlight::default(), ..self }
     }
 
-    /// Returns the compiled specialisation `used`. The first call compiles it with `make`.
+    /// Returns the compiled kernel of the specialisation `used`. The first call compiles the kernel with `make`.
     pub fn get_or_compile(&self, used: &KernelSpecialization, make: impl FnOnce(&KernelSpecialization) -> Result<K>) -> Result<K> {
         let key = used.cache_key();
         let mut hasher = FxHasher::default();
@@ -254,8 +254,8 @@ impl<K: Clone> SpecializationCache<K> {
     }
 }
 
-/// A writer of the CUDA source of one specialisation, after the prelude. User code is in headers, so that compiler messages show the line
-/// numbers of the user's code.
+/// A writer of the CUDA source of one specialisation of a user-defined kernel, without the prelude. User code is in headers, so that
+/// compiler messages show the line numbers of the user's code.
 pub(super) struct SourceWriter<'a> {
     declared: &'a Declaration,
     /// Dtypes of inputs, then outputs.

@@ -84,7 +84,7 @@ impl Launch {
         Launch { cooperative: true, ..self }
     }
 
-    /// Returns the number of blocks.
+    /// Returns the number of thread blocks in the grid.
     pub(super) fn block_count(&self) -> u64 {
         self.grid.iter().map(|&n| u64::from(n)).product() // below 2^63, by MAX_GRID_EXTENTS
     }

@@ -148,7 +148,7 @@ impl ReductionKernel {
         done.into_iter().next().map(NdArray::from).ok_or_else(|| self.0.declared.value_error("no result"))
     }
 
-    /// Returns the planned call for the arguments `args` and the reduced axes `axes`.
+    /// Returns the call that reduces the arguments `args` over `axes`, or over all axes if `axes` is `None`.
     fn plan_call(&self, args: &[Operand], axes: Option<&[isize]>) -> Result<ReductionCall> {
         let declared = &self.0.declared;
         let dtypes = declared.resolve_dtypes(args)?;
@@ -201,7 +201,7 @@ fn first_element_view(array: &NdArray) -> Result<NdArray> {
     stored.with_layout(first).map(NdArray::from)
 }
 
-/// The planned call of a [`ReductionKernel`].
+/// One call of a [`ReductionKernel`]: its inputs, its output and the reduction to run.
 #[allow(missing_debug_implementations)] // arrays have none
 pub struct ReductionCall {
     /// The inputs of the call.
@@ -296,7 +296,8 @@ impl UserCppReduction {
         })
     }
 
-    /// Returns C++ functions with the user's code, followed by the code of an element (see [`codegen`]), which calls these functions.
+    /// Returns the user's code as C++ functions, followed by the code that computes one element by calls of these functions (see
+    /// [`codegen`]).
     pub fn element_source(&self, access: InputAccess) -> String {
         let value = |(n, (p, &dtype)): (usize, (&DeclaredParameter, &DType))| match self.program.steps.get(n).map(|step| step.kind) {
             Some(StepKind::Input(k)) if p.raw => format!("p.in{k}"),

@@ -145,7 +145,7 @@ fn parse_parameter_kind(text: &str) -> ParameterKind {
     let is_array = text.contains('[');
     let text = text.split('[').next().unwrap_or(text);
     match text.rfind('*') {
-        // The elements of an array of pointers (`float* x[]`) are addresses.
+        // The parameter `float* x[]` is a pointer to pointers, so its element type `float*` keeps the `*`.
         Some(last) => parse_pointer_kind(if is_array { &text[..=last] } else { &text[..last] }),
         None if is_array => parse_pointer_kind(if dtype_of_cpp_type(text).is_some() { text } else { remove_parameter_name(text) }),
         None if text.contains('&') => ParameterKind::Pointer { element: None, writes: !text.contains("const") },

@@ -20,7 +20,7 @@ pub(super) struct LaunchLedger(Mutex<LedgerState>);
 
 #[derive(Debug, Default)]
 struct LedgerState {
-    /// The error words to check, each with the stream number of its launch.
+    /// The error words that the host has not checked for faults yet, each with the stream number of its launch.
     unchecked: Vec<(u32, Arc<LaunchErrorWord>)>,
     /// The first fault that was found in an error word but not yet reported to the thread that queued the launch.
     unreported: Option<ReportedFault>,
@@ -40,7 +40,7 @@ impl LaunchLedger {
         lock(&self.0).unchecked.len()
     }
 
-    /// Stores `fault` for the next report, unless an earlier fault is stored.
+    /// Keeps `fault` until [`LaunchLedger::report_fault`] reports it, unless an earlier fault is still unreported.
     fn record_fault(&self, fault: ReportedFault) {
         lock(&self.0).unreported.get_or_insert(fault);
     }
@@ -86,7 +86,7 @@ impl LaunchLedger {
 /// The words in which kernels of one context report errors, and a ledger per thread: a list of launches not yet checked for errors.
 #[derive(Debug, Default)]
 pub(super) struct FaultTracker {
-    /// Error words that no launch uses.
+    /// Error words that no launch uses, for later launches.
     pub(super) free: Arc<FreeErrorWords>,
     /// The ledgers of all threads that have queued launches which may fault. This list holds the only reference to the ledger of a thread
     /// that has ended.
@@ -141,7 +141,8 @@ impl Context {
         Ok(error_word)
     }
 
-    /// Returns an unused error word for one launch, or for all launches of a graph if `is_graph`.
+    /// Returns an unused error word, in which the kernels of one launch report faults. If `is_graph`, all launches of one graph share the
+    /// error word.
     pub(in crate::driver) fn new_error_word(&'static self, is_graph: bool) -> Result<Arc<LaunchErrorWord>> {
         let free = &self.fault_tracker().free;
         let word = free.take_free_word(|| {
@@ -157,7 +158,7 @@ impl Context {
         if let Some(known) = self.existing_ledger() {
             return Ok(known);
         }
-        // Checks the launches of ended threads here, because nothing else bounds their number.
+        // Limits the number of unchecked launches of ended threads, which do not check their launches any more.
         let abandoned = self.fault_tracker().ledgers_of_ended_threads();
         if abandoned.iter().map(|ledger| ledger.unchecked_count()).sum::<usize>() > MAX_UNCHECKED_LAUNCHES {
             self.wait_for_all_streams()?;

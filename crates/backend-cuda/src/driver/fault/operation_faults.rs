@@ -23,7 +23,7 @@ pub fn run_with_own_error_word<R>(operation: impl FnOnce() -> R) -> R {
     result
 }
 
-/// Removes and returns the error word of the launch that this thread prepared.
+/// Removes and returns the error word of the launch that this thread is preparing: the memory in which the launch's kernels report a fault.
 fn take_prepared_error_word() -> Option<Arc<LaunchErrorWord>> {
     // The result is `None` if the thread is ending, because its thread-locals are then inaccessible.
     PREPARED_LAUNCH.try_with(|prepared| prepared.borrow_mut().take()).ok().flatten().map(|(.., error_word)| error_word)

@@ -21,7 +21,7 @@ pub struct DeviceBuffer {
     block: Block,
     bytes: usize,
     context: &'static Context,
-    /// Number of the stream that the block belongs to.
+    /// Number of the home stream, in whose order the memory is freed and reused.
     home: u32,
     uses: StreamUses<Arc<StreamMark>>,
     /// The graph that owns the memory, with the memory block. `None` if no graph owns the memory.
@@ -34,13 +34,13 @@ pub struct DeviceBuffer {
 
 /// A captured graph that owns the memory of buffers.
 pub(in crate::driver) trait OwningGraph: Debug + Send + Sync {
-    /// Returns whether the graph is being captured on `stream`.
+    /// Returns whether a capture of this graph is active on stream number `stream`.
     fn is_captured_on(&self, stream: u32) -> bool;
     /// Returns an error if the graph's buffers have no values, because the capture of the graph has not ended or has failed.
     fn check_has_values(&self) -> Result<()>;
-    /// Takes back `block`, which no buffer uses any more.
+    /// Takes back `block`, which no buffer uses any more, so that later work of the capture may reuse it.
     fn put_back_block(&self, block: Arc<DeviceBuffer>);
-    /// Returns the error word in which all kernels of the graph report faults.
+    /// Returns the error word, the memory in which all kernels of the graph report faults.
     fn error_word(&self) -> &Arc<LaunchErrorWord>;
 }
 
@@ -120,7 +120,7 @@ impl DeviceBuffer {
         }
     }
 
-    /// Returns the number of the stream that the block belongs to.
+    /// Returns the number of the home stream, in whose order the memory is freed and reused.
     pub(super) fn home_stream(&self) -> u32 {
         self.home
     }
@@ -236,7 +236,8 @@ impl DeviceBuffer {
         &self.buffer_error_words
     }
 
-    /// Records a copy of values from `source` into this buffer. `is_whole` states that the copy overwrites all values of this buffer.
+    /// Records that this buffer contains values copied from `source`, so that its readers also receive the faults that affect `source`.
+    /// `is_whole` states that the copy overwrites all values of this buffer.
     pub(super) fn record_copy_from(&self, source: &DeviceBuffer, is_whole: bool) {
         self.buffer_error_words.record_copy_from(&source.buffer_error_words, is_whole);
     }
