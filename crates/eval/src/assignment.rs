@@ -82,8 +82,9 @@ impl Evaluator<'_> {
         result.map_err(|error| error.at(self.source, span))
     }
 
-    /// Assigns `value`, the result of a function that updates its argument `base[index]`, to the selected elements of the variable. Returns
-    /// false if the variable has no array, or if the index does not select a view: a mask, an index array, or a single element.
+    /// Stores `value` in the elements of a variable that `base[index]` selects. `value` is the result of a function that updates this
+    /// argument in place, such as `add.at(a[0], i, 1)`. Returns false if the variable holds no array, or if the index selects no view: a
+    /// mask, an index array, or a single element.
     pub(crate) fn assign_to_view(&mut self, base: &Expr, index: &Index, value: &Value) -> Result<bool, EvalError> {
         let Ok(target) = self.evaluate_element_target(base, index) else { return Ok(false) };
         let Some(Value::Array(array)) = self.variables.get(target.name) else { return Ok(false) };
@@ -168,7 +169,6 @@ pub(crate) fn unpack_values(value: Value, count: usize) -> Unlocated<Vec<Value>>
             return Err(UnlocatedError::value_error(format!("cannot unpack {} values into {count} names", items.len())));
         }
         Value::Array(a) if a.ndim() > 0 => {
-            // The length is checked before any view is created.
             if a.shape()[0] != count {
                 return Err(UnlocatedError::value_error(format!("cannot unpack an axis of {} into {count} names", a.shape()[0])));
             }

@@ -160,9 +160,9 @@ pub enum ExprKind {
     Conditional {
         /// The condition.
         test: Box<Expr>,
-        /// The value if `test` is true.
+        /// The value of the expression if `test` is true.
         then: Box<Expr>,
-        /// The value if `test` is false.
+        /// The value of the expression if `test` is false.
         otherwise: Box<Expr>,
     },
     /// A call: `f(x, axis=0)`. For a method, `callee` is an [`Attribute`](Self::Attribute).

@@ -125,7 +125,7 @@ impl fmt::Display for Diagnostic {
 /// assert_eq!(error.position().column, 3);
 /// assert_eq!(error.message(), "`&&` is not an operator");
 /// ```
-// The contents are boxed to keep the `Result`s and stack frames of the recursive parser small.
+// The diagnostic is boxed, so that `Result<_, ParseError>` and the stack frames of the recursive parser stay small.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ParseError(Box<Diagnostic>);
 

@@ -319,8 +319,9 @@ impl Evaluator<'_> {
         }
     }
 
-    /// Assigns the result of a call to the variables, or the slices of variables, in `out`: the argument `out`, or the argument that the
-    /// function updates. Any other expression that can be part of a variable is an error.
+    /// Stores `value`, the result of a call, in the variable or the slice of a variable that the expression `out` names. `out` is the
+    /// argument `out` of the call, or the argument that the function updates in place. A tuple names several targets. Returns an error for
+    /// other expressions that may alias a variable.
     fn assign_to_out_variables(&mut self, out: &Expr, value: &Value) -> Evaluated<()> {
         match (&out.kind, value) {
             (ExprKind::Tuple(outs), Value::Tuple(values)) => {
@@ -507,7 +508,7 @@ impl Evaluator<'_> {
     }
 }
 
-/// Returns the argument expression for the parameter `out` of a function or method, if there is one.
+/// Returns the argument expression for the parameter `out` of the function or method `callee`, if the call has one.
 fn out_argument<'e>(callee: &Callee, args: &'e [Expr], keywords: &'e [KeywordArg]) -> Option<&'e Expr> {
     let (function, receiver) = match callee {
         Callee::LibraryItem(LibraryItem::Function(function)) | Callee::UfuncMethod(function, _) => (Some(*function), 0),

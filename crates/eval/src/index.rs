@@ -22,7 +22,7 @@ pub(crate) fn value_to_index_part(value: &Value) -> Unlocated<IndexPart> {
         Value::Array(a) if a.dtype().is_int() && a.ndim() == 0 => value_to_index_part(&Value::Scalar(a.item()?)),
         Value::Array(a) if a.dtype().is_int() => Ok(IndexPart::Array(a.clone())),
         Value::Array(a) => Err(bad(&format!("an array of {}", a.dtype()))),
-        // As in NumPy, a tuple in a tuple of indices is an array of indices.
+        // As in NumPy, a tuple within a tuple of indices counts as an index array.
         Value::List(_) | Value::Tuple(_) => {
             let array = value.array("index")?;
             value_to_index_part(&Value::Array(if array.size() == 0 { array.astype(DType::I64)? } else { array }))

@@ -87,8 +87,8 @@ fn divide_ints_to_float(x: i128, y: i128) -> f64 {
         rest %= divisor;
         exponent -= 1;
     }
-    // The quotient has more bits than a float. Its last bit may therefore stand for all bits after it, and the conversion still rounds
-    // correctly.
+    // The quotient has more bits than a float. Its last bit is set if the rest is not zero (a sticky bit), so that the conversion to a
+    // float rounds correctly.
     let quotient = quotient | u128::from(rest != 0);
     let magnitude = quotient as f64 * 2f64.powi(exponent);
     if (x < 0) == (y < 0) { magnitude } else { -magnitude }

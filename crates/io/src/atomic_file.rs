@@ -121,8 +121,8 @@ fn open_for_direct_write(path: &Path, truncate: bool) -> std::io::Result<File> {
     OpenOptions::new().write(true).truncate(truncate).open(path)
 }
 
-/// Follows symbolic links from `path` and returns the file they lead to. The file need not exist. The link of an open file's descriptor
-/// is not followed.
+/// Follows symbolic links from `path` and returns the file they lead to. The file need not exist. A link that stands for an open file, such
+/// as `/proc/self/fd/1`, is not followed.
 fn follow_symbolic_links(path: &Path) -> Result<PathBuf> {
     /// Maximum number of symbolic links that are followed, as in Linux.
     const MAX_SYMBOLIC_LINKS: usize = 40;
@@ -230,7 +230,8 @@ fn random_temporary_name(folder: &Path) -> PathBuf {
     folder.join(format!(".cuprum-{}-{random:016x}.part", std::process::id()))
 }
 
-/// Calls `create` with names of `next_name` until it does not fail because the name exists. Adds the name to [`PARTIAL_FILES`].
+/// Calls `create` with one name from `next_name` after another while a file of that name exists. Adds the name of the new file to
+/// [`PARTIAL_FILES`].
 fn create_with_unused_name<T>(
     mut next_name: impl FnMut() -> PathBuf,
     mut create: impl FnMut(&Path) -> std::io::Result<T>,

@@ -164,7 +164,7 @@ impl EncodedImage {
         let unit = match (white - black).abs() {
             // The difference of two finite values may overflow. The difference of their halves does not.
             width if width.is_infinite() => 0.5,
-            // The quotient below may overflow for a small difference.
+            // `255 / (white - black)` may overflow if the difference is small.
             width if width != 0.0 && width < 1e-300 => 1e300,
             _ => 1.0,
         };

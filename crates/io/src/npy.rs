@@ -480,7 +480,7 @@ fn swap_byte_order(dtype: DType, data: &mut [u8]) {
 /// An evaluated array and its `.npy` header, ready to be written.
 pub(crate) struct EncodedNpy {
     header: Vec<u8>,
-    /// The elements: the array, or its transpose for Fortran order.
+    /// The array whose elements are written in C order: the array itself, or its transpose if the file is in Fortran order.
     elements: NdArray,
 }
 

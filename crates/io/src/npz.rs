@@ -345,7 +345,7 @@ fn save_npz_file(path: &Path, arrays: &[(&str, &NdArray)], compressed: bool) -> 
     atomic_file::write_file_atomically(path, |file| write_archive(file, &encoded, compressed))
 }
 
-/// Evaluates all arrays, so that an error of evaluation creates no file.
+/// Evaluates all arrays and encodes their headers. An error of evaluation thus occurs before a file is created.
 pub(crate) fn encode_members(arrays: &[(&str, &NdArray)]) -> Result<Vec<(String, npy::EncodedNpy)>> {
     crate::array_names::check_unique_names(arrays.iter().map(|(name, _)| *name))?;
     let encode = |(name, array): &(&str, &NdArray)| {

@@ -320,7 +320,7 @@ impl TensorEntry {
 }
 
 impl Header {
-    /// Reads and checks the header of a file whose contents are `bytes`.
+    /// Reads and checks the header of the safetensors file whose contents are `bytes`.
     fn parse_and_check(bytes: &[u8]) -> Result<Header> {
         let truncated = |what: &str| file_format_error(format!("truncated safetensors file: it has {} bytes, {what}", bytes.len()));
         let (len, rest) = bytes.split_first_chunk::<8>().ok_or_else(|| truncated("its header's length needs 8"))?;

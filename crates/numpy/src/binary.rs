@@ -43,7 +43,7 @@ impl BitOrder {
 fn move_axis_last(name: &'static str, a: &NdArray, axis: Option<isize>) -> Result<(NdArray, isize)> {
     match axis {
         None => Ok((a.ravel()?, 0)),
-        // As in NumPy, a 0-d array has one axis here.
+        // As in NumPy, a 0-d array counts as an array with one axis of extent 1.
         Some(axis) if a.ndim() == 0 => move_axis_last(name, &a.ravel()?, Some(axis)),
         Some(axis) => {
             let axis = normalize_axis(name, axis, a.ndim())? as isize;

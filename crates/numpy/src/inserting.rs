@@ -131,7 +131,7 @@ pub fn put(a: &mut NdArray, indices: &NdArray, v: impl Into<Operand>, mode: Boun
     }
     let indices = indices.ravel()?;
     let indices = match mode {
-        // A bool array counts as integers, not as a mask.
+        // As in NumPy's `put`, a bool array counts as the integers 0 and 1, not as a mask.
         Bounds::Raise if indices.dtype() == DType::Bool => indices.astype(DType::I64)?,
         Bounds::Raise => indices,
         Bounds::Wrap => remainder(&indices.astype(DType::I64)?, size)?,

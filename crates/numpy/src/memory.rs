@@ -165,7 +165,8 @@ fn require_from_args(args: &Args) -> Result<Value> {
             "C" | "C_CONTIGUOUS" | "CONTIGUOUS" => Requirement::COrder,
             "F" | "F_CONTIGUOUS" | "FORTRAN" => Requirement::FortranOrder,
             "O" | "OWNDATA" => Requirement::OwnData,
-            // Every array is aligned, can be written, and has no subclass.
+            // Arrays of this library always meet these requirements: they are aligned, their elements can be assigned, and there are no
+            // subclasses.
             "A" | "ALIGNED" | "W" | "WRITEABLE" | "E" | "ENSUREARRAY" => continue,
             other => return Err(Error::value(args.op(), format!("unknown requirement '{other}'"))),
         });

@@ -290,7 +290,7 @@ pub fn union1d(ar1: &NdArray, ar2: &NdArray) -> Result<NdArray> {
     unique(&concat(&[ar1.ravel()?, ar2.ravel()?], 0)?)
 }
 
-/// Calls [`union1d`]. As in NumPy, a number is a weak scalar.
+/// Calls [`union1d`] with the arguments of an `eval` call, which may be numbers. As in NumPy, a number is a weak scalar.
 fn union1d_from_args(args: &Args) -> Result<Value> {
     let arrays = operands_to_arrays(args.op(), vec![args.operand("ar1")?, args.operand("ar2")?])?;
     union1d(&arrays[0], &arrays[1]).map(Value::Array)

@@ -160,7 +160,7 @@ fn reduce_by_halves(a: &NdArray, over: &AxisOptions, op: Op) -> Result<NdArray> 
             _ => return Err(Error::value(name, "the operation has no identity, so `where` needs `initial`")),
         }
     }
-    // The reduced axes are merged into one last axis.
+    // Moves the reduced axes to the end and merges them into one axis.
     let kept: Vec<usize> = (0..a.ndim()).filter(|axis| !axes.contains(axis)).collect();
     let order: Vec<isize> = kept.iter().chain(&axes).map(|&axis| axis as isize).collect();
     let count: usize = axes.iter().map(|&axis| a.shape()[axis]).product();
@@ -446,7 +446,7 @@ impl FromArgs for IndexArgument {
                 Value::None => IndexItem::from(NewAxis),
                 value => {
                     let array = value.array(args.op())?;
-                    // An empty list is a valid index although its dtype is float64.
+                    // An empty list is a valid index, although its conversion to an array gives float64.
                     if array.dtype().is_inexact() && (value.items().is_none() || array.size() > 0) {
                         let message = "arrays used as indices must be of integer or boolean type";
                         return Err(Error::dtype(args.op(), message, &[array.dtype()]));

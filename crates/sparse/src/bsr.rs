@@ -204,11 +204,11 @@ impl Array for BsrArray {
             to_compressed_rows: Arc::default(),
         })
     }
-    /// Returns the number of stored elements, zeros in blocks included, as SciPy does.
+    /// Returns the number of stored elements, zeros in blocks included. SciPy defines `size` in the same way.
     fn size(&self) -> usize {
         self.data.size()
     }
-    /// Returns the size of all components in bytes.
+    /// Returns the total size of `data`, `indices` and `indptr` in bytes.
     fn nbytes(&self) -> usize {
         self.data.nbytes().saturating_add(self.indices.nbytes()).saturating_add(self.indptr.nbytes())
     }

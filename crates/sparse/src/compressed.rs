@@ -84,7 +84,7 @@ impl Compressed {
         })
     }
 
-    /// Returns a matrix without elements.
+    /// Returns a matrix in which no element is stored.
     pub fn zeros(device: Device, shape: [usize; 2], dtype: DType, index: DType) -> Result<Compressed> {
         let extent = shape[0].checked_add(1).ok_or_else(|| Error::shape("sparse", "too many rows", &[&shape]))?;
         let zeros = |count: usize, dtype| full_on_device(device, &[count], 0, dtype);

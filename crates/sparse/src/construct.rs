@@ -147,7 +147,7 @@ fn random_distinct_integers(size: i64, count: i64, generator: &Generator) -> Res
     while (numbers.size() as i64) < count {
         let missing = count - numbers.size() as i64;
         let drawn = generator.integers(0, size, (missing + missing / 4 + 8) as usize, DType::I64)?;
-        // Keeps the order of the draws, because the truncation of sorted integers would favour small ones.
+        // The draws stay unsorted, because keeping the first `count` of sorted integers would favour small ones.
         let all = concat([&numbers, &drawn], 0)?;
         numbers = distinct_in_first_order(&all)?;
         if numbers.size() as i64 > count {
@@ -285,7 +285,7 @@ fn diags_from_args(args: &Args) -> Result<Value> {
         Some(items) => items.iter().map(|item| item.array(op)?.reshape(-1)).collect::<Result<_>>()?,
         None => {
             let array = diagonals.array(op)?;
-            // Each row of a 2-D array is a diagonal.
+            // Each row of a 2-D array holds the elements of one diagonal.
             if array.ndim() == 2 { array.rows()?.collect() } else { vec![array] }
         }
     };

@@ -157,11 +157,11 @@ impl Array for CooArray {
         let [data, row, column] = [&self.data, &self.row, &self.column].map(|a| a.to_device(device));
         CooArray::from_parts_unchecked(data?, row?, column?, self.shape)
     }
-    /// Returns the number of stored elements, as SciPy does.
+    /// Returns the number of stored elements. SciPy defines `size` in the same way.
     fn size(&self) -> usize {
         self.data.size()
     }
-    /// Returns the size of all components in bytes.
+    /// Returns the total size of `data`, `row` and `column` in bytes.
     fn nbytes(&self) -> usize {
         self.data.nbytes().saturating_add(self.row.nbytes()).saturating_add(self.column.nbytes())
     }

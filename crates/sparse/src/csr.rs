@@ -92,6 +92,7 @@ macro_rules! compressed_format {
             }
 
             #[doc = concat!("Returns the array without elements (`scipy.sparse.", $name, "(shape, dtype=dtype)`), on the current device.")]
+            /// No element is stored, so every element is zero.
             ///
             /// # Errors
             /// float16 and bfloat16, or too little memory for `indptr`.
@@ -161,11 +162,11 @@ macro_rules! compressed_format {
             fn to_device(&self, device: Device) -> Result<$Format> {
                 Ok($Format::from_compressed(self.inner.to_device(device)?))
             }
-            /// Returns the number of stored elements, as SciPy does.
+            /// Returns the number of stored elements. SciPy defines `size` in the same way.
             fn size(&self) -> usize {
                 self.inner.nnz()
             }
-            /// Returns the size of all components in bytes.
+            /// Returns the total size of `data`, `indices` and `indptr` in bytes.
             fn nbytes(&self) -> usize {
                 self.inner.nbytes()
             }

@@ -153,11 +153,11 @@ impl Array for DiaArray {
         let (data, offsets) = (self.data.to_device(device)?, self.offsets.to_device(device)?);
         Ok(DiaArray { data, offsets, to_compressed_rows: Arc::default(), ..*self })
     }
-    /// Returns the number of elements on the stored diagonals, as SciPy does.
+    /// Returns the number of elements on the stored diagonals. SciPy defines `size` in the same way.
     fn size(&self) -> usize {
         self.count
     }
-    /// Returns the size of all components in bytes.
+    /// Returns the total size of `data` and `offsets` in bytes.
     fn nbytes(&self) -> usize {
         self.data.nbytes().saturating_add(self.offsets.nbytes())
     }

@@ -147,11 +147,11 @@ struct StoppingRule {
 }
 
 impl StoppingRule {
-    /// Accuracy of the eigenvalue that follows the `k` preferred ones, relative to its distance from the last of these. It is also the
-    /// approximate probability that a run misses a preferred value.
+    /// Required accuracy of the eigenvalue that follows the `k` preferred ones, relative to its distance from the last of these. The same
+    /// number is approximately the probability that a run misses a preferred eigenvalue.
     const NEXT_EIGENVALUE_ACCURACY: f64 = 1e-4;
 
-    /// Returns the sort key of an eigenvalue. Lower keys are preferred.
+    /// Returns the sort key of an eigenvalue. `which` prefers eigenvalues with low keys.
     fn preference_key(&self, value: f64) -> f64 {
         match self.which {
             Which::LargestMagnitude => -value.abs(),
@@ -161,10 +161,10 @@ impl StoppingRule {
         }
     }
 
-    /// Returns the maximum error of an eigenvalue, if `scale` is the largest magnitude of all values.
+    /// Returns the error up to which an eigenvalue counts as accurate. `scale` is the largest magnitude of all eigenvalues.
     fn eigenvalue_tolerance(&self, value: f64, scale: f64) -> f64 {
         let wanted = self.accuracy * value.abs().max(self.epsilon.powf(2.0 / 3.0) * scale.max(f64::MIN_POSITIVE));
-        // The rounding errors of the projection bound the estimate from below, however small the eigenvalue is.
+        // The rounding errors of the projection limit the accuracy, however small the eigenvalue is.
         wanted.max(8.0 * self.epsilon * scale)
     }
 
@@ -179,7 +179,8 @@ impl StoppingRule {
         sorted(found).into_iter().zip(sorted(known)).any(|(new, old)| new < old - 4.0 * self.eigenvalue_tolerance(old, scale))
     }
 
-    /// Returns the number of accurate pairs of the `wanted` preferred ones. `errors` are the residual norms of the Ritz vectors.
+    /// Returns how many of the first `wanted` pairs, in the order of preference, are accurate. `errors` are the residual norms of the Ritz
+    /// vectors.
     fn count_accurate_pairs(&self, found: &RitzPairs, wanted: usize, errors: &[f64]) -> usize {
         let scale = largest_magnitude(&found.values);
         let is_accurate = |&position: &usize| {
@@ -232,8 +233,8 @@ impl<'a> KrylovBasis<'a> {
             if !residual.is_finite() {
                 return Err(Error::LinAlg { op: "eigsh", failure: LinAlgFailure::NotFinite, matrix: 0, batch: 1 });
             }
-            // If the basis spans the whole space, the residual consists of rounding errors. The comparison with `before * epsilon` does not
-            // show this if the product underflows.
+            // If the basis spans the whole space, the residual consists of rounding errors. The condition `residual > before * epsilon` may
+            // hold even then, because the product may underflow to 0.
             let spans_space = self.vectors.len() >= self.a.extents()[0];
             if residual > before * machine_epsilon(self.dtype) && residual > 0.0 && !spans_space {
                 self.next = Some(evaluate_contiguous(&rest.divide(residual)?)?);
@@ -288,8 +289,8 @@ impl<'a> KrylovBasis<'a> {
         Ok(if size > 0.0 { Some(evaluate_contiguous(&vector.divide(size)?)?) } else { None })
     }
 
-    /// Extends and restarts the basis until the `wanted` preferred Ritz pairs are accurate, or the basis spans the whole space. The basis
-    /// has at most `size` vectors.
+    /// Extends and restarts the basis until the first `wanted` Ritz pairs in the order of preference are accurate, or the basis spans the
+    /// whole space. The basis has at most `size` vectors.
     fn run_lanczos(&mut self, size: usize, wanted: usize, rule: &StoppingRule) -> Result<RitzPairs> {
         for _ in 0..rule.maxiter {
             let residual = self.extend_to_size(size)?;
@@ -338,7 +339,7 @@ impl<'a> KrylovBasis<'a> {
         weights.t()?.matmul(&stack(&self.vectors, 0)?)?.eval().cloned()
     }
 
-    /// Replaces the basis by the `count` preferred Ritz vectors.
+    /// Replaces the basis by the first `count` Ritz vectors in the order of preference.
     fn restart_from_ritz_vectors(&mut self, found: &RitzPairs, count: usize) -> Result<()> {
         let kept = &found.order[..count];
         let combined = self.combine_basis_vectors(&found.vectors, kept)?;
@@ -355,8 +356,9 @@ impl<'a> KrylovBasis<'a> {
         Ok(())
     }
 
-    /// Replaces the basis by the `count` preferred Ritz vectors, orthonormalised, and continues with a random vector. Returns the
-    /// eigenvalues, computed from the vectors. The values of the projection would contain the rounding errors of all restarts.
+    /// Replaces the basis by the first `count` Ritz vectors in the order of preference, orthonormalised. A random vector extends the basis
+    /// next. Returns the eigenvalues, computed from the vectors. The eigenvalues of the projection would contain the rounding errors of all
+    /// restarts.
     fn lock_ritz_vectors(&mut self, found: &RitzPairs, count: usize) -> Result<Vec<f64>> {
         let combined = self.combine_basis_vectors(&found.vectors, &found.order[..count])?;
         self.vectors.clear();
@@ -431,7 +433,7 @@ fn conjugate_transpose(a: &NdArray) -> Result<NdArray> {
 struct GramOperator<'a> {
     a: &'a dyn LinearOperator,
     is_tall: bool,
-    /// A power of two. It keeps the squares of the singular values within the range of the dtype.
+    /// A power of two by which `a` is multiplied. With it, the squares of the singular values stay within the range of the dtype.
     scale: f64,
 }
 

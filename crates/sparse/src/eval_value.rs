@@ -94,7 +94,7 @@ impl Object for SparseArray {
                 slicing::element_as_array(self, *row, *column).map(Value::Array)
             }
             [IndexPart::Array(rows), IndexPart::Array(columns)] => slicing::values_at(self, rows, columns).and_then(|values| {
-                // As in SciPy, two axes give a sparse array.
+                // As in SciPy, index arrays with two axes give a sparse array.
                 let is_csc = matches!(self, SparseArray::Csc(_));
                 match values.ndim() {
                     2 if is_csc => Ok(SparseArray::from(CscArray::from_dense(&values)?).into_value()),

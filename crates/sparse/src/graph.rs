@@ -106,7 +106,7 @@ pub fn shortest_path(graph: &impl Sparse, source: usize) -> Result<NdArray> {
     let mut distance = evaluate_contiguous(&where_(is_source, 0.0, full_on_device(incoming.device(), &[n], f64::INFINITY, DType::F64)?)?)?;
     for _ in 0..=n {
         let sums = distance.take(&incoming.indices, 0)?.add(&lengths)?;
-        // The sum is NaN for an edge of length -inf from a node that is not reached.
+        // An edge of length -inf from a node at distance infinity gives a sum of NaN. The node is not reached, so the edge does not count.
         let sums = where_(isnan(&sums)?, f64::INFINITY, sums)?;
         let next = evaluate_contiguous(&minimum(&distance, segment_min(&sums, &incoming.indptr)?)?)?;
         if !next.less(&distance)?.any(())?.item()?.as_bool() {

@@ -13,7 +13,7 @@ use crate::{CooArray, Sparse};
 /// Approximate number of bytes of text per write to the file.
 const FLUSH_BYTES: usize = 1 << 16;
 
-/// The type of the values of a file (`field` in its header).
+/// The type of the values in a Matrix Market file (`field` in its header).
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum ValueType {
     Real,
@@ -23,7 +23,7 @@ enum ValueType {
     Pattern,
 }
 
-/// The symmetry of a file. Unless it is `General`, the file has only the elements of one triangle, which define the others.
+/// The symmetry of a Matrix Market file. Unless it is `General`, the file lists only the elements of one triangle, which define the others.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Symmetry {
     General,
@@ -188,11 +188,11 @@ fn parse_unsigned(word: &[u8]) -> Option<usize> {
     std::str::from_utf8(word).ok()?.parse().ok()
 }
 
-/// A type of values that files can contain.
+/// A type of the values in a Matrix Market file.
 trait FileValue: Element {
     /// Parses the next value of a line. Returns `None` if there is no valid value.
     fn parse_value(words: &mut WordReader) -> Option<Self>;
-    /// The value of all elements of a pattern file, which stores positions only.
+    /// The value of all elements of a Matrix Market file of type `pattern`, which stores positions only.
     const PATTERN_VALUE: Self;
     /// Returns the value at the transposed position, which follows from the symmetry.
     fn value_at_transpose(self, symmetry: Symmetry) -> Self;
@@ -231,7 +231,7 @@ impl FileValue for Complex<f64> {
     }
 }
 
-/// The header of a file.
+/// The header of a Matrix Market file.
 struct FileHeader {
     shape: [usize; 2],
     field: ValueType,
@@ -239,7 +239,7 @@ struct FileHeader {
     count: usize,
 }
 
-/// The elements read so far.
+/// The elements of a Matrix Market file that have been read so far.
 struct ElementList<T> {
     rows: Vec<i64>,
     columns: Vec<i64>,
@@ -335,7 +335,7 @@ impl FileHeader {
             return Err(lines.error_at_line("the file is too short for its declared sizes"));
         }
         let mut elements = ElementList::with_capacity(0)?;
-        // Columns without rows have no lines, so their number is not limited by the size of the file.
+        // A matrix without rows has no lines of elements. The file size then does not limit `columns`, so the loop is skipped.
         for column in 0..if rows == 0 { 0 } else { columns } {
             for row in first_row(column)..rows {
                 let line = lines.next_data_line().ok_or_else(|| lines.error_at_line("the file ends before all elements"))?;
@@ -421,7 +421,7 @@ fn write_text(file: &mut dyn Write, text: &str) -> Result<()> {
     file.write_all(text.as_bytes()).map_err(|e| Error::system("", e))
 }
 
-/// The values to write, in types that have their own text format.
+/// The elements to write to a Matrix Market file, in types that have their own text format.
 enum ValuesToWrite {
     Single(Vec<f32>),
     Double(Vec<f64>),

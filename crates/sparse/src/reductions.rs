@@ -61,7 +61,8 @@ pub(crate) fn sum(a: &SparseArray, axes: impl Into<Axes>) -> Result<NdArray> {
     }
 }
 
-/// Returns the array with repeated elements combined if its dtype is bool or an integer dtype, whose sums of elements may wrap.
+/// Returns the array with repeated elements added if its dtype is bool or an integer. In these dtypes, the sum of repeated elements may
+/// wrap around.
 fn combine_repeated_integers(a: &SparseArray) -> Result<SparseArray> {
     if a.dtype().is_inexact() { Ok(a.clone()) } else { sum_repeated_elements(a) }
 }

@@ -22,7 +22,8 @@ with_gamma! {
             k = k + 1.0;
             term = term * (sign * square / (k * (k + v)));
             sum = sum + term;
-            // For negative orders near an integer, large terms at `k` near -v follow small ones.
+            // For negative orders near an integer, small terms may precede large ones at `k` near -v. The first condition keeps the loop
+            // running until the terms decrease.
             if k * (k + v) > square && term.abs() < 1e-17 * sum.abs() {
                 break;
             }
@@ -49,7 +50,8 @@ with_gamma! {
         let base = 2.71828182845904523536 * quotient;
         let product_rest = quotient.mul_add(2.71828182845904523536, -base) + 1.4456468917292502e-16 * quotient;
         let rest = v * (quotient.mul_add(-v, half) / half + product_rest / base) - stirling_remainder(v);
-        // `base^v` may be outside the range of float64 although the result is not, so its square root is multiplied twice.
+        // `base^v` may overflow or underflow although the result does not. The result is therefore multiplied twice by the square root of
+        // `base^v`.
         let power = base.powf(0.5 * v);
         power * (rest.exp() * factor * 0.398942280401432677940 / v.sqrt()) * power
     }

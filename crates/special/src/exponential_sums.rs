@@ -112,7 +112,7 @@ fn log_of_exponential_sum(a: &NdArray, over: &AxisOptions) -> Result<NdArray> {
     let is_top = equal(a, &top)?;
     let count = is_top.astype(a.dtype())?.sum(kept.clone())?;
     let rest = where_(&is_top, 0, exp(subtract(a, &top)?)?)?.sum(kept)?;
-    // If the maximum is not finite, `top` is 0, and possibly no term equals `top`. The sum is then `rest` alone.
+    // If the maximum is infinite or NaN, `top` is 0, and possibly no term equals `top`. The sum is then `rest` alone.
     let none = equal(&count, 0)?;
     let some = where_(&none, 1, &count)?;
     let sums = where_(&none, log(&rest)?, add(add(log1p(divide(&rest, &some)?)?, log(&some)?)?, &top)?)?;

@@ -70,7 +70,7 @@ pub(super) fn parse_table(text: &[u8], options: &TextOptions) -> Result<TextTabl
     let shape = [rows, outputs.len()];
     let nbytes = checked_size("loadtxt", &shape)?.saturating_mul(options.dtype.itemsize());
     let mut host = HostBuffer::uninit(nbytes)?;
-    // Without rows, the selected indices have no meaning.
+    // A text without rows has no columns, so the indices in `outputs` have no meaning.
     if rows > 0 {
         let by_first_row = options.first_row_sets_columns || !names.is_empty();
         with_dtype!(options.dtype, T => {
@@ -455,15 +455,15 @@ fn add_error_location(place: String, e: Error) -> Error {
 /// A parser that converts the selected fields of each row to elements of one type.
 struct RowParser<'a, T> {
     syntax: &'a TableSyntax<'a>,
-    /// `targets[c]` holds the positions in a result row that receive the value of column `c` of the text. If `strict`, all columns have an
-    /// entry, else only those up to the last selected column.
+    /// `targets[c]` holds the positions in a result row that receive field `c` of a text row. If `strict`, every field has an entry, else
+    /// only the fields up to the last selected column.
     targets: Vec<Vec<usize>>,
-    /// The selected columns, if some of them are counted from the end of each row; otherwise empty. `targets` is for rows of `columns`
-    /// fields.
+    /// The selected columns if one of them is negative, which counts from the end of each row; otherwise empty. `targets` is then correct
+    /// only for rows of `columns` fields.
     columns_resolved_per_row: Vec<isize>,
     /// Number of fields in the first row.
     columns: usize,
-    /// Number of elements in a row of the result.
+    /// Number of elements in a row of the array that the parser fills.
     width: usize,
     /// Whether every row must have the same number of fields.
     strict: bool,
@@ -524,7 +524,8 @@ impl<'a, T: ParseNumber + NoUninit> RowParser<'a, T> {
         Ok(())
     }
 
-    /// Returns the targets of the row at the start of `text`, or `None` if they are [`RowParser::targets`].
+    /// Returns the positions in the result for the fields of the row at the start of `text`. Returns `None` if they are
+    /// [`RowParser::targets`].
     fn targets_of_row(&self, text: &[u8]) -> Result<Option<Vec<Vec<usize>>>> {
         if self.columns_resolved_per_row.is_empty() {
             return Ok(None);
@@ -602,7 +603,8 @@ impl<'a, T: ParseNumber + NoUninit> RowParser<'a, T> {
     }
 }
 
-/// Returns the indices of the selected columns if one of them is negative, and no indices otherwise.
+/// Returns the selected column indices if one of them is negative, and an empty list otherwise. A negative index counts from the end of
+/// each row, so it must be resolved for every row.
 fn columns_resolved_per_row(options: &TextOptions) -> Vec<isize> {
     let index = |column: &ColumnSelector| match column {
         ColumnSelector::Index(index) => Some(*index),
@@ -640,7 +642,7 @@ fn fill_value_as_element<T: ParseNumber>(fill: Scalar) -> Option<T> {
         }
         Scalar::Int(v) => v.to_string(),
         Scalar::Float(v) => v.to_string(),
-        // Rust writes NaN without a sign.
+        // Rust formats NaN without the sign that `{:+}` requests.
         Scalar::Complex(c) => format!("{}{}{:+}j", c.re, if c.im.is_nan() { "+" } else { "" }, c.im),
     };
     T::parse_entire(text.as_bytes())

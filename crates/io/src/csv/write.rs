@@ -136,7 +136,7 @@ pub(crate) fn write_text(file: &mut dyn Write, array: &NdArray, format: &TextFor
     }
     let mut text = Vec::new();
     format.push_comment_lines(&format.header, &mut text);
-    // Appends the end of a line, and writes the text to the file when it is long.
+    // Ends a line. Writes the text to the file once it is long, so that its memory stays bounded.
     let mut end_line = |text: &mut Vec<u8>| -> Result<()> {
         const FLUSH_BYTES: usize = 1 << 20;
         text.extend_from_slice(format.newline.as_bytes());
@@ -196,7 +196,7 @@ enum ElementValue {
     Complex(Complex<f64>),
 }
 
-/// Returns the element whose bytes are `bytes`.
+/// Decodes one element of `dtype` from its bytes in native order.
 #[inline]
 fn read_element(dtype: DType, bytes: &[u8]) -> ElementValue {
     macro_rules! from {
@@ -230,7 +230,7 @@ fn read_element(dtype: DType, bytes: &[u8]) -> ElementValue {
     }
 }
 
-/// A cache of the float32 with the shortest digits of each 16-bit float, by the bits of the 16-bit float.
+/// A cache that maps the bits of a 16-bit float to the float32 with the same shortest digits.
 #[derive(Default)]
 struct ShortestDigitsOfHalfFloats(Vec<Option<f32>>);
 
@@ -391,7 +391,7 @@ impl NumberFormat {
         })
     }
 
-    /// Appends a number by `push`, and the text around it.
+    /// Appends the text before the number, the number itself by `push`, and the text after it.
     fn push_surrounded(&self, text: &mut Vec<u8>, push: impl FnOnce(&mut Vec<u8>) -> Result<()>) -> Result<()> {
         text.extend_from_slice(self.before.as_bytes());
         push(text)?;

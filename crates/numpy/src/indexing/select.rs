@@ -73,7 +73,7 @@ pub fn select(
     let dtype = result_dtype(choices.iter().chain([&default]));
     let convert = |operand: &Operand| match operand {
         Operand::Array(a) => a.astype(dtype),
-        // As in NumPy, a Python int outside the dtype wraps.
+        // As in NumPy, a Python int that the dtype cannot hold wraps around.
         Operand::Scalar(s) => with_device(conditions[0].device(), || NdArray::scalar_as(*s, dtype)),
     };
     let mut chosen = convert(&default)?;

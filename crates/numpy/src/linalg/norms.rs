@@ -94,7 +94,7 @@ pub fn norm(x: &NdArray, #[name("ord")] order: impl Into<Norm>, over: impl Into<
             Norm::Nuclear => false,
         };
     if is_16_bit_float(x.dtype()) && is_dot_product {
-        // As in NumPy, the squares are not rounded before they are summed.
+        // As in NumPy, 16-bit floats are squared and summed in float32, and only the sum is rounded.
         return x.astype(DType::F32)?.square()?.sum(over)?.astype(x.dtype())?.sqrt();
     }
     match order {

@@ -57,7 +57,7 @@ impl IntoValue for LeastSquares {
 /// ```
 #[numpy("linalg.lstsq(a, b, rcond=None)")]
 pub fn lstsq(a: &NdArray, b: &NdArray, rcond: Option<f64>) -> Result<LeastSquares> {
-    // As in NumPy, a 16-bit float is an error even if the other argument has a wider dtype.
+    // As NumPy's `lstsq`, refuses a 16-bit float in either argument, even if the other argument has a wider dtype.
     if let Some(dtype) = [a.dtype(), b.dtype()].into_iter().find(|dtype| is_16_bit_float(*dtype)) {
         return Err(Error::dtype("lstsq", format!("array type {dtype} is unsupported in linalg; use astype('float32')"), &[dtype]));
     }
@@ -105,13 +105,13 @@ pub fn lstsq(a: &NdArray, b: &NdArray, rcond: Option<f64>) -> Result<LeastSquare
 /// Returns a system with the least-squares solutions of `a @ x = b`. For a large tall matrix, this is `r @ x = q^H @ b`, where `q` and `r`
 /// are the QR factors of `a`; otherwise the system itself. `r` has the singular values of `a`.
 fn triangularize_tall_system(a: &NdArray, b: &NdArray) -> Result<(NdArray, NdArray)> {
-    /// Minimum number of elements of `a`.
+    /// Minimum number of elements of `a` for which the QR factors are computed.
     const LARGE: usize = 1 << 14;
     let ([m, n], [_, count]) = (a.shape(), b.shape()) else { return Ok((a.clone(), b.clone())) };
     if *m < 2 * n || count > n || a.size() < LARGE {
         return Ok((a.clone(), b.clone()));
     }
-    // The factor `r` of the matrices side by side has `q^H @ b` beside the factor of `a`.
+    // The QR factorisation of `a` and `b` side by side gives `r`, and beside it `q^H @ b`.
     let rows = qr_r(&concat(&[a, b], 1)?).map_err(|e| e.with_function_name("lstsq"))?.index(s![..*n])?;
     Ok((rows.index(s![.., ..*n])?, rows.index(s![.., *n..])?))
 }

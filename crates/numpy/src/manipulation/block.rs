@@ -86,7 +86,8 @@ impl Block {
         if let Block::Array(array) = self { array.ndim() } else { 0 }
     }
 
-    /// Returns the promoted dtype. As in NumPy's joins, inner lists promote first, which matters because promotion is not associative.
+    /// Returns the promoted dtype of all arrays in the block. As in NumPy, the dtypes of an inner list are promoted first. The order
+    /// matters, because promotion is not associative.
     fn dtype(&self) -> DType {
         match self {
             Block::Array(array) => array.dtype(),

@@ -87,7 +87,7 @@ pub fn gradient(f: &NdArray, spacings: &[Spacing], #[name("axis")] axes: impl In
         return Err(Error::value(name, "'edge_order' greater than 2 not supported"));
     }
     let dtype = if f.dtype().is_inexact() { f.dtype() } else { DType::F64 };
-    // As in NumPy, bool is not converted to float64, and subtracting bools is an error.
+    // As in NumPy, a bool array is not converted to float64, so the subtraction of its elements is an error.
     let f = if f.dtype().is_int() { f.astype(DType::F64)? } else { f.clone() };
     axes.iter().zip(&spacings).map(|(&axis, spacing)| gradient_along(&f, axis, spacing, edge_order, dtype)).collect()
 }

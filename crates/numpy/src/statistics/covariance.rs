@@ -49,7 +49,7 @@ impl FromArgs for CovarianceOptions {
     }
 }
 
-/// Returns an array of at most two dimensions as a matrix, in the dtype of the computation.
+/// Converts an array of at most two dimensions to a matrix of `dtype`. A 1-D array becomes one row.
 fn as_matrix(op: &'static str, m: &NdArray, dtype: DType) -> Result<NdArray> {
     match m.ndim() > 2 {
         true => Err(Error::shape(op, "m has more than 2 dimensions", &[m.shape()])),

@@ -172,7 +172,7 @@ fn histogramdd_from_args(args: &Args) -> Result<Value> {
         },
     };
     let dimensions = sample.shape().get(1).copied().unwrap_or(0);
-    // The counts have one axis for each dimension.
+    // The array of counts has one axis for each dimension, so more dimensions than the maximum number of axes are an error.
     checked_size(args.op(), &vec![1; dimensions.min(MAX_NDIM + 1)])?;
     let weights = args.get("weights").map(|w| w.array(args.op())).transpose()?;
     let (counts, edges) = histogramdd(&sample, &read_bins(args, dimensions)?, weights.as_ref(), args.bool_or("density", false)?)?;

@@ -148,7 +148,7 @@ pub fn lsqr(a: &dyn LinearOperator, b: &NdArray, options: &LsqrOptions) -> Resul
         let r_norm = phi_bar.hypot(damped);
         result.gradient_norm = alpha * tau.abs();
         let squared = r_norm * r_norm - (options.damp * x_norm).powi(2);
-        // `max` would turn NaN into 0.
+        // `squared.max(0.0)` would turn NaN into 0.
         result.residual_norm = if squared < 0.0 { 0.0 } else { squared.sqrt() };
         let relative = r_norm / b_norm;
         let gradient = result.gradient_norm / (matrix_norm * r_norm + epsilon);

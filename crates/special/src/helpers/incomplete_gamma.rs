@@ -224,9 +224,8 @@ macro_rules! with_incomplete_gamma {
                 let mut x = invert_gammainc_start_value(a, p, q);
                 let lower = p <= 0.5 || a < 0.7 && p < 0.95;
                 let wanted = if lower { p } else { q };
-                // If P or Q is near the smallest normal number, the iteration uses its logarithm, which keeps digits that the value loses.
-                // The exception is P with a small a, about x^a: x is exp(log(P) / a), and the division enlarges the rounding error of the
-                // logarithm.
+                // Near the smallest normal number, P and Q lose digits, so Newton's method uses their logarithms there. P with a small `a`
+                // is an exception. It is about x^a, so `x = exp(log(P) / a)` would enlarge the rounding error of the logarithm.
                 let by_logarithms = wanted < 1e-290 && (a >= 10.0 || !lower);
                 for _ in 0..60 {
                     if !(x > 1e-308) {
