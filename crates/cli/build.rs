@@ -18,7 +18,7 @@ const WITHOUT_UNWIND_TABLES: &str =
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
-    // The options take time that debug builds do not need to spend, and tests in debug builds unwind.
+    // Only release builds use the options. Debug builds save the time that the options take, and their tests need unwinding.
     if var_os("PROFILE").is_none_or(|profile| profile != "release") {
         return;
     }

@@ -29,7 +29,7 @@ const MAX_BUFFER_RANGE_PER_ELEMENT: usize = 4;
 /// Number of elements that one task converts when a 16-bit float array is converted to float32.
 const CONVERSION_TASK_ELEMENTS: usize = 1 << 14;
 
-/// Computes the outputs of `call`, an operation of the kernel family `Contract`.
+/// Computes the output of `call`, a tensor contraction.
 pub(crate) fn run(call: &Call) -> Result<Outcome> {
     let (Work::Contract(call::Contract { plan }), [a, b]) = (&call.work, call.inputs) else {
         decline!("not a contraction of two operands")

@@ -30,7 +30,7 @@ mod fft_enabled {
     /// Minimum number of values per task.
     const MIN_TASK_VALUES: usize = 1 << 13;
 
-    /// Computes the output of `call`, an operation of the kernel family `Fft`.
+    /// Computes the output of `call`, a Fourier transform.
     pub(crate) fn run(call: &Call) -> Result<Outcome> {
         let (Work::Fft(fft), [_]) = (&call.work, call.outputs) else { decline!("not a Fourier transform") };
         let mut output = Output::allocate(call, 0)?;

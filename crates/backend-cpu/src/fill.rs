@@ -10,7 +10,7 @@ use cuprum_cpu_elementwise::loops::splat;
 /// Number of output elements that one task fills.
 const TASK_ELEMENTS: usize = 1 << 15;
 
-/// Computes the outputs of `call`, an operation of the kernel family `Fill`.
+/// Computes the output of `call`, which fills an array with a constant, a range or an identity matrix.
 pub(crate) fn run(call: &Call) -> Result<Outcome> {
     let Work::Fill(fill) = &call.work else { decline!("not a fill") };
     let dtype = call.outputs[0].dtype;

@@ -53,9 +53,9 @@ impl Index for i64 {}
 
 /// The elements that one index copies: all elements along the source axes after the indexed axis.
 enum ElementsPerIndex<'a> {
-    /// The given number of contiguous elements.
+    /// This number of contiguous elements.
     Run(usize),
-    /// Elements at the given offsets from the first of the elements.
+    /// The elements at these offsets from the first element.
     Offsets(&'a [isize]),
 }
 
@@ -74,7 +74,7 @@ impl OuterAxes {
         OuterAxes(axes)
     }
 
-    /// Returns the offset of the element with C-order index `n` over these axes.
+    /// Returns the offset of the element that has the C-order index `n` over the outer axes.
     #[inline]
     fn element_offset(&self, mut n: usize) -> isize {
         let Some((&(_, first), rest)) = self.0.split_first() else { return 0 };
@@ -87,7 +87,7 @@ impl OuterAxes {
     }
 }
 
-/// Computes the outputs of `call`, an operation of the kernel family `Gather`.
+/// Computes the output of `call`, which gathers elements by indices along an axis, as `take` and `take_along_axis` do.
 pub(crate) fn run(call: &Call) -> Result<Outcome> {
     let (Work::Gather(call::Gather { axis, indices: relation }), [source, indices]) = (&call.work, call.inputs) else {
         decline!("not a take of an array by indices")
@@ -180,11 +180,11 @@ fn gather_on_thread<T: Element, I: Index>(values: &[T], axis: GatherAxis, indice
     if !(axis.contains_index(least) && axis.contains_index(greatest)) {
         return false;
     }
-    // With negative and other indices, the range is the whole axis.
+    // If there are negative and non-negative indices, the range may be the whole axis.
     let rows = if (least < 0) == (greatest < 0) { least.abs_diff(greatest) } else { axis.extent as u64 };
     let range_bytes = rows.saturating_mul(axis.stride.unsigned_abs() as u64).saturating_mul(size_of::<T>() as u64);
     if range_bytes <= MAX_BYTES_WITHOUT_PREFETCH as u64 {
-        // Most cache lines of such a small range are read, but in an order that the hardware prefetcher does not predict.
+        // Prefetches all lines of such a small range. Most of them are read, but in an order that the hardware prefetcher does not predict.
         if range_bytes <= size_of_val(indices) as u64 {
             let (a, b) = (axis.at(least), axis.at(greatest));
             prefetch_all_lines(&values[a.min(b) as usize..a.max(b) as usize]);

@@ -29,7 +29,7 @@ const COUNTERS_PER_BIN: usize = 4;
 /// Approximate cost of counting one value, in elementary operations.
 const COST_PER_VALUE: usize = 4;
 
-/// Computes the outputs of `call`, an operation of the kernel family `Histogram`.
+/// Computes the outputs of `call`, a histogram.
 pub(crate) fn run(call: &Call) -> Result<Outcome> {
     let Work::Histogram(call::Histogram { program, binning }) = &call.work else { decline!("not a histogram") };
     let (values, last) = call.program_inputs();

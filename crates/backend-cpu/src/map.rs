@@ -19,7 +19,7 @@ const MIN_ROW_LEN_FOR_TILES_WITHIN_ROWS: usize = 64;
 /// One task's slice of each output.
 type OutputSlices<'o> = SmallVec<[ElementsMut<'o>; 2]>;
 
-/// Computes the outputs of `call`, an operation of the kernel family `Map`.
+/// Computes the outputs of `call`, a fused elementwise expression.
 pub(crate) fn run(call: &Call) -> Result<Outcome> {
     let Work::Map(call::Map { program, plan }) = &call.work else { decline!("not a map") };
     let in_loop_order = (0..call.outputs.len()).all(|n| {

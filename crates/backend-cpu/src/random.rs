@@ -18,7 +18,7 @@ const PHILOX_BLOCKS_PER_TASK: usize = 1 << 13;
 /// Approximate cost of one Philox counter block, in elementary operations.
 const COST_PER_PHILOX_BLOCK: usize = 40;
 
-/// Computes the outputs of `call`, an operation of the kernel family `Random`.
+/// Computes the output of `call`, an array of random numbers.
 pub(crate) fn run(call: &Call) -> Result<Outcome> {
     let Work::Random(random) = &call.work else { decline!("not a draw") };
     let dtype = call.outputs[0].dtype;
@@ -208,7 +208,7 @@ trait ConvertRandomWords<const N: usize> {
     fn convert_random_words<I: Isa>(&self, words: &[Lanes<u32>; 4], out: &mut [[Self::Item; N]]);
 }
 
-/// A function of one counter block, applied to each block.
+/// Implementation for closures: the closure converts one counter block.
 impl<T: Copy, F: Fn([u32; 4]) -> [T; N], const N: usize> ConvertRandomWords<N> for F {
     type Item = T;
     #[inline(always)]

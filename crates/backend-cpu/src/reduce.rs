@@ -133,7 +133,7 @@ fn convert_half_result_to_float32(program: &Program) -> Program {
     program
 }
 
-/// Computes the outputs of `call`, an operation of the kernel family `Reduce`.
+/// Computes the output of `call`, a reduction over axes or segments.
 pub(crate) fn run(call: &Call) -> Result<Outcome> {
     match &call.work {
         Work::Reduce(work) => reduce_axes(call, work),

@@ -51,7 +51,7 @@ pub(crate) trait Reducer: Sized + 'static {
     /// Returns the result of a reduction from its last accumulator.
     fn finish(acc: Self::Acc) -> Self::Out;
 
-    /// Returns whether the order of merges decides a reduction with the result `_result`, such as a product whose partial products
+    /// Returns whether a reduction with the result `_result` depends on the order of the merges, such as a product whose partial products
     /// overflow. The elements are then merged again in order ([`Reducer::merge_in_order`]).
     #[inline(always)]
     fn depends_on_order(_result: Self::Out) -> bool {

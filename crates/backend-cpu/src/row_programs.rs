@@ -20,7 +20,7 @@ struct OutputPart<'o> {
     rows: Option<Scratch>,
 }
 
-/// Computes the outputs of `call`, an operation of the kernel family `Rows`.
+/// Computes the outputs of `call`, an expression that combines the elements of a row with reductions of the row, such as softmax.
 pub(crate) fn run(call: &Call) -> Result<Outcome> {
     let Work::Rows(call::RowProgram { program, plan }) = call.work else { decline!("not work on rows") };
     let (inputs, len) = (call.inputs.len(), plan.length);

@@ -34,7 +34,7 @@ const BLOCK_LEN: usize = 1 << 15;
 /// Minimum number of columns per task if the scanned axis is not the last one: a few cache lines.
 const MIN_TASK_COLUMNS: usize = 64;
 
-/// Computes the outputs of `call`, an operation of the kernel family `Scan`.
+/// Computes the output of `call`, a running sum, product, minimum or maximum along an axis.
 pub(crate) fn run(call: &Call) -> Result<Outcome> {
     let Work::Scan(call::Scan { program, reduction, plan, .. }) = &call.work else { decline!("not a scan") };
     // The loops follow the memory order of the output: axes outside the scanned axis, the scanned axis, axes inside the scanned axis.
@@ -156,8 +156,8 @@ macro_rules! running {
 }
 running! { exact bool i8 i16 i32 i64 u8 u16 u32 u64 }
 running! {
-    // Adding 1 to an exponent of all ones (infinity, NaN) carries into the highest bit. Subtracting 1 from the bits of zero sets the
-    // highest bit.
+    // The last two expressions of each line set the highest bit for infinity and NaN, and for zero. Adding 1 to an exponent of all ones
+    // (infinity, NaN) carries into the highest bit. Subtracting 1 from the bits of zero sets it.
     f64 as f64, f64: v => v, v; v, v; u64: magnitude!(v) + (1 << 52), magnitude!(v).wrapping_sub(1);
     f32 as f64, f32: v => v as f64, v as f32; v, v; u32: magnitude!(v) + (1 << 23), magnitude!(v).wrapping_sub(1);
     f16 as f32, f32: v => v.to_f32(), f16::from_f32(v); v.to_f32(), f16::from_f32(v);
@@ -192,8 +192,8 @@ trait ScanOperation<T: Element>: 'static {
     fn any_needs_sequential_scan(results: &[T]) -> bool {
         results.iter().fold(Self::HighestBitFlag::default(), |marks, v| marks | Self::needs_sequential_flag(*v)).is_highest_bit_set()
     }
-    /// Returns whether the partial result `total`, which covers fewer elements than the running result in NumPy, is subnormal or zero and
-    /// has thus lost digits.
+    /// Returns whether `total`, the result of a run of elements, is subnormal or zero, and has thus lost digits. NumPy's running result
+    /// covers more elements and may keep these digits.
     #[inline(always)]
     fn has_lost_digits(_total: Self::Total) -> bool {
         false

@@ -55,7 +55,7 @@ const MIN_TASKS_PER_THREAD: usize = 8;
 /// Maximum number of target ranges of a partition. More ranges would have few indices of each chunk.
 const MAX_PARTITION_RANGES: usize = 1 << 11;
 
-/// Computes the outputs of `call`, an operation of the kernel family `Scatter`.
+/// Computes the output of `call`, which stores values in the target rows that indices select, or combines the values with those rows.
 pub(crate) fn run(call: &Call) -> Result<Outcome> {
     let (Work::Scatter(work), [indices, values, ..], [spec]) = (&call.work, call.inputs, call.outputs) else {
         decline!("not a scatter of values by indices")
@@ -317,7 +317,7 @@ impl ScatterLayout {
         let tasks = self.split_into_tasks(indices.len(), Some(range_bits + ranges_per_task.max(1).ilog2()), target);
         let row_bytes = self.stride.unsigned_abs().saturating_mul(size_of::<T>()).max(1);
         let lines = self.extent.saturating_mul(row_bytes.min(CACHE_LINE_BYTES)) / CACHE_LINE_BYTES;
-        // With at least one value per cache line, most lines of a range change.
+        // Prefetches the target if there is at least one value per cache line, because then most lines change.
         let prefetches = indices.len() >= lines;
         let (range_len, rows_per_line) = (1 << range_bits, (CACHE_LINE_BYTES / row_bytes).max(1));
         threads::for_each(

@@ -16,7 +16,7 @@ const TASK_ELEMENTS: usize = 1 << 15;
 /// Number of elements of the condition per 64-bit word of the bitmap.
 const BITS_PER_BITMAP_WORD: usize = u64::BITS as usize;
 
-/// Computes the outputs of `call`, an operation of the kernel family `Select`.
+/// Computes the outputs of `call`, which selects the elements, or the indices of elements, for which a condition is true.
 pub(crate) fn run(call: &Call) -> Result<Outcome> {
     let Work::Select(call::Select { program, values, indices }) = &call.work else { decline!("not a selection") };
     let (conditions, source) = call.program_inputs();

@@ -88,8 +88,8 @@ impl<const FMA: bool> Isa for ExactPassIsa<FMA> {
     const IS_EXACT_PASS: bool = true;
 }
 
-/// The exact pass at the baseline SIMD level, for code that computes single values. No second pass is needed for rare arguments (see
-/// [`Isa::IS_EXACT_PASS`]).
+/// Marker for code that computes single values: the baseline SIMD level, with code that is exact for all arguments
+/// ([`Isa::IS_EXACT_PASS`]).
 pub type Plain = ExactPassIsa<{ BaselineIsa::FMA }>;
 
 /// Returns the elements of argument number `n` for the current tile.

@@ -19,7 +19,7 @@ pub struct BenchOptions<'a> {
     pub json: bool,
 }
 
-/// Times the evaluation of the expression with the session's variables, without parsing, and prints the report.
+/// Runs `cuprum bench`: times the evaluation of the expression with the session's variables, without parsing, and prints the report.
 ///
 /// # Errors
 ///
@@ -32,7 +32,8 @@ pub fn run(options: &BenchOptions, session: &mut Session) -> Result<(), Failure>
     let current = Device::current()?;
     let device = if let Value::Array(a) = &sample { a.device() } else { current };
     drop(sample);
-    // The current device may be a mesh on which the expression computes, also if its result is on another device.
+    // The current device may be a mesh that computes the expression even if the result is on another device. In that case both devices are
+    // timed.
     let devices = if device == current { vec![device] } else { vec![device, current] };
     let (_, times) =
         benchmark_on(&devices, options.effort, || Ok(session.run_script(&script).map_err(to_cuprum_error)?.unwrap_or(Value::None)))?;

@@ -173,7 +173,8 @@ impl Archive {
         Ok(match io::Format::of_path(path) {
             _ if is_standard_stream(path) => Archive::Stream(read_standard_input(path)?),
             Some(io::Format::Safetensors) if !is_zip(path) => Archive::Safetensors(io::Safetensors::open(path)?),
-            // The contents decide, as for files without a name of an array. The error for other contents follows the extension.
+            // A zip archive is read as npz, whatever the extension. If a file has neither format, the extension decides which format the
+            // error names.
             _ if is_zip(path) => Archive::Npz(io::Npz::open(path)?),
             _ => match io::Safetensors::open(path) {
                 Ok(file) => Archive::Safetensors(file),

@@ -68,7 +68,7 @@ fn parse_standard_input_format(format: &str) -> Result<String, String> {
     }
 }
 
-/// Runs the command.
+/// Runs `cuprum eval`.
 ///
 /// # Errors
 ///
@@ -229,7 +229,7 @@ fn run_timed<T>(device: Device, work: impl FnOnce() -> T) -> Result<(T, RunTimes
     let host_ms = start.elapsed().as_secs_f64() * 1e3;
     let end_event = driver.record_event(Stream::current(device))?;
     let device_ms = end_event.millis_since(start_event.as_ref())?;
-    // Synchronization reports asynchronous errors, such as an index out of bounds, before output is written.
+    // Synchronizes before output is written, because only then are asynchronous errors reported, such as an index out of bounds.
     driver.synchronize()?;
     Ok((result, RunTimes { host_ms, device_ms }, records))
 }

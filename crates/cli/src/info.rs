@@ -15,15 +15,15 @@ pub struct Arguments {
     /// Print JSON
     #[arg(long)]
     json: bool,
-    /// Show the measurements for CUPRUM_ACCELERATORS=auto instead
+    /// Show only the measurements for CUPRUM_ACCELERATORS=auto
     #[arg(long)]
     tuning: bool,
-    /// Show the dtypes that cub accepts for each operation, and why it declines the others, instead
+    /// Show only the dtypes that cub accepts for each operation, and why it declines the others
     #[arg(long, conflicts_with = "tuning")]
     ops: bool,
 }
 
-/// Runs the command. The report is printed even if a setting is invalid.
+/// Runs `cuprum info`. The report is printed even if a setting is invalid.
 ///
 /// # Errors
 ///

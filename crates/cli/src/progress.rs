@@ -15,7 +15,7 @@ const UPDATE_INTERVAL: Duration = Duration::from_millis(100);
 
 /// A progress bar on standard error. It appears after two seconds, only on a terminal, and disappears when this value is dropped.
 pub struct Progress {
-    /// Dropping the sender ends the thread.
+    /// Sender of the channel that ends the thread: the thread stops when the sender is dropped.
     done: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }

@@ -40,7 +40,8 @@ impl Arguments {
     }
 }
 
-/// Reads the lines, and writes the page and the lines to `folder`. If a file cannot be written, no new file remains.
+/// Runs `cuprum bench --report`: reads JSON lines of benchmarks, and writes the page and the lines to `folder`. If a file cannot be
+/// written, no new file remains.
 ///
 /// # Errors
 ///

@@ -65,7 +65,7 @@ fn accelerator_orders_to_compare(device: Device) -> Vec<String> {
     orders
 }
 
-/// Runs the command `tour`, which times and compares all accelerators. Returns false if a workload failed or gave a wrong result.
+/// Runs `cuprum tour`, which times and compares all accelerators. Returns false if a workload failed or gave a wrong result.
 ///
 /// # Errors
 ///

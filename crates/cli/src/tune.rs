@@ -71,7 +71,7 @@ const SUITE_EXPRESSIONS: [&str; 22] = [
 const SUITE_MATRIX_ROWS: [usize; 4] = [32, 256, 1024, 4096];
 const SUITE_DTYPES: [&str; 2] = ["float32", "float64"];
 
-/// Runs the command.
+/// Runs `cuprum tune`.
 ///
 /// # Errors
 ///

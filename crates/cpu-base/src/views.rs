@@ -70,9 +70,9 @@ pub struct Elements<'a> {
     life: PhantomData<&'a [u8]>,
 }
 
-// SAFETY: equivalent to `&[T]` of a plain-data type, which may be sent to another thread.
+// SAFETY: an `Elements` is a shared slice of plain data, which may be sent to another thread like a `&[T]`.
 unsafe impl Send for Elements<'_> {}
-// SAFETY: equivalent to `&[T]` of a plain-data type, which threads may share.
+// SAFETY: an `Elements` is a shared slice of plain data, which several threads may read like a `&[T]`.
 unsafe impl Sync for Elements<'_> {}
 
 impl<'a> Elements<'a> {
@@ -132,8 +132,11 @@ impl<'a> Elements<'a> {
         PrefetchState::new_for_first_of_two_loops(self.ptr, self.len * self.dtype.itemsize())
     }
 
-    /// Returns the elements as a slice of `T`. Panics unless `T` is the type of the dtype or of its [`bit_pattern_dtype`], and if elements
-    /// of scratch memory or of an output are bool, but have not been written as bool.
+    /// Returns the elements as a slice of `T`.
+    ///
+    /// # Panics
+    /// Panics unless `T` is the type of the dtype or of its [`bit_pattern_dtype`]. Panics if the dtype is bool and a byte is neither 0 nor
+    /// 1, as in memory that has not been written as bool.
     pub fn typed_slice<T: Element>(self) -> &'a [T] {
         if T::DTYPE != self.dtype && T::DTYPE != bit_pattern_dtype(self.dtype) {
             panic_wrong_dtype(self.dtype, T::DTYPE);
@@ -189,14 +192,16 @@ pub struct ElementsMut<'a> {
     ptr: *mut u8,
     len: usize,
     dtype: DType,
-    /// The counter of the output whose elements these are, if the output is bool ([`Output::written_bools`]).
+    /// The counter [`Output::written_bools`] of the output that contains these elements. `None` if the elements are not an output or not
+    /// bool.
     written_bools: Option<&'a AtomicUsize>,
-    /// Number of elements at the start of this view that views borrowed from it add to the counter `written_bools`.
+    /// Number of elements at the start of this view that borrowed views have taken. The borrowed views count these elements in
+    /// `written_bools`, so this view does not.
     lent: usize,
     life: PhantomData<&'a mut [u8]>,
 }
 
-// SAFETY: equivalent to `&mut [T]` of a plain-data type, which may be sent to another thread.
+// SAFETY: an `ElementsMut` is an exclusive slice of plain data, which may be sent to another thread like a `&mut [T]`.
 unsafe impl Send for ElementsMut<'_> {}
 
 impl Default for ElementsMut<'_> {
@@ -373,7 +378,7 @@ pub struct Output {
     /// Number of elements that are known to be 0 or 1, if the dtype is bool. Views of the elements ([`ElementsMut`]) add the elements that
     /// they have made bools, each element at most once.
     written_bools: AtomicUsize,
-    /// Whether every byte was 0 or 1 from the start.
+    /// Whether every byte was already 0 or 1 when this output was created.
     has_valid_bools: bool,
 }
 
@@ -391,8 +396,8 @@ impl Output {
         if host.nbytes() < size * dtype.itemsize() {
             return Err(Error::backend("cpu", call.op.name(), "an output buffer is too small"));
         }
-        // `into_buffer` declares all elements of a target valid bools, although the call may write only some of them. The other elements
-        // must therefore be valid before the call.
+        // `into_buffer` later marks the whole buffer as valid bools, although the call may write only some of its elements. The elements
+        // that the buffer already holds must therefore be valid.
         let has_valid_bools = dtype == DType::Bool && target.is_some();
         if has_valid_bools && !host.has_valid_bools() {
             return Err(Error::backend("cpu", call.op.name(), "a bool target has bytes other than 0 and 1"));
@@ -410,7 +415,7 @@ impl Output {
         Output::allocate_temporary(dtype, size).map_err(|e| add_op_to_out_of_memory_error(call, e))
     }
 
-    /// Allocates `size` elements for intermediate values that belong to no call.
+    /// Allocates `size` elements for intermediate values. Errors of this function name no operation.
     pub fn allocate_temporary(dtype: DType, size: usize) -> Result<Output> {
         let buffer = HostBuffer::uninit(size.saturating_mul(dtype.itemsize()))?;
         Ok(Output::of(Arc::new(buffer), dtype, size))

@@ -44,7 +44,7 @@ pub(crate) trait UnaryFunction {
     fn apply<I: Isa>(a: Self::In) -> Self::Out;
     /// Whether `apply` gives wrong results for some arguments. A second pass calls `apply_to_rare_argument` for them.
     const HAS_RARE_ARGUMENTS: bool = false;
-    /// Whether `apply` has no vector instructions.
+    /// Whether `apply` compiles to no vector instructions, so that one compiled copy of its loop suffices.
     const IS_SCALAR_ONLY: bool = false;
     /// Returns whether the argument needs `apply_to_rare_argument` instead of `apply`.
     #[inline(always)]
@@ -61,7 +61,7 @@ pub(crate) trait UnaryFunction {
 pub(crate) trait BinaryFunction {
     type In: Element;
     type Out: Element;
-    /// Whether `apply` has no vector instructions.
+    /// Whether `apply` compiles to no vector instructions, so that one compiled copy of its loop suffices.
     const IS_SCALAR_ONLY: bool;
     fn apply<I: Isa>(a: Self::In, b: Self::In) -> Self::Out;
 }

@@ -30,7 +30,7 @@ struct OperationKernels {
     select: fn(DType) -> Option<SelectedKernel>,
 }
 
-/// Returns `dtype` unchanged, for dtype classes whose dtypes share no loops.
+/// Returns `dtype` unchanged, for operations that need a separate loop for each dtype.
 fn unchanged_dtype(dtype: DType) -> DType {
     dtype
 }
@@ -59,7 +59,7 @@ macro_rules! result {
     };
 }
 
-/// Makes the enclosing function return the kernel of one expression, if the dtype belongs to the given dtype class.
+/// Makes the enclosing function return the kernel for one scalar expression, if the dtype belongs to the given class of dtypes.
 macro_rules! class {
     (bool, $($rest:tt)*) => { class!(@ (bool) $($rest)*) };
     (int, $($rest:tt)*) => { class!(@ (i8, i16, i32, i64, u8, u16, u32, u64) $($rest)*) };
@@ -240,8 +240,8 @@ pub fn has_kernel(op: Op) -> bool {
     find_operation(op).is_some()
 }
 
-/// Returns the kernel of `op` for arguments of `dtype` (for `where`, the dtype of the second and third argument). A 16-bit float without a
-/// kernel of its own uses the float32 kernel. Returns `None` if there is no kernel.
+/// Minimum length of a line that several threads share. The decision depends only on the length and the number of lines, so results do not
+/// depend on the number of threads.
 pub fn select_kernel(op: Op, dtype: DType) -> Option<SelectedKernel> {
     let select = find_operation(op)?.select;
     select(dtype).or_else(|| if is_half(dtype) { select(DType::F32) } else { None })

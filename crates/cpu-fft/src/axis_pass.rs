@@ -25,8 +25,8 @@ const PANEL_BYTES: usize = 128 << 10;
 const MIN_PANEL_ROW_BYTES: usize = 128;
 /// Maximum number of lines (1-D slices) that are gathered and transformed together as a panel.
 const MAX_PANEL_LINES: usize = 64;
-/// Number of rows by which the prefetch of a row of columns precedes the stores to it. Stores are committed in order, so that each store to
-/// a line outside the cache would delay the following ones.
+/// Number of rows by which prefetches precede the stores to a row of a panel's columns. Stores are committed in order, so a store to a line
+/// outside the cache would delay all later stores.
 const PREFETCH_ROWS: usize = 16;
 /// Maximum size in bytes of a row that is prefetched. The hardware prefetcher loads longer rows.
 const MAX_PREFETCHED_ROW_BYTES: usize = 256;
@@ -35,7 +35,7 @@ const COST_PER_ELEMENT_AND_LOG2_LEN: usize = 2;
 /// Number of tasks per thread. Several tasks per thread balance the load.
 const TASKS_PER_THREAD: usize = 4;
 
-/// The values that a pass reads: elements of a buffer at the indices of a layout.
+/// The input of a pass over an array: elements of a buffer at the indices of a layout.
 pub(crate) struct StridedSource<'a, T> {
     /// The whole buffer.
     pub buffer: &'a [T],
@@ -278,11 +278,11 @@ struct LineReader<'a, T> {
     offset: isize,
     /// Stride along the lines.
     stride: isize,
-    /// Number of elements of a line in the array.
+    /// Number of elements of a line that the array has.
     extent: usize,
-    /// Number of elements of a line that the transform takes. Elements beyond `extent` are zeros.
+    /// Number of elements of a line that the transform takes. Elements that the array does not have (from index `extent` on) are zeros.
     len: usize,
-    /// Extents and strides of the other axes, the innermost first.
+    /// Extents and strides of all axes but the transformed axis, the innermost first.
     others: SmallVec<[(usize, isize); 6]>,
 }
 

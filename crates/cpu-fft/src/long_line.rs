@@ -13,9 +13,9 @@ use crate::plan_cache::Real;
 /// Minimum length of a line that is split. The length and the number of lines alone decide, so that
 /// results do not depend on the number of threads.
 const MIN_SPLIT_LENGTH: usize = if cfg!(miri) { 1 << 8 } else { 1 << 17 };
-/// Maximum number of lines that are split. More lines are transformed one per thread.
+/// Maximum number of lines for which the threads share each line. More lines are transformed one per thread.
 const MAX_SPLIT_LINES: usize = 4;
-/// Maximum ratio of columns to rows of a split line.
+/// Maximum ratio of columns to rows of the matrix as which a long line is transformed.
 const MAX_COLUMNS_PER_ROW: usize = 16;
 
 /// A complex transform of a line, as transforms of the columns and of the rows of a matrix.
@@ -48,8 +48,8 @@ impl<T: Real> SplitTransform<T> {
         HostVec::allocate(self.rows * self.columns)
     }
 
-    /// Transforms the columns of the line of `buffer` that begins at index `offset` with stride `stride`, and multiplies them by roots of
-    /// unity.
+    /// Reads a line as a matrix, transforms the columns of the matrix, and multiplies the results by roots of unity. The line begins at
+    /// index `offset` of `buffer` and has the stride `stride`.
     pub fn transform_columns(&self, buffer: &[Complex<T>], offset: usize, stride: isize, to: &mut [Complex<T>]) -> Result<()> {
         let layout = Layout::strided(&[self.rows, self.columns], &[self.columns as isize * stride, stride], offset)?;
         transform_lines_then(&self.of_columns, StridedSource { buffer, layout: &layout }, 0, to, T::one(), |column, values| {
@@ -57,7 +57,8 @@ impl<T: Real> SplitTransform<T> {
         })
     }
 
-    /// Transforms the rows of `from`, whose columns are transformed, into the line `out`, and multiplies the results by `factor`.
+    /// Transforms the rows of the matrix `from`, whose columns have been transformed already. Multiplies the results by `factor` and writes
+    /// them to the line `out`.
     pub fn transform_rows(&self, from: &[Complex<T>], out: &mut [Complex<T>], factor: T) -> Result<()> {
         let transposed = Layout::strided(&[self.columns, self.rows], &[1, self.columns as isize], 0)?;
         transform_lines(&self.of_rows, StridedSource { buffer: from, layout: &transposed }, 0, out, factor)
@@ -69,7 +70,7 @@ struct RootsOfUnity {
     n: usize,
     /// The powers `0..1 << shift`.
     fine: Vec<Complex<f64>>,
-    /// The powers that are multiples of `1 << shift`.
+    /// The powers whose exponents are multiples of `1 << shift`.
     coarse: Vec<Complex<f64>>,
     shift: u32,
 }

@@ -65,7 +65,7 @@ pub(crate) fn compute_factors<T: Field>(call: &Call, triangle: Triangle) -> Resu
         || Ok((batch.allocate_zeros::<T>(n * n)?, batch.allocate_scratch(size)?)),
         |(matrix, memory), first, factors| {
             for (index, factor) in (first..).zip(factors.chunks_mut(n * n)) {
-                // The adjoint of the upper triangle is a lower triangle.
+                // The decomposition reads a lower triangle, so an upper triangle is copied as its adjoint.
                 match triangle {
                     Triangle::Lower => a.copy_matrix(index, matrix),
                     Triangle::Upper => a.copy_adjoint(index, matrix),

@@ -44,7 +44,7 @@ impl<T> ExactSizeIterator for ColumnBlocks<'_, T> {}
 /// Threads that one matrix may use.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ThreadsPerMatrix {
-    /// The calling thread. Other threads compute other matrices.
+    /// Only the calling thread, because other threads compute other matrices.
     One,
     /// All threads of the pool.
     All,

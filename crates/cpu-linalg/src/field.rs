@@ -15,7 +15,7 @@ pub(crate) fn square_root(z: C) -> C {
     if z.re == 0.0 || z.im == 0.0 {
         return z.sqrt();
     }
-    // Scales by powers of 4, so that the sum below neither overflows nor loses digits.
+    // Scales by powers of 4, so that `|z.re| + |z|` neither overflows nor loses digits.
     let (scale, unscale) = match z.max_part_magnitude() {
         size if size > f64::MAX / 4.0 => (0.25, 2.0),
         size if size < 1e-290 => (2f64.powi(108), 2f64.powi(-54)),

@@ -33,7 +33,7 @@ use self::matrix_function::MatrixFunctionElement;
 use self::schur_form::SchurForm;
 use self::widen::Widen;
 
-/// Computes the outputs of `call`, an operation of the kernel family `Linalg`.
+/// Computes the outputs of `call`, a matrix decomposition, matrix function or solution of linear systems.
 pub fn run(call: &Call) -> Result<Outcome> {
     let (&Work::Linalg(task), [a, ..]) = (&call.work, call.inputs) else { decline!("not a decomposition of matrices") };
     if call.inputs.iter().any(|b| b.dtype() != a.dtype()) {

@@ -32,7 +32,7 @@ impl<R: Float> PowerOfTwoScale<R> {
         PowerOfTwoScale::scale_if_outside_limits(values, Self::min_unscaled_norm())
     }
 
-    /// Returns the scale of a matrix that was not divided.
+    /// Returns the scale 1, for a matrix that was not divided.
     pub(crate) fn identity() -> PowerOfTwoScale<R> {
         PowerOfTwoScale(R::one())
     }
@@ -62,7 +62,7 @@ impl<R: Float> PowerOfTwoScale<R> {
         Some(scale)
     }
 
-    /// Returns the square root of the power of two.
+    /// Returns the square root of the scale.
     pub(crate) fn sqrt_of_scale(self) -> R {
         self.0
     }

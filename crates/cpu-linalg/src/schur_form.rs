@@ -22,8 +22,8 @@ use crate::field::Field;
 use crate::matrix_batch::MatrixBatch;
 use crate::power_of_two_scale::PowerOfTwoScale;
 
-/// Tolerance for the deviation from 1 of the magnitudes on the diagonal of `p`. A unitary `p` has magnitudes of 1. A larger deviation shows
-/// that the iteration did not converge.
+/// Tolerance of the convergence test. The QZ iteration transforms the identity to a unitary diagonal matrix. A diagonal magnitude that
+/// differs from 1 by more than this tolerance shows that the iteration did not converge.
 const UNITARITY_TOLERANCE: f64 = 1e-6;
 /// Maximum number of runs of the QZ iteration for one matrix.
 const MAX_QZ_RUNS: usize = 20;

@@ -75,15 +75,16 @@ impl Logarithm for f64 {
         split_exponent_at_mantissa(self, std::f64::consts::FRAC_1_SQRT_2.to_bits())
     }
 
-    /// Uses `log(1 + f) = 2 atanh s` with `s = f / (2 + f)`, as fdlibm and Cody and Waite do. The division is faster than a table, which
-    /// would take 16 loads for 8 numbers.
+    /// Computes the logarithm by `log(1 + f) = 2 atanh s` with `s = f / (2 + f)`, as fdlibm and Cody and Waite do. The division is faster
+    /// than a table, which would take 16 loads for 8 numbers.
     #[inline(always)]
     fn log_parts<I: Isa>(self, low: Option<f64>) -> LogParts<f64> {
         let (m, n) = self.split_exponent();
         let (f, f_low) = mantissa_minus_one(m, low, (-n).clamp_to(-1022.0, 1022.0).exp2_of_integer());
         let s = f / (f + 2.0);
         let (z, half_square) = (s * s, f * f * 0.5);
-        // Computes `2 s = f - f^2 / 2 + s f^2 / 2` as a sum of two numbers.
+        // The leading term `2 s` equals `f - f^2 / 2 + s f^2 / 2`. The difference of the first two terms is computed exactly, as `head +
+        // rest`.
         let (head, rest) = fast_two_sum(f, -half_square);
         let tail = z.madd::<I>(polynomial::<I, f64>(z, &c::LOG_F64), half_square);
         LogParts { n, head, low: add_log_of_residue::<I, f64>(s.madd::<I>(tail, rest), f, f_low) }

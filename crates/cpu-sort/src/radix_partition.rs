@@ -54,7 +54,7 @@ impl<T: Copy, F> RecordSource<'_, T, F> {
     where
         F: Fn(T, usize) -> R + Copy,
     {
-        // The iterator owns the captures of `record`, so the compiler knows that no store overlaps the captures.
+        // The returned iterator owns a copy of the closure `record`. The compiler then knows that no store overlaps the closure's captures.
         let record = self.record;
         self.values[start..start + len].iter().enumerate().map(move |(i, &v)| record(v, start + i))
     }

@@ -23,8 +23,8 @@ const MIN_BUCKET_RECORDS: usize = if cfg!(miri) { 1 << 5 } else { 1 << 11 };
 /// Base-2 logarithm of the desired number of buckets. Grouping of digit values may double that number. The write-combining buffers, one
 /// cache line per bucket, fit the second-level cache.
 const LOG2_BUCKET_COUNT: u32 = 10;
-/// Number of digit bits beyond those that bucket numbers need. The finer digit gives buckets of similar sizes even if the keys are not
-/// uniformly distributed.
+/// Number of bits by which a digit is longer than a bucket number. A bucket then takes several consecutive digit values, so that buckets
+/// have similar sizes even if the keys are not uniformly distributed.
 const EXTRA_DIGIT_BITS: u32 = 6;
 /// Maximum size in bytes of a bucket that one thread sorts. Larger buckets exceed the second-level cache.
 const MAX_SERIAL_BUCKET_BYTES: usize = 2 << 20;
@@ -32,8 +32,8 @@ const MAX_SERIAL_BUCKET_BYTES: usize = 2 << 20;
 const MIN_RADIX_LEN: usize = 192;
 /// Maximum number of bits of a digit in a radix pass of one thread. The counters and offsets of a digit fit the first-level cache.
 const MAX_DIGIT_BITS: u32 = 11;
-/// The radix passes sort this many key bits more than log2 of the number of records. The insertion sort that follows then moves few
-/// records.
+/// Number of key bits, in addition to log2 of the number of records, that the radix passes sort. The insertion sort that follows then moves
+/// few records.
 const EXTRA_SORTED_BITS: u32 = 7;
 /// Approximate cost of sorting one record, in elementary operations.
 const COST_PER_RECORD: usize = 16;
@@ -50,7 +50,7 @@ pub(super) trait SortSink<R>: Send + Sized {
     }
     /// Splits the destination into the first `mid` records and the rest.
     fn split_at(self, mid: usize) -> (Self, Self);
-    /// Writes the first [`output_len`](SortSink::output_len) of `records`.
+    /// Writes the first [`output_len`](SortSink::output_len) records of `records` to the destination.
     fn write_records(self, records: &[R]);
 }
 

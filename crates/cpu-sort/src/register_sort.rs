@@ -71,7 +71,7 @@ macro_rules! each {
     ($row:ident in $rows:ident $body:block) => { each! { $row in $rows $body 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 } };
     ($row:ident in $rows:ident $body:block $($n:literal)*) => {
         $(if $n < $rows {
-            // `% $rows` keeps the index in bounds even in branches whose condition is false.
+            // `% $rows` keeps the register number in bounds, also in the branches that are never taken because `$n < $rows` is false.
             let $row = $n % $rows;
             $body
         })*
@@ -164,8 +164,10 @@ fn merge_sequences<S: SimdRegisters, const R: usize>(simd: S, rows: &mut [S::Key
     }}
 }
 
-/// Compare-exchanges, in each group of `height` registers, the first half with the second half, whose registers and lanes are reversed.
-/// Does nothing if `height` exceeds the number of registers. `lanes` is as in [`merge_sequences`].
+/// Divides the registers `rows` into groups of `height`. In each group, compare-exchanges the first half with the mirror image of the
+/// second half: both the order of its registers and the order within each `lanes` lanes are reversed.
+///
+/// Does nothing if `height` exceeds the number of registers.
 #[inline(always)]
 fn compare_exchange_halves<S: SimdRegisters, const R: usize>(simd: S, rows: &mut [S::Keys; R], height: usize, lanes: usize) {
     if height > R {

@@ -32,7 +32,8 @@ macro_rules! avx512 {
         struct $name {
             /// Permutation indices that reverse groups of 8 and of 16 lanes.
             mirrors: [__m512i; 2],
-            /// The bit masks `greater_key_lanes(1)`, `greater_key_lanes(2)`, `greater_key_lanes(4)` and `greater_key_lanes(8)`.
+            /// Masks of the lanes that keep the greater key in a compare-exchange: `greater_key_lanes(1)`, `greater_key_lanes(2)`,
+            /// `greater_key_lanes(4)` and `greater_key_lanes(8)`.
             upper: [$mask_type; 4],
         }
 
@@ -95,8 +96,8 @@ macro_rules! avx512 {
                 // SAFETY: `self` exists only if the processor has AVX-512.
                 unsafe { $mask_max($min(keys, other), self.upper[mask.ilog2() as usize], keys, other) }
             }
-            // Compresses in a register and stores the register whole, because a compressing store takes about a hundred micro-operations
-            // on Zen 4.
+            // Compresses the keys in a register and stores the whole register. A compressing store to memory takes about a hundred
+            // micro-operations on Zen 4.
             #[inline(always)]
             fn partition(self, keys: __m512i, pivot: __m512i) -> (__m512i, usize, __m512i) {
                 // SAFETY: `self` exists only if the processor has AVX-512.
@@ -182,8 +183,8 @@ macro_rules! avx2 {
         struct $name {
             /// Mask whose bits are inverted in keys, so that the signed comparisons of AVX2 give the unsigned order.
             order: __m256i,
-            /// Vector masks that select the lanes of the bit masks `greater_key_lanes(1)`, `greater_key_lanes(2)` and
-            /// `greater_key_lanes(4)`.
+            /// Vector masks of the lanes that keep the greater key in a compare-exchange: the lanes of `greater_key_lanes(1)`,
+            /// `greater_key_lanes(2)` and `greater_key_lanes(4)`.
             upper: [__m256i; 3],
         }
 

@@ -49,7 +49,7 @@ fn sort_unsigned_or_float_rows<T: Real>(from: &[T], rows: RowDivision, descendin
     row_sort::sort_real_rows(from, rows, KeyOrder::new(0, descending), results)
 }
 
-/// Computes the outputs of `call`, an operation of the kernel family `Sort`.
+/// Computes the outputs of `call`, a sort of rows or segments.
 pub fn run(call: &Call) -> Result<Outcome> {
     if let Work::SegmentSort(call::SegmentSort { indices, .. }) = call.work {
         return sort_segments(call, indices);

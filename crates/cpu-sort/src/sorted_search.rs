@@ -17,7 +17,7 @@ const TASK_VALUES: usize = 1 << 13;
 /// Number of binary searches that run interleaved.
 const INTERLEAVED_SEARCHES: usize = 16;
 
-/// Computes the outputs of `call`, an operation of the kernel family `Search`.
+/// Computes the output of `call`, a search for values in a sorted array.
 pub fn run(call: &Call) -> Result<Outcome> {
     let (&Work::Search(call::Search { result }), [sorted, values]) = (&call.work, call.inputs) else {
         decline!("not a search in an array")
@@ -79,7 +79,8 @@ pub fn insertion_indices<T: Copy, V: Copy, K: Copy + Default>(
         let mut keys = [K::default(); INTERLEAVED_SEARCHES];
         keys.iter_mut().zip(values).for_each(|(k, &v)| *k = key(v));
         let mut at = [0; INTERLEAVED_SEARCHES];
-        // The insertion index of each search is in `at..=at + left`. `left` is the same for all searches, and about halves in each step.
+        // The insertion index of search `k` is in `at[k]..=at[k] + left`. All searches have the same `left`, which about halves in each
+        // step.
         let mut left = sorted.len();
         while left > 0 {
             let half = left.div_ceil(2);

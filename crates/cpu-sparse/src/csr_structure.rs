@@ -104,8 +104,8 @@ impl FirstOutOfBoundsIndex {
         }
     }
 
-    /// Returns an error if [`FirstOutOfBoundsIndex::check_indices`] has recorded an index. `size` is the number of columns, for the
-    /// message.
+    /// Returns an index error if [`FirstOutOfBoundsIndex::check_indices`] has recorded an out-of-bounds index. The error message contains
+    /// `op` and the number of columns, `size`.
     pub fn to_result(&self, op: &'static str, size: usize) -> Result<()> {
         match self.0.get() {
             Some(&index) => Err(Error::Index { op, index, axis: 1, size }),

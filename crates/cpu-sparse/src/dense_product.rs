@@ -20,7 +20,7 @@ const MIN_LONG_ROW_LEN: usize = 32;
 const WIDE_COLUMN_TILE: usize = 16;
 const NARROW_COLUMN_TILE: usize = 4;
 
-/// Computes a product with a dense array.
+/// Computes the output of `call`, the product of a sparse matrix with a dense vector or matrix.
 pub(crate) fn run<T: SparseElement, I: Index>(call: &Call) -> Result<Outcome> {
     let [indptr, indices, values, b] = call.inputs else { decline!("not a product with a dense array") };
     let name = call.op.name();

@@ -20,7 +20,7 @@ use cuprum_cpu_base::views::unsigned_dtype;
 use self::element::SparseElement;
 use self::index::Index;
 
-/// Computes the outputs of `call`, an operation of the kernel family `Sparse`.
+/// Computes the outputs of `call`, an operation on sparse matrices.
 pub fn run(call: &Call) -> Result<Outcome> {
     let (Work::Sparse(request), [_, indices, values, ..]) = (&call.work, call.inputs) else {
         decline!("not an operation on a sparse matrix")

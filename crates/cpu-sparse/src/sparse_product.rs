@@ -13,12 +13,13 @@ use crate::csr_structure::CsrStructure;
 use crate::element::SparseElement;
 use crate::index::Index;
 
-/// Minimum number of columns of a row that are sorted by a scan over their range, if they are close together.
+/// Minimum number of columns of a row that are sorted by scanning the range from the least to the greatest column. Fewer columns, and
+/// columns that are far apart, are sorted by [`sort_keys`].
 const MIN_SCANNED_COLUMNS: usize = 16;
-/// Maximum length of this range, in multiples of the number of columns.
+/// Maximum length of the range of columns that is scanned, in multiples of the number of columns in the row.
 const MAX_SCANNED_RANGE: usize = 2;
 
-/// Computes the product of two sparse matrices.
+/// Computes the output of `call`, the product of two sparse matrices.
 pub(crate) fn run<T: SparseElement, I: Index>(call: &Call, columns: usize) -> Result<Outcome> {
     let [a_indptr, a_indices, a_values, b_indptr, b_indices, b_values] = call.inputs else { decline!("not a product of two matrices") };
     let name = call.op.name();
@@ -64,8 +65,8 @@ struct ProductRows {
 
 /// The sums of one row of the product, with one sum for each column, and memory that a thread uses for all of its tasks.
 struct RowAccumulator<T, I: Index> {
-    /// For each column, the value of `row` when the column's sum was last written. The sum is valid only if this value equals the current
-    /// `row`.
+    /// For each column, the value of the counter `row` at the last write to the column's sum. The sum is valid only if this value equals
+    /// the current `row`.
     written_by: Vec<u32>,
     sums: Vec<T>,
     row: u32,
@@ -73,7 +74,7 @@ struct RowAccumulator<T, I: Index> {
     columns: Vec<I::Unsigned>,
     /// Memory of [`sort_keys`].
     scratch: Vec<I::Unsigned>,
-    /// Elements of the complete rows of a task.
+    /// Column indices of the elements in the task's completed rows. `task_values` holds the values of the same elements.
     task_indices: Vec<I>,
     task_values: Vec<T>,
 }
@@ -108,7 +109,8 @@ impl<T: SparseElement, I: Index> RowAccumulator<T, I> {
         Ok(())
     }
 
-    /// Sorts the columns of the current row and appends its elements to those of the task. Returns their number.
+    /// Sorts the columns of the current row, and appends their indices and sums to the elements of the task. Returns the number of appended
+    /// elements.
     fn complete_row(&mut self, op: &'static str) -> Result<usize> {
         self.sort_columns(op)?;
         let columns = self.columns.iter().map(|&column| I::from_unsigned(column));

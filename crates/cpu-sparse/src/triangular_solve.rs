@@ -9,7 +9,7 @@ use crate::csr_structure::CsrStructure;
 use crate::element::SparseElement;
 use crate::index::Index;
 
-/// Solves a triangular system for all columns of the right-hand side.
+/// Computes the output of `call`: solves a triangular system for all columns of the right-hand side.
 pub(crate) fn run<T: SparseElement, I: Index>(call: &Call, triangle: Triangle, unit_diagonal: bool) -> Result<Outcome> {
     let ([indptr, indices, values, b], name) = (call.inputs, call.op.name()) else { decline!("not a triangular solution") };
     if !b.dtype().is_inexact() {

@@ -74,8 +74,8 @@ struct CudaWriter<'f> {
     out: String,
     depth: usize,
     temporaries: usize,
-    /// While the writer emits the version of an innermost loop that clamps no [`AffineIndex`]: the index of the loop variable. Otherwise
-    /// `None`. The generated code runs this version if every [`AffineIndex`] of the loop is in bounds in all iterations.
+    /// Index of the loop variable while the writer emits an innermost loop without clamping its [`AffineIndex`]es; otherwise `None`. The
+    /// generated code runs this version of the loop if every [`AffineIndex`] is in bounds in all iterations.
     in_bounds: Option<usize>,
 }
 

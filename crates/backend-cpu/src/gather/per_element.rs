@@ -23,17 +23,17 @@ struct OutputLoop {
     /// Strides of the source, which are 0 along the indexed axis.
     source_strides: Strides,
     index_strides: Strides,
-    /// Offset of the first index in the buffer of the indices.
+    /// Offset of the first index in the index buffer.
     first_index: isize,
 }
 
 /// Consecutive output elements along the innermost axis of the loop.
 #[derive(Clone, Copy)]
 struct Line {
-    /// Offset in the source of the element that index 0 would select for the first output element.
+    /// Offset in the source that index 0 gives for the line's first output element.
     source: isize,
     source_step: isize,
-    /// Offset of the first index in the buffer of the indices.
+    /// Offset of the line's first index in the index buffer.
     index: isize,
     index_step: isize,
 }

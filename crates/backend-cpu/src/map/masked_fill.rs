@@ -27,7 +27,7 @@ impl<T: Element> FillLoop for StoreWhereTrue<'_, T> {
     type Item = T;
     #[inline(always)]
     fn run<I: Isa>(self, out: &mut [T]) {
-        // Copies of both values make the choice a selection between registers, not between addresses.
+        // The copies `value` and `old` let the compiler select between registers instead of between addresses.
         let StoreWhereTrue(mask, value) = self;
         for (out, &chosen) in out.iter_mut().zip(mask) {
             let old = *out;
@@ -37,7 +37,8 @@ impl<T: Element> FillLoop for StoreWhereTrue<'_, T> {
 }
 
 impl<'a> MaskedFill<'a> {
-    /// Returns the masked fill that `program` is, or `None` for other programs and for arrays that are not contiguous.
+    /// Returns the masked fill, `where(mask, number, a)` in the memory of `a`, if `program` is one. Returns `None` for other programs and
+    /// for arrays that are not contiguous.
     pub fn of(call: &'a Call, program: &Program, plan: &LoopPlan) -> Result<Option<MaskedFill<'a>>> {
         let ([spec], Some(last), true) = (call.outputs, program.steps.last(), plan.dims.len() == 1) else { return Ok(None) };
         if last.kind != StepKind::Apply(WHERE) || usize::from(program.outputs[0]) + 1 != program.steps.len() {
@@ -52,7 +53,7 @@ impl<'a> MaskedFill<'a> {
         let is_in_place = spec.target_buffer().is_some_and(|buffer| Arc::ptr_eq(buffer, target.buffer()))
             && target.layout().offset() == spec.layout.offset()
             && plan.strides[call.inputs.len()][..] == [1];
-        // The loop has a mutable slice of the target, which must not overlap the other inputs.
+        // The loop writes through a mutable slice of the target, which must not overlap the mask or the value.
         let is_separate = [mask, value].iter().all(|other| !Arc::ptr_eq(other.buffer(), target.buffer()));
         if mask.dtype() != DType::Bool || [value, target].iter().any(|a| a.dtype() != spec.dtype) || !is_in_place || !is_separate {
             return Ok(None);
@@ -61,7 +62,7 @@ impl<'a> MaskedFill<'a> {
         Ok(Some(MaskedFill { mask: elements(mask, plan.size)?, value: elements(value, 1)? }))
     }
 
-    /// Fills the elements of `output` from `start` on.
+    /// Stores the value in those elements of `output`, from index `start` on, for which the mask is true.
     pub fn run(&self, output: &mut Output, start: usize) -> Result<()> {
         let (mask, value, elements) = (self.mask, self.value, output.elements_mut()?);
         let elements = elements.split_at(start).1.split_at(mask.len()).0;

@@ -50,7 +50,7 @@ struct GatheredBand {
     rows: usize,
     column: usize,
     len: usize,
-    /// Offset of the current tile in the buffer, in elements.
+    /// Offset of the current tile in the gather buffer, in elements.
     at: usize,
 }
 
@@ -160,7 +160,7 @@ impl<'c, 'a> Evaluator<'c, 'a> {
     /// Returns the two factors of the elements `start..start + len` in place, with the prefetching state for a loop over the first factor.
     /// `len` is not limited to a tile.
     ///
-    /// `None` unless the program is a product of two floats whose inputs are contiguous in that range.
+    /// Returns `None` unless the program is a product of two floats whose inputs are contiguous in that range.
     pub fn borrow_product_factors(&self, start: usize, len: usize) -> Option<([Elements<'a>; 2], Option<PrefetchState>)> {
         let CompiledProgram { nest, factors, .. } = self.compiled;
         let [a, b] = (*factors)?;
@@ -171,7 +171,7 @@ impl<'c, 'a> Evaluator<'c, 'a> {
 
     /// Returns the elements `start..start + len` in place, with the prefetching state for a loop over them. `len` is not limited to a tile.
     ///
-    /// `None` unless the program is the identity of an input that is contiguous in that range.
+    /// Returns `None` unless the program is the identity of an input that is contiguous in that range.
     pub fn borrow_contiguous_values(&self, start: usize, len: usize) -> Option<(Elements<'a>, Option<PrefetchState>)> {
         let CompiledProgram { program, nest, .. } = self.compiled;
         let run = if program.is_identity() { nest.inputs.first()?.contiguous_range(&nest.dims, start, len)? } else { return None };
@@ -227,7 +227,8 @@ impl Drop for Evaluator<'_, '_> {
     }
 }
 
-/// Returns the number of elements between the starts of gathered rows. Not a power of two, so that rows do not share cache sets.
+/// Returns the distance between the starts of gathered rows, in elements. The distance is not a power of two, so that rows do not share
+/// cache sets.
 fn gathered_row_pitch(tile: usize) -> usize {
     tile + BLOCK_SIDE
 }

@@ -23,7 +23,7 @@ pub(super) enum ConstantCopies {
     One,
     /// [`COPIES_OF_CYCLICALLY_READ_CONSTANT`] copies, read cyclically.
     Cycle,
-    /// One copy per element of the tile.
+    /// As many copies as the tile has elements.
     Full,
 }
 
@@ -54,7 +54,7 @@ pub(super) struct Instruction {
     pub cycles_args: bool,
     /// Loop of a reduction along rows. It replaces `kernel`.
     pub row_reduction: Option<RowReduction>,
-    /// Chained operations, of which the last one computes the result of this instruction. They replace `kernel` and `args`.
+    /// Chained operations, of which the last one computes the result of this instruction. If set, `kernel` and `args` are unused.
     pub chain: Option<OperationChain>,
 }
 

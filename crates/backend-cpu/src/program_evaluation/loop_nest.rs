@@ -31,9 +31,9 @@ pub(super) struct LoopNestInput<'a> {
 pub(super) enum AccessPattern {
     /// Contiguous: loop index `i` reads element `offset + i` of the buffer.
     Flat,
-    /// Repeated: every loop index reads the element at `offset`.
+    /// Broadcast: every loop index reads the element at `offset`.
     Single,
-    /// Any other strides. The elements are gathered.
+    /// Neither contiguous nor constant. The elements are gathered into a contiguous buffer.
     Strided,
 }
 

@@ -27,30 +27,30 @@ const TILE_SCRATCH_BYTES: usize = 24 << 10;
 /// The memory to which a program writes its results.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ResultDestination {
-    /// Results go to scratch memory, from which the caller reads each tile.
+    /// Scratch memory, from which the caller reads the results of each tile.
     Read,
-    /// The outputs of the call, written directly.
+    /// The outputs of the call, which the instructions write directly.
     Written,
-    /// The outputs of the call, with non-temporal stores. Each tile is computed in scratch first.
+    /// The outputs of the call, written with non-temporal stores. Each tile is computed in scratch memory first.
     Streamed,
-    /// Outputs in the memory of inputs. Each tile is computed in scratch first, because no slice of an input may exist while the memory of
-    /// the input is written.
+    /// The memory of inputs, which the outputs overwrite. Each tile is computed in scratch memory first, because no slice of an input may
+    /// exist while the memory of the input is written.
     InPlace,
 }
 
 /// Memory location of the value of one program step (operation) while a tile is evaluated.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum ValueLocation {
-    /// The input with this number, in place or gathered.
+    /// In the input with this number, read in place or from its gather buffer.
     Input(u16),
-    /// The scratch block with this number, which is filled once for all tiles with copies of a parameter or of a one-element input. The
+    /// In the scratch block with this number, which is filled once for all tiles with copies of a parameter or of a one-element input. The
     /// second field is the number of copies.
     Constant(u16, ConstantCopies),
-    /// The scratch block with this number, reused after the last instruction that reads the value.
+    /// In the scratch block with this number, which is reused after the last instruction that reads the value.
     Scratch(u16),
-    /// The output with this number.
+    /// In the output with this number.
     Output(u16),
-    /// Registers: only the next chained operation reads the value.
+    /// In registers only, because only the next chained operation reads the value.
     Register,
 }
 
@@ -75,7 +75,7 @@ pub(super) struct Schedule {
     copies: SmallVec<[(u16, u16); 2]>,
     /// Number of scratch blocks that a tile needs.
     blocks: usize,
-    /// Size of the widest element type of any value, in bytes.
+    /// Size in bytes of the widest element type among the program's values.
     widest: usize,
     /// Number of elements per tile, a power of two.
     pub tile: usize,

@@ -18,9 +18,9 @@ pub struct RejectionAttempts {
     /// Low half of the Philox counter: the number of the element's counter block.
     pub block: u64,
     pub stream: u32,
-    /// Number of the next attempt.
+    /// Number of the next attempt of the rejection method.
     pub next: u32,
-    /// Words of attempt 0, which are computed for several elements at a time.
+    /// Random words of attempt 0. They are computed for several elements at once.
     pub first: [u32; 4],
 }
 
@@ -117,7 +117,7 @@ impl DistributionSampler for Gamma {
 /// "The transformed rejection method for generating Poisson random variables", Insurance: Mathematics and Economics 12, 1993).
 pub struct Poisson {
     mean: f64,
-    /// `e^-mean` for small means, else the logarithm of the mean.
+    /// For small means `e^-mean`, the probability of 0. For other means, the logarithm of the mean.
     power: f64,
     a: f64,
     b: f64,
@@ -182,7 +182,7 @@ pub struct Binomial {
     is_swapped: bool,
     is_small: bool,
     odds: f64,
-    /// For small means: the probability of 0 successes.
+    /// The probability of 0 successes. Used for small means only.
     none: f64,
     a: f64,
     b: f64,
@@ -190,7 +190,7 @@ pub struct Binomial {
     v_r: f64,
     alpha: f64,
     mode: f64,
-    /// The part of the acceptance bound that does not depend on the candidate result `k`.
+    /// The part of the acceptance bound of the rejection method that does not depend on the candidate `k`.
     bound: f64,
 }
 
@@ -361,7 +361,7 @@ impl Hypergeometric {
             if attempts.is_exhausted() {
                 break 0.0;
             }
-            // For u = 0, x is infinite or NaN and is rejected as well.
+            // If `u` is 0, `x` is infinite or NaN, which this test also rejects.
             if !(x >= 0.0 && x < self.limit) {
                 continue;
             }
@@ -447,7 +447,7 @@ impl DistributionSampler for Zipf {
 
     #[inline(always)]
     fn draw(&self, attempts: &mut RejectionAttempts) -> f64 {
-        // With an exponent above this limit, the result is 1: even the probability of 2 is below 2^-1000.
+        // An exponent above 1000 always gives the result 1, because the probability of 2 is below 2^-1000.
         if self.exponent > 1000.0 {
             return 1.0;
         }

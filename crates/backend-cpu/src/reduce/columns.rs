@@ -71,7 +71,7 @@ pub(super) fn reduce_all_columns<I: Element, A: Copy + Send + Sync, O: Element>(
     Ok(())
 }
 
-/// Reduces columns again, with their rows merged in order, if their results depend on the order
+/// Reduces those columns a second time, with rows merged in order, whose results depend on the order
 /// ([`Reducer::depends_on_order`](crate::reducers::Reducer::depends_on_order)). Blocks of columns have `width` columns.
 fn recompute_columns_in_order<I: Element, A: Copy + Send + Sync, O: Element>(
     compiled: &CompiledProgram,

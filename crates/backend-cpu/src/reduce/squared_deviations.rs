@@ -22,7 +22,7 @@ use crate::reducers::pairwise_tree::PairwiseTree;
 /// 1.2 times the time of one pass, rows of 128 KiB 1.3 to 2.1 times (float32, AVX2, one thread).
 pub(super) const MAX_TWO_PASS_ROW_BYTES: usize = 8 << 10;
 
-/// Element types with a mean.
+/// Element types that have a mean, for `var` and `std`.
 pub(crate) trait MeanElement: Arithmetic {
     /// The real type of the same precision, for scale factors and for squared distances from the mean.
     type Real: Arithmetic + std::ops::Add<Output = Self::Real>;

@@ -157,9 +157,10 @@ pub(crate) fn dot_products<T: Arithmetic, const N: usize>(lines: [&[T]; N], vect
 /// A source of leaves (blocks of up to [`LEAF_LEN`] elements) of the pairwise tree. `at` is the index of a leaf's first element in memory,
 /// and `first` its index in the reduction. `earlier` is the accumulator of the preceding elements of the reduction, if there are any.
 pub(crate) trait LeafSource<R: Reducer> {
-    /// Reduces a group of [`INTERLEAVED_LEAVES`] leaves by [`Reducer::reduce_leaf_group`].
+    /// Reduces a group of [`INTERLEAVED_LEAVES`] leaves by [`Reducer::reduce_leaf_group`]. `earlier`, `at` and `first` are as in
+    /// [`LeafSource`].
     fn reduce_leaf_group(&self, earlier: Option<R::Acc>, at: usize, first: usize) -> R::Acc;
-    /// Reduces one leaf of `len` elements by [`Reducer::reduce_leaf`].
+    /// Reduces one leaf of `len` elements by [`Reducer::reduce_leaf`]. `earlier`, `at` and `first` are as in [`LeafSource`].
     fn reduce_leaf(&self, earlier: Option<R::Acc>, at: usize, len: usize, first: usize) -> R::Acc;
 }
 
@@ -366,7 +367,8 @@ impl<R: Reducer> SimdLoop for MergeAccumulatorsLoop<'_, R> {
 /// Merges `rows` into the accumulators `acc`, one per column. The first row has index `first` in the reductions. If `begin` is set, the
 /// first row starts new reductions and overwrites the contents of `acc`.
 pub(crate) fn merge_rows_into_accumulators<R: Reducer>(acc: &mut Vec<R::Acc>, rows: &[&[R::In]], first: usize, begin: bool) {
-    // With `begin`, the first rows overwrite the contents of a reused buffer, so that the buffer needs no clearing.
+    // With `begin`, the first row overwrites the accumulators. A buffer that an earlier call has filled therefore needs no clearing, only
+    // enough elements.
     if begin
         && let Some(&row) = rows.first()
         && row.len() > acc.len()

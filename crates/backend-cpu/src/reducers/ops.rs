@@ -141,12 +141,12 @@ impl Reducer for CountTrue {
     }
 }
 
-/// The reducer to the index of the first element that the reducer `R` (Min or Max) selects.
+/// A reducer to the index of the first minimum (`R` is `Min`) or of the first maximum (`R` is `Max`), as in `argmin` and `argmax`.
 pub(crate) struct ArgReducer<R>(PhantomData<R>);
 
-/// Index of the first minimum.
+/// The reducer of `argmin`: the index of the first minimum.
 pub(crate) type ArgMin<T> = ArgReducer<Min<T>>;
-/// Index of the first maximum.
+/// The reducer of `argmax`: the index of the first maximum.
 pub(crate) type ArgMax<T> = ArgReducer<Max<T>>;
 
 impl<T: Arithmetic, R: Reducer<In = T, Acc = T>> Reducer for ArgReducer<R> {
@@ -155,8 +155,8 @@ impl<T: Arithmetic, R: Reducer<In = T, Acc = T>> Reducer for ArgReducer<R> {
     type Out = i64;
     const HAS_AVX512_VERSION: bool = R::HAS_AVX512_VERSION;
     const HAS_LEAF_GROUP_LOOP: bool = R::HAS_LEAF_GROUP_LOOP;
-    // Larger than in other reducers, because the rows of a leaf are merged as plain values. That is faster than merging accumulators (pairs
-    // of value and index).
+    // This number is larger than in other reducers, because the rows of a leaf are merged as plain values. That is faster than merging
+    // accumulators (pairs of value and index).
     const ROWS_PER_LEAF: usize = 128;
     #[inline(always)]
     fn to_accumulator(value: T, index: usize) -> (T, i64) {

@@ -10,7 +10,7 @@ use cuprum_cpu_base::views::{Elements, Output};
 
 use super::{COST_PER_ELEMENT, are_all_valid, for_each_row};
 
-/// Number of indices in a chunk. The rows and values of a chunk fit the second-level cache.
+/// Number of indices in a chunk. Chunks are partitioned separately. The row numbers and values of a chunk fit the second-level cache.
 pub(super) const CHUNK_LEN: usize = if cfg!(miri) { 1 << 6 } else { 1 << 16 };
 
 /// Row numbers and values, sorted by ranges of rows within each chunk of [`CHUNK_LEN`] indices.
@@ -55,7 +55,8 @@ impl PartitionedValues {
                 for range in 0..ranges {
                     starts[range + 1] += starts[range];
                 }
-                // Stores are committed in order, so each store to memory outside the cache would delay the next one.
+                // Prefetches the memory that the loop below writes. Stores are committed in order, so each store to memory outside the
+                // cache would delay the next one.
                 prefetch_all_lines(rows);
                 prefetch_all_lines(sorted);
                 let mut next: Vec<u32> = starts.clone();

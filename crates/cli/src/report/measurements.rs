@@ -1,4 +1,4 @@
-//! Measurements from JSON lines. Lines without a valid measurement are kept in `unused`, with the reason.
+//! Benchmark measurements, read from JSON lines. Lines without a valid measurement are kept with the reason for their rejection.
 
 use serde_json::Value;
 
@@ -81,7 +81,8 @@ impl Measurements {
             return Err(format!("{workload}: {peer}: {error}"));
         }
         let usable = |key: &str| value[key].as_f64().filter(|number| VALID_TIMES_AND_RATES.contains(number));
-        // Rejects lines without a time of the workload. Lines of a launch without dispatch (`bare_launch`) have host times only.
+        // `gpu_us` is the time on a GPU, `us` the time on the CPU. Lines of `bare_launch`, which times launches without dispatch, have
+        // neither and are rejected.
         let us = usable("gpu_us").or(usable("us")).ok_or_else(|| format!("{workload}: {peer}: lacks a time between 1e-6 and 1e15 us"))?;
         let served_by = text("served_by").unwrap_or_default().to_string();
         let measurement = Measurement { us, min_us: usable("min_us"), served_by, rates: RATE_UNITS.map(usable) };

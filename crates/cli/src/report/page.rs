@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::measurements::{Measurements, WorkloadRow, geometric_mean, operation_of_workload};
 use super::sweeps;
 
-/// CSS for light and dark mode and for print. A word marks losses in addition to the colour.
+/// CSS of the page, for light and dark mode and for print. A word marks losses, so that they do not depend on colour alone.
 const PAGE_CSS: &str = "\
 :root{color-scheme:light dark;--ink:#1b1b1b;--paper:#fff;--line:#bbb;--win:#0b6e4f;--loss:#a63d00}\
 @media(prefers-color-scheme:dark){:root{--ink:#e8e8e8;--paper:#161616;--line:#555;--win:#5cc8a0;--loss:#ff9d5c}}\
@@ -119,7 +119,7 @@ fn speed_ratio_summary(rows: &[WorkloadRow]) -> String {
 
 /// Returns a bar chart of the speed ratios on a logarithmic axis. Bars of losses extend to the left of 1x, all other bars to the right.
 fn speed_ratio_bar_chart(rows: &[WorkloadRow]) -> String {
-    // Workloads whose names state a size have no bar. `sweeps::sweep_charts` shows their times as curves.
+    // The chart leaves out workloads whose names state a size. `sweeps::sweep_charts` shows their times as curves.
     let single = rows.iter().filter(|r| sweeps::split_workload_name(r.workload).is_none());
     let bars: Vec<(&str, f64)> = single.filter_map(|r| Some((r.workload, r.ratio?))).collect();
     if bars.is_empty() {
