@@ -6,12 +6,12 @@ use cuprum_core::{Error, Item, NdArray, Operand, with_device};
 use crate::ast::{Expr, ExprKind, Index};
 use crate::error::EvalError;
 use crate::evaluate::Evaluator;
-use crate::index::{IndexPart, convert_index_error, convert_index_parts, index_array};
-use crate::library;
+use crate::indexing::{IndexPart, convert_index_error, convert_index_parts, index_array};
+use crate::library_names;
 use crate::operators::BinaryOp;
 use crate::span::Span;
 use crate::unlocated_error::{Unlocated, UnlocatedError};
-use crate::value_ops::apply_binary_operator;
+use crate::value_operators::apply_binary_operator;
 
 /// An assignment target `name[..]` or `name[..][..]` with evaluated indices.
 pub(crate) struct ElementTarget<'e> {
@@ -60,7 +60,9 @@ impl Evaluator<'_> {
                 let error = UnlocatedError::type_error(format!("elements of '{}' cannot be assigned", other.type_name()));
                 self.error_at_span(base.span, error.with_help("make it an array first: `x = array(x)`"))
             }
-            None => self.error_at_span(base.span, library::unknown_name_error(target.name, self.variables.keys().map(String::as_str))),
+            None => {
+                self.error_at_span(base.span, library_names::unknown_name_error(target.name, self.variables.keys().map(String::as_str)))
+            }
         }
     }
 
@@ -114,7 +116,7 @@ impl Evaluator<'_> {
         let right = self.evaluate(value)?;
         let advice = "convert the array first: `x = x.astype(dtype)`";
         let new = match old.ndim() > 0 || target.has_ellipsis() {
-            true => update_array(op, old, right, advice),
+            true => augmented_assign_array(op, old, right, advice),
             false => apply_binary_operator(op, old.into(), right),
         };
         let new = new.map_err(|error| error.at(self.source, op_span))?;
@@ -184,13 +186,13 @@ pub(crate) fn unpack_values(value: Value, count: usize) -> Unlocated<Vec<Value>>
 /// `advice` is the help text of the error if the array cannot store the result.
 pub(crate) fn compute_augmented_assignment(op: BinaryOp, old: Value, right: Value, advice: &str) -> Unlocated<Value> {
     match old {
-        Value::Array(array) if array.ndim() > 0 => update_array(op, array, right, advice),
+        Value::Array(array) if array.ndim() > 0 => augmented_assign_array(op, array, right, advice),
         old => apply_binary_operator(op, old, right),
     }
 }
 
 /// Computes `array op= right` in the dtype and the shape of `array`.
-fn update_array(op: BinaryOp, array: NdArray, right: Value, advice: &str) -> Unlocated<Value> {
+fn augmented_assign_array(op: BinaryOp, array: NdArray, right: Value, advice: &str) -> Unlocated<Value> {
     let result = match apply_binary_operator(op, array.clone().into(), right)? {
         Value::Array(result) => result,
         other => return Ok(other),

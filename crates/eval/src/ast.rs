@@ -370,21 +370,21 @@ impl Index {
 
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        crate::sexpr::write_target(self, f)
+        crate::s_expressions::write_target(self, f)
     }
 }
 
 /// Writes the tree as an s-expression: `(+ a (* 2 b))`.
 impl fmt::Display for Expr {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        crate::sexpr::write_expr(self, f)
+        crate::s_expressions::write_expr(self, f)
     }
 }
 
 /// Writes the statement as an s-expression: `(= x (+ a 1))`.
 impl fmt::Display for Stmt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        crate::sexpr::write_stmt(self, f)
+        crate::s_expressions::write_stmt(self, f)
     }
 }
 

@@ -3,7 +3,7 @@
 use cuprum_core::{Array, DType, Device, NdArray, Result};
 
 use crate::common::index_dtype;
-use crate::compressed::Compressed;
+use crate::compressed::CompressedMatrix;
 use crate::coo::CooArray;
 
 /// A sparse array in compressed row format (`scipy.sparse.csr_array`).
@@ -26,7 +26,7 @@ use crate::coo::CooArray;
 /// ```
 #[derive(Clone, Debug)]
 pub struct CsrArray {
-    pub(crate) inner: Compressed,
+    pub(crate) inner: CompressedMatrix,
     shape: [usize; 2],
 }
 
@@ -49,7 +49,7 @@ pub struct CsrArray {
 #[derive(Clone, Debug)]
 pub struct CscArray {
     /// The elements by column: the matrix compressed along axis 1.
-    pub(crate) inner: Compressed,
+    pub(crate) inner: CompressedMatrix,
     shape: [usize; 2],
 }
 
@@ -73,7 +73,7 @@ macro_rules! compressed_format {
             #[doc = $doc_example]
             /// ```
             pub fn new(data: &NdArray, indices: &NdArray, indptr: &NdArray, shape: [usize; 2]) -> Result<$Format> {
-                Ok($Format::from_compressed(Compressed::new($name, data, indices, indptr, [shape[$major], shape[$minor]])?))
+                Ok($Format::from_compressed(CompressedMatrix::new($name, data, indices, indptr, [shape[$major], shape[$minor]])?))
             }
 
             /// Returns the stored elements (`.data`).
@@ -99,7 +99,7 @@ macro_rules! compressed_format {
             pub fn zeros(shape: [usize; 2], dtype: DType) -> Result<$Format> {
                 crate::common::check_value_dtype($name, dtype)?;
                 let device = Device::current()?;
-                Ok($Format::from_compressed(Compressed::zeros(device, [shape[$major], shape[$minor]], dtype, index_dtype(&shape))?))
+                Ok($Format::from_compressed(CompressedMatrix::zeros(device, [shape[$major], shape[$minor]], dtype, index_dtype(&shape))?))
             }
 
             /// Returns the nonzero elements of a 2-D array. A 1-D array counts as one row.
@@ -143,7 +143,7 @@ macro_rules! compressed_format {
                 Ok($Format::from_compressed(self.inner.to_canonical()?))
             }
 
-            pub(crate) fn from_compressed(inner: Compressed) -> $Format {
+            pub(crate) fn from_compressed(inner: CompressedMatrix) -> $Format {
                 let extents = [inner.major, inner.minor];
                 $Format { inner, shape: [extents[$major], extents[$minor]] }
             }

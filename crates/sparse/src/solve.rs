@@ -3,8 +3,8 @@
 mod bicgstab;
 mod cg;
 mod gmres;
+mod linear_operator;
 mod lsqr;
-mod operator;
 
 use cuprum_core::function::FromArgs;
 use cuprum_core::{Args, DType, Error, NdArray, Result, Value, conj};
@@ -12,8 +12,8 @@ use cuprum_core::{Args, DType, Error, NdArray, Result, Value, conj};
 pub use self::bicgstab::bicgstab;
 pub use self::cg::cg;
 pub use self::gmres::gmres;
+pub use self::linear_operator::{FnOperator, LinearOperator};
 pub use self::lsqr::{LeastSquares, LsqrOptions, lsqr};
-pub use self::operator::{FnOperator, LinearOperator};
 
 use crate::SparseArray;
 use crate::common::{evaluate_contiguous, full_on_device};

@@ -6,7 +6,7 @@ use cuprum_core::ops::value::{Args, Value};
 use cuprum_core::{DType, Error, NdArray, Result, clip, less, numpy, remainder, stack, take_along_axis, where_};
 
 use crate::common::check_indices_cast_safely;
-use crate::indexing::bounds::Bounds;
+use crate::indexing::index_bounds::Bounds;
 use crate::manipulation::broadcast_arrays;
 
 fn choose_from_args(args: &Args) -> Result<Value> {

@@ -6,7 +6,7 @@ use cuprum_core::{
     DType, Error, IntoShape, NdArray, Result, add, clip, floor_divide, greater_equal, less, logical_and, multiply, numpy, remainder,
 };
 
-use crate::indexing::bounds::Bounds;
+use crate::indexing::index_bounds::Bounds;
 
 /// The order in which elements are counted (`order=`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use cuprum_core::{
     logical_and, logical_not, logical_or, matmul, multiply, negative, not_equal, numpy, subtract, take, where_, with_device,
 };
 
-use super::{as_inexact, identity_matrices, matrix_transpose, norms::matrix_norm, to_f64_vec};
+use super::{identity_matrices, integers_to_float64, matrix_transpose, norms::matrix_norm, to_f64_vec};
 use crate::common::{index_range_along, new_filled_array, slice_axis};
 
 /// Numerator coefficients of the [13/13] Padé approximant of exp (N. J. Higham, "The scaling and squaring method for the matrix
@@ -164,7 +164,7 @@ fn halving_counts(a: &NdArray, diagonal: &[bool]) -> Result<Vec<f64>> {
 /// ```
 #[numpy("linalg.expm(A)")]
 pub fn expm(#[name("A")] a: &NdArray) -> Result<NdArray> {
-    let a = as_inexact(a)?;
+    let a = integers_to_float64(a)?;
     let [batch @ .., n, columns] = a.shape() else {
         let message = format!("{}-dimensional array given. Array must be at least two-dimensional", a.ndim());
         return Err(Error::shape("expm", message, &[a.shape()]));

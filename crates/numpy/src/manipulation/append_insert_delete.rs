@@ -9,7 +9,7 @@ use cuprum_core::{
 };
 
 use crate::common::{check_indices_cast_safely, index_range, new_filled_array, slice_axis, with_at_least_ndim};
-use crate::inserting::read_values_argument;
+use crate::inserting_data::read_values_argument;
 
 /// Joins two arrays along an axis, or their elements in C order for `None` (`numpy.append`).
 ///

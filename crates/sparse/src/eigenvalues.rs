@@ -85,7 +85,7 @@ pub fn eigsh(a: &dyn LinearOperator, k: usize, which: Which, options: &LanczosOp
     if size == 0.0 || !size.is_finite() {
         return Err(Error::value(OP, "the norm of v0 must be finite and not zero"));
     }
-    let mut basis = KrylovBasis::from_first_vector(a, dtype, evaluate_contiguous(&start.divide(size)?)?);
+    let mut basis = KrylovBasis::with_starting_vector(a, dtype, evaluate_contiguous(&start.divide(size)?)?);
     let epsilon = machine_epsilon(dtype);
     let rule = StoppingRule {
         which,
@@ -214,7 +214,7 @@ struct KrylovBasis<'a> {
 }
 
 impl<'a> KrylovBasis<'a> {
-    fn from_first_vector(a: &'a dyn LinearOperator, dtype: DType, first: NdArray) -> KrylovBasis<'a> {
+    fn with_starting_vector(a: &'a dyn LinearOperator, dtype: DType, first: NdArray) -> KrylovBasis<'a> {
         KrylovBasis { a, dtype, vectors: Vec::new(), projection: Vec::new(), next: Some(first), seed: 1 }
     }
 
@@ -224,11 +224,11 @@ impl<'a> KrylovBasis<'a> {
     }
 
     /// Extends the basis to `count` vectors. Returns the norm of the residual vector.
-    fn extend_to_size(&mut self, count: usize) -> Result<f64> {
+    fn extend_basis(&mut self, count: usize) -> Result<f64> {
         let mut residual = 0.0;
         while self.vectors.len() < count {
             let Some(vector) = self.next.take() else { break };
-            let (rest, before) = self.add_vector(vector)?;
+            let (rest, before) = self.add_basis_vector(vector)?;
             residual = vector_norm(&rest)?;
             if !residual.is_finite() {
                 return Err(Error::LinAlg { op: "eigsh", failure: LinAlgFailure::NotFinite, matrix: 0, batch: 1 });
@@ -248,7 +248,7 @@ impl<'a> KrylovBasis<'a> {
 
     /// Adds a unit vector that is orthogonal to the basis. Returns the residual of its product with the matrix, and the norm of the
     /// product.
-    fn add_vector(&mut self, vector: NdArray) -> Result<(NdArray, f64)> {
+    fn add_basis_vector(&mut self, vector: NdArray) -> Result<(NdArray, f64)> {
         self.vectors.push(vector.clone());
         let product = evaluate_contiguous(&self.a.matvec(&vector)?.astype(self.dtype)?)?;
         let before = vector_norm(&product)?;
@@ -293,7 +293,7 @@ impl<'a> KrylovBasis<'a> {
     /// whole space. The basis has at most `size` vectors.
     fn run_lanczos(&mut self, size: usize, wanted: usize, rule: &StoppingRule) -> Result<RitzPairs> {
         for _ in 0..rule.maxiter {
-            let residual = self.extend_to_size(size)?;
+            let residual = self.extend_basis(size)?;
             let found = self.compute_ritz_pairs(rule)?;
             if self.spans_whole_space() {
                 return Ok(found);
@@ -365,7 +365,7 @@ impl<'a> KrylovBasis<'a> {
         self.projection.clear();
         for i in 0..count {
             let (vector, _) = self.subtract_projections(evaluate_contiguous(&combined.index(i)?)?)?;
-            self.add_vector(evaluate_contiguous(&vector.divide(vector_norm(&vector)?)?)?)?;
+            self.add_basis_vector(evaluate_contiguous(&vector.divide(vector_norm(&vector)?)?)?)?;
         }
         self.next = self.random_orthogonal_vector()?;
         Ok(self.projection.iter().enumerate().map(|(i, row)| row[i]).collect())

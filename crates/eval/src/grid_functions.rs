@@ -8,7 +8,7 @@ use cuprum_numpy::{GridPart, GridRange, c_, mgrid, ogrid, r_};
 use crate::ast::{Expr, ExprKind, Index, IndexItem, IndexItemKind};
 use crate::error::EvalError;
 use crate::evaluate::Evaluator;
-use crate::library::{GridFunction, LibraryItem, lookup_library_item};
+use crate::library_names::{GridFunction, LibraryItem, lookup_library_item};
 use crate::span::Span;
 use crate::unlocated_error::{Unlocated, UnlocatedError};
 

@@ -5,9 +5,9 @@ use cuprum_core::random::Generator;
 use cuprum_core::{Args, Array, DType, Device, Error, NdArray, Result, Value, concat, numpy, ones, with_device, zeros};
 
 use crate::common::{arange_on_device, check_value_dtype, index_dtype};
-use crate::convert::{astype, to_coo};
 use crate::eval_arguments::{call_with_named_errors, convert_to_requested_format, read_shape_argument};
 use crate::eval_value::sparse_from_value;
+use crate::format_conversion::{astype, to_coo};
 use crate::{CooArray, DiaArray, Sparse, SparseArray};
 
 /// Returns an array with ones on diagonal `k` (`scipy.sparse.eye_array`), in DIA format on the current device.
@@ -295,7 +295,7 @@ fn diags_from_args(args: &Args) -> Result<Value> {
     convert_to_requested_format(args, diags_array(&diagonals, &offsets, read_shape_argument(args)?, dtype)?.into())
 }
 
-fn read_blocks_argument(args: &Args) -> Result<Vec<SparseArray>> {
+fn read_sparse_arrays_argument(args: &Args) -> Result<Vec<SparseArray>> {
     let items = args.get("blocks").and_then(Value::items).unwrap_or_default();
     let read = |item: &Value| match sparse_from_value(item) {
         Some(a) => Ok(a.clone()),
@@ -305,7 +305,7 @@ fn read_blocks_argument(args: &Args) -> Result<Vec<SparseArray>> {
 }
 
 fn stack_from_args(args: &Args, stack: fn(&[SparseArray]) -> Result<SparseArray>) -> Result<Value> {
-    let joined = stack(&read_blocks_argument(args)?)?;
+    let joined = stack(&read_sparse_arrays_argument(args)?)?;
     let joined = args.dtype("dtype")?.map_or(Ok(joined.clone()), |dtype| astype(&joined, dtype))?;
     convert_to_requested_format(args, joined)
 }

@@ -2,11 +2,11 @@
 
 use cuprum_core::{DType, NdArray, Result};
 
-use crate::compressed::Compressed;
+use crate::compressed::CompressedMatrix;
 use crate::{BsrArray, CooArray, CscArray, CsrArray, DiaArray, Format, SparseArray};
 
 /// Converts an array to CSR storage.
-pub(crate) fn to_compressed_rows(a: &SparseArray) -> Result<Compressed> {
+pub(crate) fn to_compressed_rows(a: &SparseArray) -> Result<CompressedMatrix> {
     match a {
         SparseArray::Csr(a) => Ok(a.inner.clone()),
         SparseArray::Csc(a) => a.inner.compressed_along_other_axis(),

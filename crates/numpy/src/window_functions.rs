@@ -4,7 +4,7 @@ use cuprum_core::{
     DType, NdArray, Result, add, arange_as, cos, divide, less_equal, maximum, multiply, numpy, ones, sqrt, subtract, where_,
 };
 
-use crate::special::i0;
+use crate::float_spacing_and_i0::i0;
 
 /// Returns `1 - m, 3 - m, .. , m - 1` in float64, or `None` if the window has fewer than two points.
 fn centred_points(m: i64) -> Result<Option<NdArray>> {

@@ -4,7 +4,7 @@ use cuprum_core::ops::linalg::Triangle;
 use cuprum_core::{Array, DType, IntoIndex, NdArray, Result, Scalar, numpy};
 
 use crate::{BsrArray, CooArray, CscArray, CsrArray, DiaArray, Format, SparseArray};
-use crate::{convert, eval_methods, products, slicing};
+use crate::{eval_methods, format_conversion, products, slicing};
 
 /// Conversions, products and slices of sparse arrays of every format. [`SparseMath`](crate::SparseMath) has the arithmetic.
 ///
@@ -53,7 +53,7 @@ pub trait Sparse: Array {
     /// ```
     #[numpy("sparray.tocsr(self, copy=False)", call = eval_methods::to_csr)]
     fn to_csr(&self) -> Result<CsrArray> {
-        convert::to_csr(&self.to_sparse())
+        format_conversion::to_csr(&self.to_sparse())
     }
 
     /// Returns the array in compressed format by columns (`.tocsc()`). The first call makes a copy, which later calls share.
@@ -72,7 +72,7 @@ pub trait Sparse: Array {
     /// ```
     #[numpy("sparray.tocsc(self, copy=False)", call = eval_methods::to_csc)]
     fn to_csc(&self) -> Result<CscArray> {
-        convert::to_csc(&self.to_sparse())
+        format_conversion::to_csc(&self.to_sparse())
     }
 
     /// Returns the array in coordinate format (`.tocoo()`).
@@ -91,7 +91,7 @@ pub trait Sparse: Array {
     /// ```
     #[numpy("sparray.tocoo(self, copy=True)", call = eval_methods::to_coo)]
     fn to_coo(&self) -> Result<CooArray> {
-        convert::to_coo(&self.to_sparse())
+        format_conversion::to_coo(&self.to_sparse())
     }
 
     /// Returns the array in blocks of `block` rows and columns (`.tobsr(blocksize=block)`).
@@ -110,7 +110,7 @@ pub trait Sparse: Array {
     /// ```
     #[numpy("sparray.tobsr(self, blocksize=None, copy=False)", call = eval_methods::to_bsr)]
     fn to_bsr(&self, block: [usize; 2]) -> Result<BsrArray> {
-        convert::to_bsr(&self.to_sparse(), Some(block))
+        format_conversion::to_bsr(&self.to_sparse(), Some(block))
     }
 
     /// Returns the array as diagonals (`.todia()`). Each diagonal that contains an element takes memory for all columns.
@@ -129,7 +129,7 @@ pub trait Sparse: Array {
     /// ```
     #[numpy("sparray.todia(self, copy=False)", call = eval_methods::to_dia)]
     fn to_dia(&self) -> Result<DiaArray> {
-        convert::to_dia(&self.to_sparse())
+        format_conversion::to_dia(&self.to_sparse())
     }
 
     /// Returns the array in another format (`.asformat(format)`). A conversion to BSR from another format gives blocks of one element.
@@ -148,7 +148,7 @@ pub trait Sparse: Array {
     /// ```
     #[numpy("sparray.asformat(self, format, copy=False)", call = eval_methods::to_format)]
     fn to_format(&self, format: Format) -> Result<SparseArray> {
-        convert::to_format(&self.to_sparse(), format)
+        format_conversion::to_format(&self.to_sparse(), format)
     }
 
     /// Returns the dense array (`.toarray()`).
@@ -167,7 +167,7 @@ pub trait Sparse: Array {
     /// ```
     #[numpy("sparray.toarray(self, order=None)", call = eval_methods::to_dense)]
     fn to_dense(&self) -> Result<NdArray> {
-        convert::to_dense(&self.to_sparse())
+        format_conversion::to_dense(&self.to_sparse())
     }
 
     /// Returns the transpose (`.T`). CSR becomes CSC and CSC becomes CSR without a copy. COO swaps its row and column indices.
@@ -188,7 +188,7 @@ pub trait Sparse: Array {
     /// ```
     #[numpy("sparray.transpose(self, axes=None, copy=False)", call = eval_methods::transpose)]
     fn transpose(&self) -> Result<SparseArray> {
-        convert::transpose(&self.to_sparse())
+        format_conversion::transpose(&self.to_sparse())
     }
 
     /// Returns the array with elements converted to `dtype` (`.astype(dtype)`).
@@ -207,7 +207,7 @@ pub trait Sparse: Array {
     /// ```
     #[numpy("sparray.astype(self, dtype)", call = eval_methods::astype)]
     fn astype(&self, dtype: DType) -> Result<SparseArray> {
-        convert::astype(&self.to_sparse(), dtype)
+        format_conversion::astype(&self.to_sparse(), dtype)
     }
 
     /// Returns the product with a dense vector (n) or matrix (n, k) (`a @ b`).

@@ -11,7 +11,7 @@ use crate::eval_arguments::{
 };
 use crate::eval_value::sparse_from_value;
 use crate::reductions::{self, NormOrder};
-use crate::{BsrArray, CooArray, CscArray, CsrArray, DiaArray, Format, SparseArray, convert, products, slicing};
+use crate::{BsrArray, CooArray, CscArray, CsrArray, DiaArray, Format, SparseArray, format_conversion, products, slicing};
 
 /// The first argument of a constructor such as `csr_array`.
 enum ConstructorArgument {
@@ -21,13 +21,13 @@ enum ConstructorArgument {
     /// `(data, (row, column))`
     Coordinates([NdArray; 3]),
     /// `(data, indices, indptr)`
-    Compressed([NdArray; 3]),
+    CompressedMatrix([NdArray; 3]),
     /// `(data, offsets)`
     Diagonals([NdArray; 2]),
 }
 
 impl ConstructorArgument {
-    fn read_from_args(args: &Args) -> Result<ConstructorArgument> {
+    fn from_constructor_args(args: &Args) -> Result<ConstructorArgument> {
         let op = args.op();
         let Some(value) = args.get("arg1") else { return Err(Error::value(op, "argument 'arg1' is missing")) };
         if let Some(a) = sparse_from_value(value) {
@@ -45,7 +45,7 @@ impl ConstructorArgument {
                     ConstructorArgument::Coordinates([data.array(op)?, indices(&pair[0])?, indices(&pair[1])?])
                 }
                 [data, offsets] => ConstructorArgument::Diagonals([data.array(op)?, indices(offsets)?.reshape(-1)?]),
-                [data, first, second] => ConstructorArgument::Compressed([data.array(op)?, indices(first)?, indices(second)?]),
+                [data, first, second] => ConstructorArgument::CompressedMatrix([data.array(op)?, indices(first)?, indices(second)?]),
                 _ => return Err(Error::value(op, "arg1 must be an array, a shape, or a tuple of components")),
             },
             value => ConstructorArgument::Dense(value.array(op)?),
@@ -72,10 +72,10 @@ fn construct_from_args(args: &Args, format: Format) -> Result<Value> {
     };
     let block = read_block_argument(args)?;
     let to_format = |a: &SparseArray| match block {
-        Some(block) => Ok(convert::to_bsr(a, Some(block))?.into()),
-        None => convert::to_format(a, format),
+        Some(block) => Ok(format_conversion::to_bsr(a, Some(block))?.into()),
+        None => format_conversion::to_format(a, format),
     };
-    let made: SparseArray = match ConstructorArgument::read_from_args(args)? {
+    let made: SparseArray = match ConstructorArgument::from_constructor_args(args)? {
         ConstructorArgument::Sparse(a) => to_format(&a)?,
         ConstructorArgument::Dense(a) => to_format(&CooArray::from_dense(&a)?.into())?,
         ConstructorArgument::Shape(shape) => to_format(&CsrArray::zeros(shape, dtype.unwrap_or(DType::F64))?.into())?,
@@ -86,7 +86,7 @@ fn construct_from_args(args: &Args, format: Format) -> Result<Value> {
             };
             to_format(&CooArray::new(&data, &narrow(&row)?, &narrow(&column)?, shape)?.into())?
         }
-        ConstructorArgument::Compressed([data, indices, indptr]) => {
+        ConstructorArgument::CompressedMatrix([data, indices, indptr]) => {
             let (indices, indptr) = (narrow(&indices)?, narrow(&indptr)?);
             let data_block = if format == Format::Bsr { data.shape().get(1..3).unwrap_or(&[1, 1]).to_vec() } else { vec![1, 1] };
             if let Some(block) = block
@@ -121,7 +121,7 @@ fn construct_from_args(args: &Args, format: Format) -> Result<Value> {
         Some(shape) if shape != made.extents() => {
             Err(Error::shape(op, "the array has another shape than 'shape'", &[made.shape(), &shape]))
         }
-        _ => Ok(dtype.map_or(Ok(made.clone()), |dtype| convert::astype(&made, dtype))?.into_value()),
+        _ => Ok(dtype.map_or(Ok(made.clone()), |dtype| format_conversion::astype(&made, dtype))?.into_value()),
     }
 }
 
@@ -142,7 +142,7 @@ fn construct_from_args(args: &Args, format: Format) -> Result<Value> {
 /// ```
 #[numpy("sparse.csr_array(arg1, shape=None, dtype=None, copy=False)", call = |args: &Args| call_with_named_errors(args, |args| construct_from_args(args, Format::Csr)))]
 pub fn csr_array(a: &NdArray) -> Result<CsrArray> {
-    convert::to_csr(&CooArray::from_dense(a)?.into())
+    format_conversion::to_csr(&CooArray::from_dense(a)?.into())
 }
 
 /// Returns the nonzero elements of a dense array of at most two axes in CSC format (`scipy.sparse.csc_array`).
@@ -162,7 +162,7 @@ pub fn csr_array(a: &NdArray) -> Result<CsrArray> {
 /// ```
 #[numpy("sparse.csc_array(arg1, shape=None, dtype=None, copy=False)", call = |args: &Args| call_with_named_errors(args, |args| construct_from_args(args, Format::Csc)))]
 pub fn csc_array(a: &NdArray) -> Result<CscArray> {
-    convert::to_csc(&CooArray::from_dense(a)?.into())
+    format_conversion::to_csc(&CooArray::from_dense(a)?.into())
 }
 
 /// Returns the nonzero elements of a dense array of at most two axes in COO format (`scipy.sparse.coo_array`).
@@ -204,7 +204,7 @@ pub fn coo_array(a: &NdArray) -> Result<CooArray> {
 /// ```
 #[numpy("sparse.bsr_array(arg1, shape=None, dtype=None, copy=False, blocksize=None)", call = |args: &Args| call_with_named_errors(args, |args| construct_from_args(args, Format::Bsr)))]
 pub fn bsr_array(a: &NdArray) -> Result<BsrArray> {
-    convert::to_bsr(&CooArray::from_dense(a)?.into(), None)
+    format_conversion::to_bsr(&CooArray::from_dense(a)?.into(), None)
 }
 
 /// Returns the nonzero elements of a dense array of at most two axes in DIA format (`scipy.sparse.dia_array`).
@@ -224,7 +224,7 @@ pub fn bsr_array(a: &NdArray) -> Result<BsrArray> {
 /// ```
 #[numpy("sparse.dia_array(arg1, shape=None, dtype=None, copy=False)", call = |args: &Args| call_with_named_errors(args, |args| construct_from_args(args, Format::Dia)))]
 pub fn dia_array(a: &NdArray) -> Result<DiaArray> {
-    convert::to_dia(&CooArray::from_dense(a)?.into())
+    format_conversion::to_dia(&CooArray::from_dense(a)?.into())
 }
 
 /// Returns whether a value of `eval` is a sparse array (`scipy.sparse.issparse`).
@@ -334,7 +334,7 @@ fn norm_from_args(args: &Args) -> Result<Value> {
         Some(axes) => {
             match normalize_axes(args.op(), axes, 2)?[..] {
                 [0, 1] => {}
-                [1, 0] => a = convert::transpose(&a)?,
+                [1, 0] => a = format_conversion::transpose(&a)?,
                 _ => return Err(Error::value(args.op(), "axis must be None, an axis or two axes")),
             }
             None

@@ -50,7 +50,7 @@ pub(crate) enum LibraryItem {
     Grid(GridFunction),
 }
 
-const CONSTANTS: [(&str, f64); 5] = [
+const NUMERIC_CONSTANTS: [(&str, f64); 5] = [
     ("pi", std::f64::consts::PI),
     ("e", std::f64::consts::E),
     ("inf", f64::INFINITY),
@@ -98,7 +98,7 @@ static LIBRARY_ITEMS: LazyLock<HashMap<&'static str, LibraryItem>> = LazyLock::n
             members.insert(name, LibraryItem::DType(dtype));
         }
     }
-    members.extend(CONSTANTS.map(|(name, value)| (name, LibraryItem::Constant(value))));
+    members.extend(NUMERIC_CONSTANTS.map(|(name, value)| (name, LibraryItem::Constant(value))));
     members.extend(BUILTINS.map(|(name, call)| (name, LibraryItem::Builtin(name, call))));
     members.insert("newaxis", LibraryItem::NewAxis);
     members.insert("little_endian", LibraryItem::LittleEndian);
@@ -114,13 +114,14 @@ pub(crate) fn lookup_library_item(path: &str) -> Option<LibraryItem> {
 }
 
 /// Returns whether library functions are declared in the namespace `name`, such as `linalg` or `special`.
-pub(crate) fn is_namespace(name: &str) -> bool {
+pub(crate) fn is_library_namespace(name: &str) -> bool {
     !name.is_empty() && Function::all().any(|function| function.namespace == name)
 }
 
 /// Modules of NumPy and functions of Python that are not in this version. Only names that are not found are looked up here.
-const ABSENT_MODULES: [&str; 11] = ["char", "core", "ctypeslib", "emath", "exceptions", "f2py", "lib", "ma", "rec", "strings", "testing"];
-const ABSENT_PYTHON_FUNCTIONS: [&str; 19] = [
+const UNSUPPORTED_MODULES: [&str; 11] =
+    ["char", "core", "ctypeslib", "emath", "exceptions", "f2py", "lib", "ma", "rec", "strings", "testing"];
+const UNSUPPORTED_PYTHON_FUNCTIONS: [&str; 19] = [
     "dict",
     "enumerate",
     "filter",
@@ -147,7 +148,7 @@ pub(crate) fn unknown_name_error<'a>(path: &str, variables: impl Iterator<Item =
     // NumPy's names match without their namespace too, because pasted code often imports functions such as `shuffle` from `numpy.random`.
     let mut listed = NUMPY_NAMES.lines().map(|line| line.split(['(', ' ']).nth(1).unwrap_or(line));
     let module = path.split('.').next().unwrap_or(path);
-    let is_absent = ABSENT_MODULES.contains(&module) || ABSENT_PYTHON_FUNCTIONS.contains(&path) || module == "polynomial";
+    let is_absent = UNSUPPORTED_MODULES.contains(&module) || UNSUPPORTED_PYTHON_FUNCTIONS.contains(&path) || module == "polynomial";
     if is_absent || listed.any(|n| n == path || n.rsplit('.').next() == Some(path)) {
         return UnlocatedError::name_error(format!("`{path}` is not in this version"));
     }

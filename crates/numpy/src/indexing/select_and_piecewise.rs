@@ -6,7 +6,7 @@ use cuprum_core::{DType, Error, NdArray, Operand, Result, Scalar, numpy, where_,
 
 use crate::common::result_dtype;
 
-fn read_operands(args: &Args, name: &str) -> Result<Vec<Operand>> {
+fn read_operand_list(args: &Args, name: &str) -> Result<Vec<Operand>> {
     let not_a_list = || Error::value(args.op(), format!("'{name}' must be a list"));
     match args.get(name) {
         Some(Value::Array(_)) => Ok(args.arrays(name)?.into_iter().map(Operand::from).collect()),
@@ -16,7 +16,7 @@ fn read_operands(args: &Args, name: &str) -> Result<Vec<Operand>> {
 }
 
 fn select_from_args(args: &Args) -> Result<Value> {
-    select(args.arrays("condlist")?, read_operands(args, "choicelist")?, Operand::from_args(args, "default")?).map(Value::Array)
+    select(args.arrays("condlist")?, read_operand_list(args, "choicelist")?, Operand::from_args(args, "default")?).map(Value::Array)
 }
 
 /// Returns for each element the choice of the first condition that is true, or the default (`numpy.select`).

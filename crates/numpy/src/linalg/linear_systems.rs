@@ -6,7 +6,7 @@ use cuprum_core::ops::linalg::{inv, qr_r, solve, svd, svd_hermitian};
 use cuprum_core::ops::value::{Args, Value};
 use cuprum_core::{DType, Error, NdArray, Result, axis, concat, divide, greater, matmul, multiply, numpy, s, subtract, where_};
 
-use super::{adjoint, as_inexact, epsilon, is_16_bit_float, to_f64_vec};
+use super::{adjoint, integers_to_float64, is_16_bit_float, machine_epsilon, to_f64_vec};
 use crate::common::new_filled_array;
 
 /// The result of [`lstsq`].
@@ -61,7 +61,7 @@ pub fn lstsq(a: &NdArray, b: &NdArray, rcond: Option<f64>) -> Result<LeastSquare
     if let Some(dtype) = [a.dtype(), b.dtype()].into_iter().find(|dtype| is_16_bit_float(*dtype)) {
         return Err(Error::dtype("lstsq", format!("array type {dtype} is unsupported in linalg; use astype('float32')"), &[dtype]));
     }
-    let (a, b) = (as_inexact(a)?, as_inexact(b)?);
+    let (a, b) = (integers_to_float64(a)?, integers_to_float64(b)?);
     let dtype = a.dtype().promote(b.dtype());
     let wide = dtype.promote(DType::F64);
     let (a, b) = (a.astype(wide)?, b.astype(wide)?);
@@ -106,9 +106,9 @@ pub fn lstsq(a: &NdArray, b: &NdArray, rcond: Option<f64>) -> Result<LeastSquare
 /// are the QR factors of `a`; otherwise the system itself. `r` has the singular values of `a`.
 fn triangularize_tall_system(a: &NdArray, b: &NdArray) -> Result<(NdArray, NdArray)> {
     /// Minimum number of elements of `a` for which the QR factors are computed.
-    const LARGE: usize = 1 << 14;
+    const MIN_ELEMENTS_FOR_QR: usize = 1 << 14;
     let ([m, n], [_, count]) = (a.shape(), b.shape()) else { return Ok((a.clone(), b.clone())) };
-    if *m < 2 * n || count > n || a.size() < LARGE {
+    if *m < 2 * n || count > n || a.size() < MIN_ELEMENTS_FOR_QR {
         return Ok((a.clone(), b.clone()));
     }
     // The QR factorisation of `a` and `b` side by side gives `r`, and beside it `q^H @ b`.
@@ -127,7 +127,7 @@ fn pinv_from_args(args: &Args) -> Result<Value> {
     let exact = args.is_none("rtol").then(|| {
         let extent = a.shape().iter().rev().take(2).copied().max().unwrap_or(0);
         let dtype = if a.dtype().is_inexact() { a.dtype() } else { DType::F64 };
-        new_filled_array(&a, &[], extent as f64 * epsilon(dtype), dtype.real())
+        new_filled_array(&a, &[], extent as f64 * machine_epsilon(dtype), dtype.real())
     });
     let cutoff = rcond.or(rtol).map(Ok).or(exact).transpose()?;
     let inverse = if hermitian { pinv_hermitian } else { pinv };
@@ -191,7 +191,7 @@ fn pinv_from_svd(
     {
         return new_filled_array(a, &[batch, &[*n, *m]].concat(), 0, a.dtype());
     }
-    let a = as_inexact(a)?;
+    let a = integers_to_float64(a)?;
     let (u, s, vh) = decompose(&a).map_err(|e| e.with_function_name("pinv"))?;
     let largest = s.max(axis(-1).keepdims())?;
     let cutoff = match rtol {
@@ -212,7 +212,7 @@ fn pinv_from_svd(
 }
 
 /// Returns the product of `extents`, or an error in the name of `op` if it overflows.
-fn checked_product(op: &'static str, extents: &[usize]) -> Result<usize> {
+fn checked_extent_product(op: &'static str, extents: &[usize]) -> Result<usize> {
     let product = extents.iter().try_fold(1usize, |product, &n| product.checked_mul(n));
     product.ok_or_else(|| Error::shape(op, "the extents are too large", &[extents]))
 }
@@ -241,7 +241,7 @@ pub fn tensorinv(a: &NdArray, ind: isize) -> Result<NdArray> {
     let split = usize::try_from(ind).ok().filter(|ind| (1..=a.ndim()).contains(ind));
     let Some(split) = split else { return Err(Error::value(op, "Invalid ind argument.")) };
     let (first, last) = a.shape().split_at(split);
-    let (rows, columns) = (checked_product(op, last)?, checked_product(op, first)?);
+    let (rows, columns) = (checked_extent_product(op, last)?, checked_extent_product(op, first)?);
     if rows != columns {
         return Err(Error::shape(op, format!("the first {split} axes need as many elements as the others"), &[a.shape()]));
     }
@@ -277,7 +277,7 @@ pub fn tensorsolve(a: &NdArray, b: &NdArray, axes: Option<&[isize]>) -> Result<N
     let moved = a.transpose(order)?;
     let shape = moved.shape();
     let unknowns = shape.get(b.ndim()..).unwrap_or_default().to_vec();
-    let size = checked_product(op, &unknowns)?;
+    let size = checked_extent_product(op, &unknowns)?;
     if size.checked_mul(size) != Some(a.size()) || b.size() != size {
         let message = "Input arrays must satisfy the requirement prod(a.shape[b.ndim:]) == prod(a.shape[:b.ndim])";
         return Err(Error::shape(op, message, &[a.shape(), b.shape()]));

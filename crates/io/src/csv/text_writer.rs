@@ -5,11 +5,11 @@ use std::path::Path;
 
 use cuprum_core::{Complex, DType, Error, NdArray, Result, Scalar, bf16, f16, fmt};
 
-use super::options::Delimiter;
+use super::text_options::Delimiter;
+use crate::array_bytes::for_each_byte_block;
 use crate::atomic_file;
 use crate::errors::file_format_error;
 use crate::file_streams;
-use crate::transfer::for_each_byte_block;
 
 /// Maximum width and precision of a number format. The limit bounds the length of the text of a number.
 const MAX_WIDTH_OR_PRECISION: usize = 1000;
@@ -129,7 +129,7 @@ pub(crate) fn check_ndim_and_evaluate(array: &NdArray) -> Result<()> {
 
 /// Writes a 1-D or 2-D array to a stream.
 pub(crate) fn write_text(file: &mut dyn Write, array: &NdArray, format: &TextFormat) -> Result<()> {
-    let numbers: Vec<NumberFormat> = format.formats.iter().map(|text| NumberFormat::parse_printf(text)).collect::<Result<_>>()?;
+    let numbers: Vec<NumberFormat> = format.formats.iter().map(|text| NumberFormat::parse_printf_format(text)).collect::<Result<_>>()?;
     let columns = if array.ndim() == 2 { array.shape()[1] } else { 1 };
     if numbers.len() > 1 && numbers.len() != columns {
         return Err(Error::value("savetxt", format!("got {} formats for {columns} columns", numbers.len())));
@@ -198,7 +198,7 @@ enum ElementValue {
 
 /// Decodes one element of `dtype` from its bytes in native order.
 #[inline]
-fn read_element(dtype: DType, bytes: &[u8]) -> ElementValue {
+fn decode_element(dtype: DType, bytes: &[u8]) -> ElementValue {
     macro_rules! from {
         ($t:ty) => {
             <$t>::from_ne_bytes(bytes.try_into().unwrap_or_default())
@@ -251,7 +251,7 @@ impl ShortestDigitsOfHalfFloats {
 /// Appends the shortest digits that read back as the same element.
 #[inline]
 fn push_shortest_number(dtype: DType, bytes: &[u8], halves: &mut ShortestDigitsOfHalfFloats, text: &mut Vec<u8>) {
-    match read_element(dtype, bytes) {
+    match decode_element(dtype, bytes) {
         ElementValue::F32(v) if dtype != DType::F32 => {
             let v = halves.f32_with_digits_of_half(v, dtype, bytes);
             push_float_digits(zmij::Buffer::new().format(v), v.is_finite(), text);
@@ -316,7 +316,7 @@ struct NumberFormat {
 
 impl NumberFormat {
     /// Parses the format `text`.
-    fn parse_printf(text: &str) -> Result<NumberFormat> {
+    fn parse_printf_format(text: &str) -> Result<NumberFormat> {
         let invalid = |why: &str| Error::value("savetxt", format!("the format {text:?} {why}; examples are %.6f, %10.3e, %g, %d and %s"));
         let (before, rest) = split_at_single_percent(text);
         let rest = rest.ok_or_else(|| invalid("has no number"))?;
@@ -356,13 +356,13 @@ impl NumberFormat {
 
     /// Appends an element.
     fn push_formatted_element(&self, dtype: DType, bytes: &[u8], text: &mut Vec<u8>) -> Result<()> {
-        match read_element(dtype, bytes) {
+        match decode_element(dtype, bytes) {
             ElementValue::Int(v) if self.kind == b's' => {
                 let value = if dtype == DType::Bool { Scalar::Bool(v != 0) } else { Scalar::Int(v) };
-                self.push_surrounded(text, |text| self.push_padded_text(&fmt::scalar_text(value, dtype), text))
+                self.push_with_surrounding_text(text, |text| self.push_padded_text(&fmt::scalar_text(value, dtype), text))
             }
             ElementValue::Int(v) if self.is_integer_format() => {
-                self.push_surrounded(text, |text| self.push_integer(v < 0, v.unsigned_abs().to_string(), text))
+                self.push_with_surrounding_text(text, |text| self.push_integer(v < 0, v.unsigned_abs().to_string(), text))
             }
             ElementValue::Int(v) => self.push_real_or_complex_part(v as f64, dtype, text),
             ElementValue::F32(v) => self.push_real_or_complex_part(v.into(), dtype, text),
@@ -385,14 +385,14 @@ impl NumberFormat {
 
     /// Appends a real element of `dtype` or one part of a complex element, with the text around the number.
     fn push_real_or_complex_part(&self, v: f64, dtype: DType, text: &mut Vec<u8>) -> Result<()> {
-        self.push_surrounded(text, |text| match self.kind {
+        self.push_with_surrounding_text(text, |text| match self.kind {
             b's' => self.push_padded_text(&fmt::scalar_text(Scalar::Float(v), dtype), text),
             _ => self.push_formatted_real(v, text),
         })
     }
 
     /// Appends the text before the number, the number itself by `push`, and the text after it.
-    fn push_surrounded(&self, text: &mut Vec<u8>, push: impl FnOnce(&mut Vec<u8>) -> Result<()>) -> Result<()> {
+    fn push_with_surrounding_text(&self, text: &mut Vec<u8>, push: impl FnOnce(&mut Vec<u8>) -> Result<()>) -> Result<()> {
         text.extend_from_slice(self.before.as_bytes());
         push(text)?;
         text.extend_from_slice(self.after.as_bytes());
@@ -414,7 +414,7 @@ impl NumberFormat {
     /// Appends an integer. As in Python, the precision is the minimum number of digits.
     fn push_integer(&self, negative: bool, digits: String, text: &mut Vec<u8>) -> Result<()> {
         let precision = self.precision.unwrap_or(0);
-        self.push_padded(negative, format!("{digits:0>precision$}"), text);
+        self.push_padded_digits(negative, format!("{digits:0>precision$}"), text);
         Ok(())
     }
 
@@ -425,7 +425,7 @@ impl NumberFormat {
                 return Err(Error::value("savetxt", format!("the format %{} is of integers, the array has {word}", char::from(self.kind))));
             }
             let word = if self.kind.is_ascii_uppercase() { word.to_uppercase() } else { word.to_string() };
-            self.push_padded(v == f64::NEG_INFINITY, word, text);
+            self.push_padded_digits(v == f64::NEG_INFINITY, word, text);
             return Ok(());
         }
         if self.is_integer_format() {
@@ -439,12 +439,12 @@ impl NumberFormat {
         };
         let digits = if self.alternate { add_decimal_point(digits) } else { digits };
         let digits = if self.kind.is_ascii_uppercase() { digits.to_uppercase() } else { digits };
-        self.push_padded(v.is_sign_negative(), digits, text);
+        self.push_padded_digits(v.is_sign_negative(), digits, text);
         Ok(())
     }
 
     /// Appends sign and digits, padded to the width. As in Python, zeros also pad NaN and infinities.
-    fn push_padded(&self, negative: bool, digits: String, text: &mut Vec<u8>) {
+    fn push_padded_digits(&self, negative: bool, digits: String, text: &mut Vec<u8>) {
         let sign = match (negative, self.plus, self.space) {
             (true, ..) => "-",
             (_, true, _) => "+",
@@ -558,7 +558,10 @@ mod tests {
             ("%#d", 3.0, "3"),
         ] {
             let mut text = Vec::new();
-            NumberFormat::parse_printf(format).unwrap().push_formatted_element(DType::F64, &f64::to_ne_bytes(value), &mut text).unwrap();
+            NumberFormat::parse_printf_format(format)
+                .unwrap()
+                .push_formatted_element(DType::F64, &f64::to_ne_bytes(value), &mut text)
+                .unwrap();
             assert_eq!(String::from_utf8(text).unwrap(), want, "{format} of {value}");
         }
         for (format, re, im, want) in [
@@ -570,15 +573,15 @@ mod tests {
             ("%d", 1.5, -2.5, " (1-2j)"),
         ] {
             let (mut text, bytes) = (Vec::new(), [re, im].map(f64::to_ne_bytes).concat());
-            NumberFormat::parse_printf(format).unwrap().push_formatted_element(DType::C128, &bytes, &mut text).unwrap();
+            NumberFormat::parse_printf_format(format).unwrap().push_formatted_element(DType::C128, &bytes, &mut text).unwrap();
             assert_eq!(String::from_utf8(text).unwrap(), want, "{format} of {re} and {im}");
         }
         for value in [f64::NAN, f64::INFINITY] {
-            let format = NumberFormat::parse_printf("%d").unwrap();
+            let format = NumberFormat::parse_printf_format("%d").unwrap();
             assert!(format.push_formatted_element(DType::F64, &f64::to_ne_bytes(value), &mut Vec::new()).is_err(), "%d of {value}");
         }
         for bad in ["", "%", "%%", "%q", "%d,%d", "%5000f", "5.1f"] {
-            assert!(NumberFormat::parse_printf(bad).is_err(), "{bad}");
+            assert!(NumberFormat::parse_printf_format(bad).is_err(), "{bad}");
         }
     }
 }

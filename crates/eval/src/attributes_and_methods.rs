@@ -2,10 +2,10 @@
 
 use cuprum_core::function::Function;
 use cuprum_core::host_buffer::{check_memory_available, try_collect, try_reserve};
-use cuprum_core::ops::value::{Items, MAX_ITEMS, Object, Value};
+use cuprum_core::ops::value::{MAX_SEQUENCE_VALUES, Object, SequenceItems, Value};
 use cuprum_core::{Device, Error, Item, Kind, NdArray, Result, Scalar};
 
-use crate::library::nearest_name;
+use crate::library_names::nearest_name;
 use crate::unlocated_error::{Unlocated, UnlocatedError};
 
 /// Names of methods that this module implements instead of a declared function.
@@ -68,7 +68,7 @@ pub(crate) fn get_attribute(object: &Value, name: &str) -> Unlocated<Value> {
             _ => Err(unknown_member_error(object, name)),
         },
         Value::Object(o) => get_object_attribute(&**o, name).unwrap_or_else(|| Err(unknown_member_error(object, name))),
-        Value::Tuple(items) => items.field(name).cloned().ok_or_else(|| unknown_member_error(object, name)),
+        Value::Tuple(items) => items.named_field(name).cloned().ok_or_else(|| unknown_member_error(object, name)),
         _ => Err(unknown_member_error(object, name)),
     }
 }
@@ -98,7 +98,7 @@ pub(crate) fn find_method_function(name: &str) -> Option<&'static Function> {
 }
 
 /// Returns the names of all array methods that declared functions implement (see [`find_method_function`]).
-fn method_names() -> impl Iterator<Item = &'static str> {
+fn declared_method_names() -> impl Iterator<Item = &'static str> {
     Function::paths().filter_map(|path| match path.strip_prefix("ndarray.") {
         Some(name) => Some(name),
         None => find_method_function(path).map(|_| path),
@@ -114,7 +114,7 @@ fn unknown_member_error(object: &Value, name: &str) -> UnlocatedError {
         return UnlocatedError::type_error(format!("`{name}` is a method")).with_help(format!("call it: `.{name}()`"));
     }
     let error = UnlocatedError::type_error(format!("arrays have no attribute or method `{name}`"));
-    let known = ARRAY_ATTRIBUTES.into_iter().chain(BUILTIN_METHODS).chain(method_names());
+    let known = ARRAY_ATTRIBUTES.into_iter().chain(BUILTIN_METHODS).chain(declared_method_names());
     match (Function::find(name), nearest_name(name, known)) {
         (Some(_), _) => error.with_help(format!("it is a function: `{name}(a)`")),
         (_, Some(near)) => error.with_help(format!("did you mean `{near}`?")),
@@ -184,8 +184,11 @@ fn array_to_nested_lists(array: &NdArray) -> Result<Value> {
     // The number of lists at each nesting level.
     let lists: Vec<usize> = shape.iter().scan(1usize, |count, &n| Some(std::mem::replace(count, count.saturating_mul(n)))).collect();
     let values = lists.iter().copied().fold(array.size(), usize::saturating_add);
-    if values > MAX_ITEMS {
-        return Err(Error::value(OP, format!("{values} values are too many for a list (at most {MAX_ITEMS}); keep them in the array")));
+    if values > MAX_SEQUENCE_VALUES {
+        return Err(Error::value(
+            OP,
+            format!("{values} values are too many for a list (at most {MAX_SEQUENCE_VALUES}); keep them in the array"),
+        ));
     }
     // Memory for a value per element and list, plus a header of 64 bytes per list (reference counts, length and nesting depth).
     let headers = (values - array.size()).saturating_mul(size_of::<[usize; 8]>());
@@ -206,7 +209,7 @@ fn group_into_lists(op: &'static str, items: &mut dyn Iterator<Item = Value>, co
     let mut lists = Vec::new();
     try_reserve(op, &mut lists, count)?;
     for _ in 0..count {
-        lists.push(Value::List(Items::new(op, try_collect(op, items.take(extent))?)?));
+        lists.push(Value::List(SequenceItems::new(op, try_collect(op, items.take(extent))?)?));
     }
     Ok(lists)
 }

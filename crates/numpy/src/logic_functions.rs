@@ -189,7 +189,7 @@ pub fn array_equiv(a1: &NdArray, a2: &NdArray) -> Result<bool> {
 /// ```
 #[numpy("isposinf(x, out=None)")]
 pub fn isposinf(x: &NdArray) -> Result<NdArray> {
-    is_signed_infinity("isposinf", x, f64::INFINITY)
+    equals_signed_infinity("isposinf", x, f64::INFINITY)
 }
 
 /// Returns whether each element is negative infinity (`numpy.isneginf`).
@@ -210,10 +210,10 @@ pub fn isposinf(x: &NdArray) -> Result<NdArray> {
 /// ```
 #[numpy("isneginf(x, out=None)")]
 pub fn isneginf(x: &NdArray) -> Result<NdArray> {
-    is_signed_infinity("isneginf", x, f64::NEG_INFINITY)
+    equals_signed_infinity("isneginf", x, f64::NEG_INFINITY)
 }
 
-fn is_signed_infinity(op: &'static str, x: &NdArray, infinity: f64) -> Result<NdArray> {
+fn equals_signed_infinity(op: &'static str, x: &NdArray, infinity: f64) -> Result<NdArray> {
     if x.dtype().is_complex() {
         return Err(Error::dtype(op, "complex infinities have no sign; use real or imag first", &[x.dtype()]));
     }

@@ -11,20 +11,20 @@ use cuprum_core::{DType, Error, Result, Scalar, settings, with_dtype};
 use memchr::{memchr, memchr_iter, memrchr};
 
 use super::TextTable;
-use super::number::ParseNumber;
-use super::options::{ColumnNameSource, ColumnSelector, TextOptions};
+use super::number_parser::ParseNumber;
+use super::text_options::{ColumnNameSource, ColumnSelector, TextOptions};
+use crate::array_bytes::array_from_host_buffer;
 use crate::errors::file_format_error;
-use crate::transfer::array_from_host_buffer;
 
 /// Size in bytes of the blocks of text that threads parse: small enough to distribute the work evenly, and large enough to take longer than
 /// starting a thread.
-const BLOCK_BYTES: usize = 1 << 20;
+const TEXT_BLOCK_BYTES: usize = 1 << 20;
 /// Maximum number of columns, which bounds the memory of the column names and of [`RowParser::targets`].
 const MAX_COLUMNS: usize = 1 << 24;
 /// Upper bound of the memory that a column takes while a table is parsed, without the text of its name, in bytes.
 const MAX_MEMORY_PER_COLUMN: usize = 96;
 /// Fields that mean a missing value under all options, in lower case.
-const MISSING_TEXTS: [&str; 5] = ["", "na", "n/a", "null", "nan"];
+const MISSING_VALUE_TEXTS: [&str; 5] = ["", "na", "n/a", "null", "nan"];
 
 /// Parses a table. Errors name line and column.
 pub(super) fn parse_table(text: &[u8], options: &TextOptions) -> Result<TextTable> {
@@ -53,7 +53,7 @@ pub(super) fn parse_table(text: &[u8], options: &TextOptions) -> Result<TextTabl
     }
 
     let mut blocks = split_into_blocks(&lines);
-    let counts = map_in_parallel(blocks.iter().map(|b| b.text).collect(), |text| syntax.count_lines(text))?;
+    let counts = map_in_parallel(blocks.iter().map(|b| b.text).collect(), |text| syntax.count_rows_and_lines(text))?;
     let mut line = lines.line;
     for (block, count) in blocks.iter_mut().zip(&counts) {
         (block.line, block.rows) = (line, count.rows);
@@ -161,12 +161,12 @@ struct TextBlock<'a> {
     rows: usize,
 }
 
-/// Splits the lines into blocks of about [`BLOCK_BYTES`].
+/// Splits the lines into blocks of about [`TEXT_BLOCK_BYTES`].
 fn split_into_blocks<'a>(lines: &LineIterator<'a>) -> Vec<TextBlock<'a>> {
     let mut blocks = Vec::new();
     let mut rest = lines.text;
     while !rest.is_empty() {
-        let nominal = rest.len().min(BLOCK_BYTES);
+        let nominal = rest.len().min(TEXT_BLOCK_BYTES);
         let end = match memrchr(b'\n', &rest[..nominal]) {
             _ if nominal == rest.len() => nominal,
             Some(at) => at + 1,
@@ -265,17 +265,17 @@ impl<'a> TableSyntax<'a> {
     }
 
     #[inline]
-    fn is_comment(&self, text: &[u8], at: usize) -> bool {
+    fn is_comment_start(&self, text: &[u8], at: usize) -> bool {
         self.comments.iter().any(|c| text[at..].starts_with(c.as_bytes()))
     }
 
     /// Returns whether `line` has values: it is neither blank nor a comment.
     fn is_data_row(&self, line: &[u8]) -> bool {
         let at = self.skip_blanks(line, 0);
-        at < line.len() && !self.is_comment(line, at)
+        at < line.len() && !self.is_comment_start(line, at)
     }
 
-    fn count_lines(&self, text: &[u8]) -> RowAndLineCount {
+    fn count_rows_and_lines(&self, text: &[u8]) -> RowAndLineCount {
         let mut count = RowAndLineCount { rows: 0, lines: 0 };
         for line in (LineIterator { text, line: 1 }) {
             count.lines += 1;
@@ -366,7 +366,7 @@ impl<'a> TableSyntax<'a> {
         match *text.get(at)? {
             b'\n' => None,
             byte if Some(byte) == self.delimiter => Some(self.skip_blanks(text, at + 1)),
-            _ if self.is_comment(text, at) => None,
+            _ if self.is_comment_start(text, at) => None,
             _ => Some(at),
         }
     }
@@ -383,7 +383,7 @@ impl<'a> TableSyntax<'a> {
         match text.get(next) {
             None | Some(b'\n') => true,
             Some(&byte) if Some(byte) == self.delimiter => true,
-            Some(_) => self.delimiter.is_none() && next > at || self.is_comment(text, next),
+            Some(_) => self.delimiter.is_none() && next > at || self.is_comment_start(text, next),
         }
     }
 
@@ -393,7 +393,10 @@ impl<'a> TableSyntax<'a> {
             return self.read_quoted_field(text, at + 1);
         }
         let is_end = |i: usize, byte: u8| {
-            byte == b'\n' || Some(byte) == self.delimiter || self.delimiter.is_none() && self.is_blank(byte) || self.is_comment(text, i)
+            byte == b'\n'
+                || Some(byte) == self.delimiter
+                || self.delimiter.is_none() && self.is_blank(byte)
+                || self.is_comment_start(text, i)
         };
         let end = (at..text.len()).find(|&i| is_end(i, text[i])).unwrap_or(text.len());
         let len = text[at..end].iter().rposition(|&b| !self.is_blank(b)).map_or(0, |last| last + 1);
@@ -429,7 +432,7 @@ impl<'a> TableSyntax<'a> {
 
     fn is_missing_value(&self, field: &str) -> bool {
         let lower = field.trim_matches(|c| u8::try_from(c).is_ok_and(|byte| self.is_blank(byte))).to_lowercase();
-        MISSING_TEXTS.contains(&lower.as_str()) || self.missing.contains(&lower)
+        MISSING_VALUE_TEXTS.contains(&lower.as_str()) || self.missing.contains(&lower)
     }
 }
 
@@ -478,7 +481,7 @@ impl<'a, T: ParseNumber + NoUninit> RowParser<'a, T> {
         columns: usize,
         strict: bool,
     ) -> RowParser<'a, T> {
-        let mut targets = column_targets(outputs);
+        let mut targets = result_positions_of_columns(outputs);
         if strict {
             targets.resize_with(columns, Vec::new);
         }
@@ -504,7 +507,7 @@ impl<'a, T: ParseNumber + NoUninit> RowParser<'a, T> {
         for row in out.chunks_exact_mut(row_bytes.max(1)).take(block.rows) {
             loop {
                 let first = self.syntax.skip_blanks(text, at);
-                if first < text.len() && text[first] != b'\n' && !self.syntax.is_comment(text, first) {
+                if first < text.len() && text[first] != b'\n' && !self.syntax.is_comment_start(text, first) {
                     at = first;
                     break;
                 }
@@ -516,7 +519,7 @@ impl<'a, T: ParseNumber + NoUninit> RowParser<'a, T> {
                     return Err(add_line_number(line, file_format_error("a row is missing")));
                 }
             }
-            let targets = self.targets_of_row(&text[at..]).map_err(|e| add_line_number(line, e))?;
+            let targets = self.result_positions_of_row(&text[at..]).map_err(|e| add_line_number(line, e))?;
             let targets = targets.as_deref().unwrap_or(&self.targets);
             at = self.parse_row(text, at, targets, row).map_err(|e| add_line_number(line, e))?;
             line += 1;
@@ -526,7 +529,7 @@ impl<'a, T: ParseNumber + NoUninit> RowParser<'a, T> {
 
     /// Returns the positions in the result for the fields of the row at the start of `text`. Returns `None` if they are
     /// [`RowParser::targets`].
-    fn targets_of_row(&self, text: &[u8]) -> Result<Option<Vec<Vec<usize>>>> {
+    fn result_positions_of_row(&self, text: &[u8]) -> Result<Option<Vec<Vec<usize>>>> {
         if self.columns_resolved_per_row.is_empty() {
             return Ok(None);
         }
@@ -540,7 +543,7 @@ impl<'a, T: ParseNumber + NoUninit> RowParser<'a, T> {
             column_index(index, count).ok_or_else(out_of_bounds)
         };
         let outputs = self.columns_resolved_per_row.iter().map(column).collect::<Result<Vec<_>>>()?;
-        Ok(Some(column_targets(&outputs)))
+        Ok(Some(result_positions_of_columns(&outputs)))
     }
 
     /// Parses the row that begins at `at` into `out`. Returns the start of the next line.
@@ -615,7 +618,7 @@ fn columns_resolved_per_row(options: &TextOptions) -> Vec<isize> {
 }
 
 /// Returns the value of [`RowParser::targets`] for a result whose elements are the fields `outputs` of a row.
-fn column_targets(outputs: &[usize]) -> Vec<Vec<usize>> {
+fn result_positions_of_columns(outputs: &[usize]) -> Vec<Vec<usize>> {
     let mut targets = vec![Vec::new(); outputs.iter().max().map_or(0, |last| last + 1)];
     for (position, &column) in outputs.iter().enumerate() {
         targets[column].push(position);

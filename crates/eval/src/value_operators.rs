@@ -1,7 +1,7 @@
 //! Python's operators, comparisons and truth tests on values: arrays, numbers, strings, tuples and lists.
 
 use cuprum_core::function::Function;
-use cuprum_core::ops::value::{Items, Value};
+use cuprum_core::ops::value::{SequenceItems, Value};
 use cuprum_core::{DType, Scalar};
 
 use crate::operators::{BinaryOp, CompareOp};
@@ -61,17 +61,17 @@ fn is_inexact(s: Scalar) -> bool {
     matches!(s, Scalar::Float(_) | Scalar::Complex(_))
 }
 
-fn concatenate_sequences(a: Items, b: Items) -> Unlocated<Items> {
+fn concatenate_sequences(a: SequenceItems, b: SequenceItems) -> Unlocated<SequenceItems> {
     if a.len() + b.len() > MAX_SEQUENCE_LEN {
         return Err(UnlocatedError::value_error("this sequence is too long").with_help("data belongs in an array: `concat((a, b))`"));
     }
-    Ok(Items::new("add", [&a[..], &b[..]].concat())?)
+    Ok(SequenceItems::new("add", [&a[..], &b[..]].concat())?)
 }
 
-fn repeat_sequence(items: &[Value], count: Scalar) -> Unlocated<Items> {
+fn repeat_sequence(items: &[Value], count: Scalar) -> Unlocated<SequenceItems> {
     let count = usize::try_from(count.as_int().unwrap_or(0).max(0)).unwrap_or(usize::MAX);
     match items.len().checked_mul(count) {
-        Some(n) if n <= MAX_SEQUENCE_LEN => Ok(Items::new("multiply", items.iter().cycle().take(n).cloned().collect())?),
+        Some(n) if n <= MAX_SEQUENCE_LEN => Ok(SequenceItems::new("multiply", items.iter().cycle().take(n).cloned().collect())?),
         _ => Err(UnlocatedError::value_error("this sequence is too long").with_help("data belongs in an array: `full(n, value)`")),
     }
 }
@@ -110,7 +110,7 @@ fn python_equal(left: &Value, right: &Value) -> Unlocated<bool> {
                 open.push(a.iter().zip(&b[..]));
             }
             Some((x @ Value::Array(_), y) | (x, y @ Value::Array(_)) | (x @ Value::Scalar(_), y @ Value::Scalar(_))) => {
-                if !truth_value(&compare_values(CompareOp::Eq, x, y)?)? {
+                if !python_truth_value(&compare_values(CompareOp::Eq, x, y)?)? {
                     return Ok(false);
                 }
             }
@@ -133,7 +133,7 @@ fn non_numeric_values_equal(left: &Value, right: &Value) -> bool {
 }
 
 /// Returns Python's truth value of `value`.
-pub(crate) fn truth_value(value: &Value) -> Unlocated<bool> {
+pub(crate) fn python_truth_value(value: &Value) -> Unlocated<bool> {
     Ok(match value {
         Value::Scalar(s) => s.as_bool(),
         Value::None => false,

@@ -5,7 +5,7 @@ use cuprum_core::ops::linalg::{Form, Triangle, cholesky, lu_factor, solve_triang
 use cuprum_core::ops::value::{Args, Value};
 use cuprum_core::{DType, Error, NdArray, Result, add, equal, matmul, multiply, numpy, take_along_axis, with_device};
 
-use super::{adjoint, epsilon, to_f64_vec};
+use super::{adjoint, machine_epsilon, to_f64_vec};
 use crate::common::{index_range_along, slice_axis};
 use crate::creation::{tril, triu};
 
@@ -178,7 +178,7 @@ pub fn cho_solve(factor: &NdArray, lower: bool, b: &NdArray) -> Result<NdArray> 
 fn numerical_rank(s: &NdArray, a: &NdArray, rcond: Option<f64>) -> Result<usize> {
     let values = to_f64_vec(s)?;
     let extent = a.shape().iter().copied().max().unwrap_or(0);
-    let limit = rcond.unwrap_or(epsilon(s.dtype()) * extent as f64) * values.first().copied().unwrap_or(0.0);
+    let limit = rcond.unwrap_or(machine_epsilon(s.dtype()) * extent as f64) * values.first().copied().unwrap_or(0.0);
     Ok(values.iter().filter(|&&v| v > limit).count())
 }
 

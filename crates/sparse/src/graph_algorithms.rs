@@ -4,14 +4,14 @@ use cuprum_core::function::FromArgs;
 use cuprum_core::{Args, DType, Error, NdArray, Result, Value, isfinite, isnan, minimum, numpy, segment_min, where_};
 
 use crate::common::{arange_on_device, evaluate_contiguous, full_on_device};
-use crate::compressed::Compressed;
-use crate::convert::to_compressed_rows;
+use crate::compressed::CompressedMatrix;
 use crate::eval_arguments::call_with_named_errors;
 use crate::eval_value::sparse_from_value;
+use crate::format_conversion::to_compressed_rows;
 use crate::{CooArray, Sparse, SparseArray};
 
 /// Returns the graph's array in CSR format, or an error if it is not square.
-fn compress_square_graph(op: &'static str, a: &SparseArray) -> Result<Compressed> {
+fn compress_square_graph(op: &'static str, a: &SparseArray) -> Result<CompressedMatrix> {
     let [rows, columns] = a.extents();
     if rows != columns {
         return Err(Error::shape(op, "a graph is a square array", &[&[rows, columns]]));
@@ -52,7 +52,7 @@ pub fn connected_components(graph: &impl Sparse) -> Result<(usize, NdArray)> {
     loop {
         // Returns the smallest label of each node and its neighbours. `segment_min` returns the largest integer for a node without
         // neighbours.
-        let smallest = |m: &Compressed, labels: &NdArray| minimum(labels, segment_min(&labels.take(&m.indices, 0)?, &m.indptr)?);
+        let smallest = |m: &CompressedMatrix, labels: &NdArray| minimum(labels, segment_min(&labels.take(&m.indices, 0)?, &m.indptr)?);
         let mut next = evaluate_contiguous(&smallest(&backward, &smallest(&forward, &labels)?)?)?;
         // Nodes with equal labels are in the same component. They are merged: node `labels[i]` gets the smallest label that any of them has
         // received.

@@ -15,7 +15,7 @@ use crate::manipulation::{resize, tile};
 /// Calls `f` with the array flattened in C order, then restores the shape.
 ///
 /// An error for an index out of bounds names the function `name`.
-fn update_flat(name: &'static str, a: &mut NdArray, f: impl FnOnce(&mut NdArray) -> Result<()>) -> Result<()> {
+fn update_flattened(name: &'static str, a: &mut NdArray, f: impl FnOnce(&mut NdArray) -> Result<()>) -> Result<()> {
     let shape = a.shape().to_vec();
     *a = a.reshape(-1)?;
     let done = f(a);
@@ -138,7 +138,7 @@ pub fn put(a: &mut NdArray, indices: &NdArray, v: impl Into<Operand>, mode: Boun
         Bounds::Clip => clip(&indices.astype(DType::I64)?, Some(0.into()), Some((size - 1).into()))?,
     };
     let values = repeat_to_length(&values, indices.size())?;
-    update_flat("put", a, |flat| flat.assign(&indices, values))
+    update_flattened("put", a, |flat| flat.assign(&indices, values))
 }
 
 /// Returns an error unless a mask has as many elements as the array.
@@ -219,7 +219,7 @@ pub fn place(a: &mut NdArray, mask: &NdArray, values: impl Into<Operand>) -> Res
         (_, 0) => Err(Error::value("place", "cannot insert from an empty array")),
         (count, _) => {
             let values = repeat_to_length(&values, count)?;
-            update_flat("place", a, |flat| flat.assign(&chosen, values))
+            update_flattened("place", a, |flat| flat.assign(&chosen, values))
         }
     }
 }
@@ -257,7 +257,7 @@ pub fn put_along_axis(a: &mut NdArray, indices: &NdArray, values: impl Into<Oper
         if indices.ndim() != 1 {
             return Err(Error::shape(name, "when axis=None, `indices` must have a single dimension.", &[indices.shape()]));
         }
-        return update_flat(name, a, |flat| flat.assign(indices, values));
+        return update_flattened(name, a, |flat| flat.assign(indices, values));
     };
     let axis = normalize_axis(name, axis, a.ndim())?;
     if indices.ndim() != a.ndim() {
@@ -311,7 +311,7 @@ pub fn fill_diagonal(a: &mut NdArray, value: impl Into<Operand>, wrap: bool) -> 
         return Ok(());
     }
     let values = repeat_to_length(&values, count)?;
-    update_flat(name, a, |flat| flat.assign(Item::slice(None, end as isize, step as isize), values))
+    update_flattened(name, a, |flat| flat.assign(Item::slice(None, end as isize, step as isize), values))
 }
 
 /// Replaces the elements of `a` by those of `source`, which broadcasts (`numpy.copyto`). With `mask`, replaces only the elements at which

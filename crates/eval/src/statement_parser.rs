@@ -2,9 +2,9 @@
 
 use crate::ast::{Expr, ExprKind, Script, Stmt, StmtKind, Target, TargetKind};
 use crate::error::ParseError;
+use crate::expression_parser::{Parsed, Parser};
 use crate::lexer::Token;
 use crate::operators::BinaryOp;
-use crate::parser::{Parsed, Parser};
 use crate::span::Span;
 
 /// Modules that `import` accepts, because their functions have the same names in this library.
@@ -31,22 +31,22 @@ pub fn parse(source: &str) -> Result<Script, ParseError> {
     let mut statements = Vec::new();
     loop {
         parser.skip_newlines();
-        match parser.peek() {
+        match parser.peek_token() {
             Token::End => {
                 return Ok(Script { source: source.into(), statements });
             }
             Token::Punct(";") => {
-                return Err(parser.parse_error(parser.next_span(), "there is no statement before this `;`"));
+                return Err(parser.parse_error(parser.next_token_span(), "there is no statement before this `;`"));
             }
             _ => {}
         }
         statements.extend(parser.parse_statement()?);
-        match parser.peek() {
+        match parser.peek_token() {
             Token::Newline | Token::End => {}
             Token::Punct(";") => {
-                parser.advance();
+                parser.consume_token();
             }
-            _ => return Err(parser.expected_statement_end()),
+            _ => return Err(parser.expected_statement_end_error()),
         }
     }
 }
@@ -69,30 +69,30 @@ pub fn parse_expression(source: &str) -> Result<Expr, ParseError> {
     parser.skip_newlines();
     let expr = parser.parse_comma_separated_expressions()?;
     parser.skip_newlines();
-    match parser.peek() {
+    match parser.peek_token() {
         Token::End => Ok(expr),
-        Token::Punct(";") => Err(parser.parse_error(parser.next_span(), "only one expression is expected here")),
-        _ => Err(parser.expected_statement_end()),
+        Token::Punct(";") => Err(parser.parse_error(parser.next_token_span(), "only one expression is expected here")),
+        _ => Err(parser.expected_statement_end_error()),
     }
 }
 
 impl<'s> Parser<'s> {
     fn skip_newlines(&mut self) {
-        while *self.peek() == Token::Newline {
-            self.advance();
+        while *self.peek_token() == Token::Newline {
+            self.consume_token();
         }
     }
 
     /// Parses one statement. Returns `None` for an `import`.
     fn parse_statement(&mut self) -> Parsed<Option<Stmt>> {
-        match *self.peek() {
+        match *self.peek_token() {
             Token::Keyword("import") => return self.parse_import().map(|()| None),
             Token::Keyword("from") => return self.parse_import_from().map(|()| None),
             _ => {}
         }
         let first = self.parse_comma_separated_expressions()?;
         let start = first.span;
-        let kind = match self.peek() {
+        let kind = match self.peek_token() {
             Token::Punct("=") => self.parse_assignment(first)?,
             Token::Punct(symbol) => match augmented_operator(symbol) {
                 Some(op) => self.parse_augmented_assignment(first, op)?,
@@ -100,19 +100,19 @@ impl<'s> Parser<'s> {
             },
             _ => StmtKind::Expr(first),
         };
-        Ok(Some(Stmt { kind, span: start.to(self.last_span()) }))
+        Ok(Some(Stmt { kind, span: start.to(self.last_token_span()) }))
     }
 
     /// Parses comma-separated expressions: a tuple without parentheses if there is a comma, else a single expression.
     fn parse_comma_separated_expressions(&mut self) -> Parsed<Expr> {
         let first = self.parse_unstarred_expression()?;
-        if !self.next_is_punct(",") {
+        if !self.next_is_punctuation(",") {
             return Ok(first);
         }
         let start = first.span;
         let mut items = vec![first];
-        while self.eat_punct(",").is_some() {
-            let ends = match self.peek() {
+        while self.eat_punctuation(",").is_some() {
+            let ends = match self.peek_token() {
                 Token::Newline | Token::End => true,
                 Token::Punct(symbol) => matches!(*symbol, ";" | "=") || augmented_operator(symbol).is_some(),
                 _ => false,
@@ -122,12 +122,16 @@ impl<'s> Parser<'s> {
             }
             items.push(self.parse_unstarred_expression()?);
         }
-        self.new_node(ExprKind::Tuple(items), start.to(self.last_span()))
+        self.new_expression_node(ExprKind::Tuple(items), start.to(self.last_token_span()))
     }
 
     fn parse_unstarred_expression(&mut self) -> Parsed<Expr> {
-        if self.next_is_punct("*") {
-            return Err(self.unsupported_construct(self.next_span(), "unpacking with `*` is", "name each part, or slice the value"));
+        if self.next_is_punctuation("*") {
+            return Err(self.unsupported_construct_error(
+                self.next_token_span(),
+                "unpacking with `*` is",
+                "name each part, or slice the value",
+            ));
         }
         self.parse_expression()
     }
@@ -136,7 +140,7 @@ impl<'s> Parser<'s> {
     fn parse_assignment(&mut self, first: Expr) -> Parsed<StmtKind> {
         let mut targets = Vec::new();
         let mut value = first;
-        while let Some(equals) = self.eat_punct("=") {
+        while let Some(equals) = self.eat_punctuation("=") {
             targets.push(self.to_assignment_target(value, equals)?);
             value = self.parse_comma_separated_expressions()?;
         }
@@ -145,7 +149,7 @@ impl<'s> Parser<'s> {
 
     /// Parses the rest of `first += value`, starting at the operator.
     fn parse_augmented_assignment(&mut self, first: Expr, op: BinaryOp) -> Parsed<StmtKind> {
-        let op_span = self.advance();
+        let op_span = self.consume_token();
         if matches!(first.kind, ExprKind::Tuple(_) | ExprKind::List(_)) {
             let message = format!("{} cannot be updated with `{}=`", first.describe(), op.symbol());
             return Err(self.parse_error(first.span, message).with_help("update one name at a time"));
@@ -184,7 +188,7 @@ impl<'s> Parser<'s> {
 
     /// Parses an import line such as `import numpy as np, cupy`.
     fn parse_import(&mut self) -> Parsed<()> {
-        self.advance();
+        self.consume_token();
         loop {
             let (path, span) = self.parse_module_path()?;
             if !IMPORTABLE_MODULES.contains(&path.as_str()) {
@@ -204,7 +208,7 @@ impl<'s> Parser<'s> {
             if !self.modules.contains(&alias) {
                 self.modules.push(alias);
             }
-            if self.eat_punct(",").is_none() {
+            if self.eat_punctuation(",").is_none() {
                 return Ok(());
             }
         }
@@ -213,30 +217,30 @@ impl<'s> Parser<'s> {
     /// Parses `from numpy import sin, cos`. The names are not stored, because every function is available without an import. Renaming with
     /// `as` is an error.
     fn parse_import_from(&mut self) -> Parsed<()> {
-        self.advance();
+        self.consume_token();
         let (path, span) = self.parse_module_path()?;
         if !IMPORTABLE_MODULES.contains(&path.as_str()) {
             return Err(self.not_importable_error(&path, span));
         }
         if self.eat_keyword("import").is_none() {
-            return Err(self.unexpected_token("`import`", None));
+            return Err(self.unexpected_token_error("`import`", None));
         }
-        if self.eat_punct("*").is_some() {
+        if self.eat_punctuation("*").is_some() {
             return Ok(());
         }
-        let open = self.eat_punct("(");
+        let open = self.eat_punctuation("(");
         loop {
             let (name, _) = self.parse_name("a name")?;
             if self.next_is_keyword("as") {
                 let help = format!("write `{name}` where it is used");
-                return Err(self.unsupported_construct(self.next_span(), "renaming functions is", &help));
+                return Err(self.unsupported_construct_error(self.next_token_span(), "renaming functions is", &help));
             }
-            if self.eat_punct(",").is_none() || open.is_some() && self.next_is_punct(")") {
+            if self.eat_punctuation(",").is_none() || open.is_some() && self.next_is_punctuation(")") {
                 break;
             }
         }
         match open {
-            Some(_) if self.eat_punct(")").is_none() => Err(self.unexpected_token("`,` or `)`", open)),
+            Some(_) if self.eat_punctuation(")").is_none() => Err(self.unexpected_token_error("`,` or `)`", open)),
             _ => Ok(()),
         }
     }
@@ -244,7 +248,7 @@ impl<'s> Parser<'s> {
     fn parse_module_path(&mut self) -> Parsed<(String, Span)> {
         let (first, mut span) = self.parse_name("the name of a module")?;
         let mut path = first.to_owned();
-        while self.eat_punct(".").is_some() {
+        while self.eat_punctuation(".").is_some() {
             let (name, name_span) = self.parse_name("the name of a module")?;
             path = format!("{path}.{name}");
             span = span.to(name_span);

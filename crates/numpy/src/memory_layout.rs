@@ -36,7 +36,7 @@ pub fn ascontiguousarray(a: &NdArray, dtype: impl Into<Option<DType>>) -> Result
 }
 
 /// Returns whether the elements fill a contiguous range of memory, in any order of the axes.
-fn is_dense(layout: &Layout) -> bool {
+fn fills_contiguous_memory(layout: &Layout) -> bool {
     let (low, high) = layout.buffer_range();
     !layout.may_overlap() && high - low == layout.size() as isize
 }
@@ -100,7 +100,7 @@ pub fn shares_memory(a: &NdArray, b: &NdArray) -> Result<bool> {
         return Ok(false);
     }
     let (first, second) = (a.stored()?, b.stored()?);
-    if is_dense(first.layout()) && is_dense(second.layout()) {
+    if fills_contiguous_memory(first.layout()) && fills_contiguous_memory(second.layout()) {
         return Ok(true);
     }
     let (first, second) = (element_byte_ranges(first.layout(), a.dtype())?, element_byte_ranges(second.layout(), b.dtype())?);
@@ -207,7 +207,7 @@ pub fn require(a: &NdArray, dtype: Option<DType>, requirements: &[Requirement]) 
     };
     let owns_data = |a: &NdArray| -> Result<bool> {
         let stored = a.stored()?;
-        Ok(is_dense(stored.layout()) && stored.buffer().nbytes() == a.nbytes())
+        Ok(fills_contiguous_memory(stored.layout()) && stored.buffer().nbytes() == a.nbytes())
     };
     if needs(Requirement::OwnData) && !owns_data(&ordered)? { ordered.copy() } else { Ok(ordered) }
 }
