@@ -186,7 +186,7 @@ fn run_kernel(call: &Call, entry: &ChainEntry) -> Result<Outcome> {
 /// Runs a kernel that cannot write to existing buffers, with new output buffers. Declines a call that updates a part of a buffer.
 #[cold]
 fn run_kernel_with_new_outputs(call: &Call, entry: &ChainEntry) -> Result<Outcome> {
-    if call.updates_target() {
+    if call.updates_part_of_target() {
         return Ok(Outcome::Declined(DeclineReason::new("does not write to an existing array")));
     }
     (entry.kernel.run)(&Call { outputs: &call.outputs_with_new_buffers(), ..*call })
@@ -196,7 +196,7 @@ fn run_kernel_with_new_outputs(call: &Call, entry: &ChainEntry) -> Result<Outcom
 /// tried first. Returns whether a kernel served the call.
 fn run_chain(call: &Call, state: &mut DispatchState) -> Result<bool> {
     let chains = registry::current_chains()?;
-    if chains.has_auto_order() && call.has_output_targets() && !call.updates_target() {
+    if chains.has_auto_order() && call.has_output_targets() && !call.updates_part_of_target() {
         // While tuning measures a call, the call writes to a new buffer instead of its target, an existing buffer. A failing kernel could
         // otherwise overwrite a target that is also an input of the next kernel.
         return run_chain(&Call { outputs: &call.outputs_with_new_buffers(), ..*call }, state);
@@ -354,11 +354,11 @@ fn run_fallback(call: &Call) -> Result<Outputs> {
     let has_later_fallback = call.program().is_some() && is_composed || call.family() == Family::Rows;
     let policy = if has_later_fallback { HostFallback::Error } else { settings::host_fallback()? };
     if let Some(composite) = call.op.0.composite.filter(|_| call.program().is_none()) {
-        return composite(call.inputs, call.work.request().composite_parameters());
+        return composite(call.inputs, call.work.as_request().composite_parameters());
     }
     match policy {
         HostFallback::Error => {}
-        _ if call.device == Device::CPU || call.updates_target() => {}
+        _ if call.device == Device::CPU || call.updates_part_of_target() => {}
         policy => {
             if policy == HostFallback::Warn {
                 tracing::warn!(op = call.op.name(), device = %call.device, "computed on the host: no accelerator of the device takes it");

@@ -73,7 +73,7 @@ impl CallRecord {
                 [] => Vec::new(),
                 _ => call.outputs.iter().map(|o| (o.dtype, o.layout.shape().to_vec())).collect(),
             },
-            options: call.work.request().format_options(call.inputs, call.outputs),
+            options: call.work.as_request().format_call_options(call.inputs, call.outputs),
             expression: call.program().map(ToString::to_string),
             bytes: call.min_memory_traffic(),
             served_by: None,

@@ -203,7 +203,7 @@ impl NdArray {
     /// Returns false, without any effect, if the program or all inputs are unsuitable. The inputs are checked again when this thread has
     /// locked the expression. If every input has become unsuitable by then, the result gets new memory.
     fn run_in_place(&self, program: &Program, inputs: &mut [StoredArray]) -> bool {
-        let Some(op) = self.0.op.filter(|op| op.0.composite.is_none() || op.is_conversion()) else { return false };
+        let Some(op) = self.0.op.filter(|op| op.0.composite.is_none() || op.is_dtype_conversion()) else { return false };
         let is_candidate = |a: &StoredArray| a.dtype() == self.dtype() && a.has_one_other_handle();
         if !inputs.iter().any(is_candidate) || !is_elementwise(program) {
             return false;
@@ -270,7 +270,7 @@ impl NdArray {
         }
         let root = program.push_step(StepKind::Apply(op), self.dtype(), &args);
         program.outputs.push(root);
-        !op.is_conversion()
+        !op.is_dtype_conversion()
     }
 
     /// Computes the value as a composition of other operations, if `op` defines one. The arguments are converted to the operation's dtypes.
@@ -279,7 +279,7 @@ impl NdArray {
     fn run_composite(&self, op: Op, unsupported: Error) -> Result<StoredArray> {
         // `astype` is not computed by a composition of other operations: the arguments of a composition are converted by `astype`, so
         // `astype` would call itself.
-        let body = op.0.composite.filter(|_| !op.is_conversion() && op.family() != Family::Gather);
+        let body = op.0.composite.filter(|_| !op.is_dtype_conversion() && op.family() != Family::Gather);
         let args = match self.lock_expression().as_ref() {
             Some(Expression::Elementwise { args, .. }) => Some(args.clone()),
             _ => None,
@@ -389,7 +389,7 @@ fn dispatch_map_call(
     let size = layout.size();
     let mut first = OutputSpec::new(program.output_dtype(0), layout);
     if let Some(input) = target.map(|n| &inputs[n]).filter(|input| *input.layout() == first.layout) {
-        first = first.with_target(input.buffer().clone());
+        first = first.with_target_buffer(input.buffer().clone());
     }
     let several: Vec<OutputSpec>;
     let outputs = match program.outputs.len() {

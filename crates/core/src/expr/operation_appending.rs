@@ -16,7 +16,7 @@ const INITIAL_APPENDED_CAPACITY: usize = 10;
 /// Returns whether `op` can be appended to a node, and can have operations appended to its own node. This holds if every device computes
 /// `op` as a step of a program.
 fn is_appendable(op: Op) -> bool {
-    op.family() == Family::Map && !op.is_defined_in_another_crate() && (op.0.composite.is_none() || op.is_conversion())
+    op.family() == Family::Map && !op.is_defined_in_another_crate() && (op.0.composite.is_none() || op.is_dtype_conversion())
 }
 
 /// Returns the index of the argument whose node the operation can be appended to, or `None`.

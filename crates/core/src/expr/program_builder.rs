@@ -195,7 +195,7 @@ impl ProgramBuilder {
                 },
             };
         }
-        if op.is_conversion() {
+        if op.is_dtype_conversion() {
             return Ok(args[0]); // `args[0]` has the result's dtype already
         }
         let args = &args[..op.arity()];

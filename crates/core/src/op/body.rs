@@ -8,7 +8,7 @@ use std::any::Any;
 use crate::dtype::{DType, Kind};
 use crate::error::{Error, Result};
 use crate::op::{ArgumentType, result_type};
-pub use crate::ops::user_defined::{DeclaredOperation, apply, call_elementwise, call_reduction, reduce};
+pub use crate::ops::user_defined_operations::{DeclaredOperation, apply, call_elementwise, call_reduction, reduce};
 
 /// The code of a user-defined operation: its signature, its C++ source, and its machine code.
 pub struct OperationBody {

@@ -150,7 +150,7 @@ pub fn result_type(args: &[ArgumentType]) -> DType {
 ///
 /// If all arguments are arrays of integers or bool, each dtype is converted to a float dtype first, and the float dtypes are promoted. Thus
 /// `hypot` of int8 and uint8 is float16, although the two promote to int16.
-fn inexact_dtype(args: &[ArgumentType], promoted: DType) -> DType {
+fn floating_computation_dtype(args: &[ArgumentType], promoted: DType) -> DType {
     let alone = |a: &ArgumentType| if let ArgumentType::Array(d) = a { (!d.is_inexact()).then_some(d.to_inexact()) } else { None };
     match args.iter().map(alone).collect::<Option<smallvec::SmallVec<[DType; 3]>>>() {
         Some(each) => each.into_iter().reduce(DType::promote).unwrap_or(promoted),
@@ -168,7 +168,7 @@ impl TypeRule {
             TypeRule::Where => result_type(args.get(1..).unwrap_or_default()),
             _ => result_type(args),
         };
-        self.resolve_for_promoted_dtype(op, promoted, || inexact_dtype(args, promoted))
+        self.resolve_for_promoted_dtype(op, promoted, || floating_computation_dtype(args, promoted))
     }
 
     /// Returns the result of [`TypeRule::resolve_dtypes`] for arrays of the dtype `shared` and scalars that adopt this dtype. Not valid for
@@ -296,7 +296,7 @@ impl Op {
     }
     /// Returns whether this is `astype`, the only built-in operation with [`TypeRule::Same`].
     #[inline]
-    pub(crate) fn is_conversion(self) -> bool {
+    pub(crate) fn is_dtype_conversion(self) -> bool {
         self.0.rule == Some(TypeRule::Same) && !self.is_defined_in_another_crate()
     }
     /// Returns the description of how elements combine, if the operation is a reduction over axes or of segments, or a scan.

@@ -226,14 +226,14 @@ impl fmt::Display for Program {
             if i > 0 {
                 f.write_str("; ")?;
             }
-            self.write_step(f, out, 0)?;
+            self.format_step(f, out, 0)?;
         }
         Ok(())
     }
 }
 
 impl Program {
-    fn write_step(&self, f: &mut fmt::Formatter<'_>, at: u16, depth: usize) -> fmt::Result {
+    fn format_step(&self, f: &mut fmt::Formatter<'_>, at: u16, depth: usize) -> fmt::Result {
         let step = &self.steps[at as usize];
         if depth > 12 {
             return f.write_str("...");
@@ -249,7 +249,7 @@ impl Program {
             },
             StepKind::Cast => {
                 write!(f, "{}(", step.dtype)?;
-                self.write_step(f, step.args[0], depth + 1)?;
+                self.format_step(f, step.args[0], depth + 1)?;
                 f.write_str(")")
             }
             StepKind::Apply(op) | StepKind::Fold(op) => {
@@ -260,7 +260,7 @@ impl Program {
                     if i > 0 {
                         f.write_str(", ")?;
                     }
-                    self.write_step(f, a, depth + 1)?;
+                    self.format_step(f, a, depth + 1)?;
                 }
                 f.write_str(")")
             }

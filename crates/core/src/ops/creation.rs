@@ -49,7 +49,7 @@ fn create_with_shape_from_args(args: &Args, make: impl FnOnce(Vec<usize>, DType)
 fn full_from_args(args: &Args) -> Result<Value> {
     reject_orders_k_and_a(args)?;
     let value = args.operand("fill_value")?;
-    let dtype = dtype_argument_or_default(args, result_type(&[value.arg_type()]))?;
+    let dtype = dtype_argument_or_default(args, result_type(&[value.argument_type()]))?;
     let shape = args.shape("shape")?;
     create_with_device_and_order(args, || full(shape, value, dtype))
 }
@@ -99,7 +99,7 @@ fn arange_count_in_dtypes([start, stop, step]: [Scalar; 3], dtypes: [Option<DTyp
     };
     let span = combine_in_promoted_dtype(stop, start, difference);
     let (quotient, _) = combine_in_promoted_dtype(span, step, |a, b| Scalar::Float(a.as_f64() / b.as_f64()));
-    let count = element_count_of_quotient(span.0.as_f64(), quotient.as_f64())?;
+    let count = arange_count_of_quotient(span.0.as_f64(), quotient.as_f64())?;
     let count = usize::try_from(count.max(0)).map_err(|_| Error::value(ARANGE.name(), "maximum allowed size exceeded"))?;
     Ok((count, combine_in_promoted_dtype(start, step, add_python_numbers).0))
 }
@@ -245,14 +245,14 @@ fn arange_element_count(start: Scalar, stop: Scalar, step: Scalar) -> Result<usi
         _ => {
             let span = ints.map_or(stop.as_f64() - start.as_f64(), |span| span as f64);
             let quotient = span / step.as_f64();
-            element_count_of_quotient(span, quotient)?
+            arange_count_of_quotient(span, quotient)?
         }
     };
     usize::try_from(count.max(0)).map_err(|_| too_many())
 }
 
 /// Returns the number of elements of `arange` for `span = stop - start` and `quotient = span / step`.
-fn element_count_of_quotient(span: f64, quotient: f64) -> Result<i64> {
+fn arange_count_of_quotient(span: f64, quotient: f64) -> Result<i64> {
     let count = if quotient == 0.0 && span != 0.0 && quotient.is_sign_positive() { 1.0 } else { quotient.ceil() };
     if count.is_nan() {
         return Err(Error::value(ARANGE.name(), "cannot compute length"));

@@ -16,7 +16,7 @@ use crate::error::{Error, Result};
 use crate::expr::{Operand, elementwise};
 use crate::op::{ArgumentType, DTypeSignature, MAX_ARITY, Op, TypeRule};
 pub use crate::ops::creation_options::{MemoryOrder, create_with_device_and_order, requested_order};
-pub use crate::ops::parameters::Parameters;
+pub use crate::ops::parameter_lists::Parameters;
 use crate::ops::value::{Args, Value};
 use crate::scalar::Scalar;
 
@@ -254,7 +254,7 @@ impl Function {
     /// dtype to which the function converts all operands, or `None` to derive the dtypes from the function's name.
     fn reject_operand_conversion(&self, args: &Args, casting: &str, common: Option<DType>) -> Result<()> {
         let operands = self.operand_names().filter_map(|name| args.get(name));
-        let mut types: Vec<ArgumentType> = operands.map(|value| Ok(value.operand(self.name)?.arg_type())).collect::<Result<_>>()?;
+        let mut types: Vec<ArgumentType> = operands.map(|value| Ok(value.operand(self.name)?.argument_type())).collect::<Result<_>>()?;
         let count = types.len();
         // NumPy's logical functions take operands of any dtype and do not convert them.
         let converts = |op: &Op| op.arity() == count && op.0.rule != Some(TypeRule::Logical);

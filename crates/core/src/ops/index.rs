@@ -120,7 +120,7 @@ pub(crate) fn as_basic_items(items: &[IndexItem]) -> Option<SmallVec<[Item; 6]>>
 }
 
 /// An index array, the axis that it indexes in [`AdvancedIndex::view`], and whether its indices have been checked to be in bounds.
-struct AxisIndices {
+struct AxisIndexArray {
     indices: NdArray,
     axis: usize,
     /// The axis of the original array that the indices address, for error messages.
@@ -133,7 +133,7 @@ struct AxisIndices {
 pub(super) struct AdvancedIndex {
     /// The view that the basic items select. The axes that index arrays address have their full extent.
     view: NdArray,
-    arrays: SmallVec<[AxisIndices; 2]>,
+    arrays: SmallVec<[AxisIndexArray; 2]>,
     /// The common shape of the index arrays after broadcasting.
     shape: Dims,
     /// The axis of the result at which the axes of the index arrays begin.
@@ -145,7 +145,7 @@ const INDEX_FUNCTION_NAME: &str = "index";
 
 impl AdvancedIndex {
     /// Checks and resolves `items`. A mask becomes one index array for each of its axes, which waits for the device.
-    pub(super) fn from_items(a: &NdArray, items: &[IndexItem]) -> Result<AdvancedIndex> {
+    pub(super) fn from_index_items(a: &NdArray, items: &[IndexItem]) -> Result<AdvancedIndex> {
         let mut resolved = SmallVec::<[Result<Item, NdArray>; 6]>::new(); // `Err` holds an index array
         for item in items {
             resolved.push(match item {
@@ -168,7 +168,7 @@ impl AdvancedIndex {
             ));
         };
         let mut basic = SmallVec::<[Item; 6]>::new();
-        let mut arrays = SmallVec::<[AxisIndices; 2]>::new();
+        let mut arrays = SmallVec::<[AxisIndexArray; 2]>::new();
         let (mut source_axis, mut axis) = (0, 0); // the current axes of `a` and of the view
         // If an index contains arrays, NumPy treats its integers as index arrays, too. If another item separates the index arrays, their
         // axes come first in the result.
@@ -195,13 +195,13 @@ impl AdvancedIndex {
                 Err(array) if array.dtype() == DType::Bool && array.ndim() == 0 => {
                     let [indices] = &to_index_arrays(&a.index(NewAxis)?, &array.reshape(1)?, 0)?[..] else { continue };
                     basic.push(Item::NewAxis);
-                    arrays.push(AxisIndices { indices: indices.clone(), axis, source_axis, is_checked: true });
+                    arrays.push(AxisIndexArray { indices: indices.clone(), axis, source_axis, is_checked: true });
                     axis += 1;
                 }
                 Err(array) => {
                     for indices in to_index_arrays(a, array, source_axis)? {
                         basic.push(Item::slice(None, None, 1));
-                        arrays.push(AxisIndices { indices, axis, source_axis, is_checked: array.dtype() == DType::Bool });
+                        arrays.push(AxisIndexArray { indices, axis, source_axis, is_checked: array.dtype() == DType::Bool });
                         (source_axis, axis) = (source_axis + 1, axis + 1);
                     }
                 }
@@ -216,7 +216,7 @@ impl AdvancedIndex {
     }
 
     /// Returns the selected elements.
-    pub(super) fn gather_elements(mut self) -> Result<NdArray> {
+    pub(super) fn gather_selected_elements(mut self) -> Result<NdArray> {
         if let [array] = &self.arrays[..] {
             let (axis, size) = (array.axis, self.view.shape()[array.axis]);
             if self.view.size() == 0 && !array.is_checked {
@@ -243,13 +243,13 @@ impl AdvancedIndex {
 
     /// Returns the shape of the selected elements.
     pub(super) fn result_shape(&self) -> Dims {
-        let mut shape: Dims = self.unindexed_axes().map(|axis| self.view.shape()[axis]).collect();
+        let mut shape: Dims = self.axes_without_index_array().map(|axis| self.view.shape()[axis]).collect();
         shape.insert_many(self.position, self.shape.iter().copied());
         shape
     }
 
     /// Returns the axes of the view that no index array addresses.
-    fn unindexed_axes(&self) -> impl Iterator<Item = usize> {
+    fn axes_without_index_array(&self) -> impl Iterator<Item = usize> {
         (0..self.view.ndim()).filter(|&axis| self.arrays.iter().all(|array| array.axis != axis))
     }
 
@@ -277,7 +277,7 @@ impl AdvancedIndex {
         let is_distinct = self.arrays.iter().all(|array| array.is_checked);
         let layout = self.view.stored()?.layout().clone();
         let rows = if let [array] = &self.arrays[..] {
-            let axes: Vec<isize> = std::iter::once(array.axis).chain(self.unindexed_axes()).map(|axis| axis as isize).collect();
+            let axes: Vec<isize> = std::iter::once(array.axis).chain(self.axes_without_index_array()).map(|axis| axis as isize).collect();
             let (indices, source_axis) = (array.indices.clone(), array.source_axis);
             SelectedRows { rows: layout.permute(&axes)?, indices, source_axis, position: self.position, is_distinct }
         } else {
@@ -307,7 +307,7 @@ impl AdvancedIndex {
                 None => term,
             });
         }
-        let rest = || self.unindexed_axes();
+        let rest = || self.axes_without_index_array();
         let shape: Dims = std::iter::once(extent).chain(rest().map(|axis| layout.shape()[axis])).collect();
         let strides: Strides = std::iter::once(unit as isize).chain(rest().map(|axis| layout.strides()[axis])).collect();
         let indices = indices.ok_or_else(|| Error::value(INDEX_FUNCTION_NAME, "an index without arrays"))?;
@@ -397,11 +397,11 @@ impl NdArray {
     pub fn index(&self, index: impl IntoIndex) -> Result<NdArray> {
         index.with_index_items(|items| match as_basic_items(items) {
             Some(basic) => self.view_with_layout(|layout| layout.index(&basic)),
-            None => self.index_by_arrays(items),
+            None => self.select_by_index_arrays(items),
         })
     }
 
-    fn index_by_arrays(&self, items: &[IndexItem]) -> Result<NdArray> {
+    fn select_by_index_arrays(&self, items: &[IndexItem]) -> Result<NdArray> {
         // A single mask over the first axes needs no index arrays, because [`NdArray::extract`] selects by the mask.
         if let [IndexItem::Array(mask)] = items
             && mask.dtype() == DType::Bool
@@ -410,6 +410,6 @@ impl NdArray {
         {
             return self.extract(mask);
         }
-        AdvancedIndex::from_items(self, items)?.gather_elements()
+        AdvancedIndex::from_index_items(self, items)?.gather_selected_elements()
     }
 }

@@ -113,7 +113,7 @@ fn cast_by_argument_rule(args: &Args, arrays: Vec<NdArray>) -> Result<Vec<NdArra
 /// # Errors
 /// A number that the promoted dtype cannot hold.
 pub fn operands_to_arrays(op: &'static str, operands: Vec<Operand>) -> Result<Vec<NdArray>> {
-    let dtype = result_type(&operands.iter().map(Operand::arg_type).collect::<Vec<_>>());
+    let dtype = result_type(&operands.iter().map(Operand::argument_type).collect::<Vec<_>>());
     let to_array = |operand: Operand| match operand {
         Operand::Array(a) => Ok(a),
         Operand::Scalar(s) => NdArray::scalar_as(s.to_checked_element(op, dtype)?, dtype),

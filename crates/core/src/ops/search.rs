@@ -43,11 +43,11 @@ fn searchsorted_from_args(args: &Args) -> Result<Value> {
         }
         None => a,
     };
-    sorted.searchsorted(&args.array("v")?, read_side(args)?).map(Value::Array)
+    sorted.searchsorted(&args.array("v")?, read_side_argument(args)?).map(Value::Array)
 }
 
 /// Returns the argument `side` in `args`; [`Side::Left`] if it is missing.
-fn read_side(args: &Args) -> Result<Side> {
+fn read_side_argument(args: &Args) -> Result<Side> {
     match args.get("side") {
         None => Ok(Side::Left),
         Some(Value::Str(s)) if s == "left" => Ok(Side::Left),

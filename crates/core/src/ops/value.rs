@@ -11,8 +11,8 @@ use crate::error::{Error, Result};
 use crate::expr::Operand;
 use crate::host_buffer::try_collect;
 use crate::index::Item;
-pub use crate::ops::args::Args;
-pub use crate::ops::sequence_items::{Items, MAX_ITEMS};
+pub use crate::ops::bound_arguments::Args;
+pub use crate::ops::sequence_items::{MAX_SEQUENCE_VALUES, SequenceItems};
 use crate::scalar::Scalar;
 
 /// A Python-like value, as in expressions of `eval`: an array, a number, a string, a tuple or another object.
@@ -29,9 +29,9 @@ pub enum Value {
     /// A dtype, such as the value of the name `float32` in an expression.
     DType(DType),
     /// A tuple.
-    Tuple(Items),
+    Tuple(SequenceItems),
     /// A list.
-    List(Items),
+    List(SequenceItems),
     /// An object with methods, such as a random number generator. Clones share its state.
     Object(Arc<dyn Object>),
 }
@@ -106,7 +106,7 @@ impl Value {
 
     /// Returns a tuple whose items have names, as `collections.namedtuple` does.
     pub fn named_tuple(names: &'static [&'static str], items: impl IntoIterator<Item = Value>) -> Value {
-        Value::Tuple(Items::named_tuple(names, items.into_iter().collect()))
+        Value::Tuple(SequenceItems::named_tuple(names, items.into_iter().collect()))
     }
 
     /// Parses `text`, the default of a parameter in a signature, such as `None`, `True`, `1e-05`, `'left'` or `(0, 1)`. Returns
@@ -170,7 +170,7 @@ impl Value {
     }
 
     /// Returns the shared items of a tuple or list; `None` for other values.
-    pub(crate) fn as_sequence(&self) -> Option<&Items> {
+    pub(crate) fn as_sequence(&self) -> Option<&SequenceItems> {
         match self {
             Value::Tuple(v) | Value::List(v) => Some(v),
             _ => None,

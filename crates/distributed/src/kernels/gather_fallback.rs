@@ -18,7 +18,8 @@ pub(super) fn run(call: &Call) -> Result<Outcome> {
     }
     let mut results: Vec<Option<Outputs>> = Vec::new();
     let specifications: Vec<OutputSpec> = call.outputs.iter().map(|o| OutputSpec::new(o.dtype, o.layout.clone())).collect();
-    let target = if call.work.request().updates_target() { call.outputs.iter().find_map(OutputSpec::target_buffer) } else { None };
+    let target =
+        if call.work.as_request().updates_part_of_target() { call.outputs.iter().find_map(OutputSpec::target_buffer) } else { None };
     let target = match target.map(|target| target.as_any().downcast_ref::<ShardedBuffer>()) {
         None => None,
         Some(Some(buffer)) => Some(gather_on_leaders(buffer)?),

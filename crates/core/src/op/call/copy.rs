@@ -1,6 +1,6 @@
 //! Copy: copies of arrays, and joins of several arrays into one.
 
-use super::request::Request;
+use super::kernel_request::Request;
 use crate::layout::Layout;
 use crate::op::Family;
 
@@ -18,7 +18,7 @@ impl Request for Copy<'_> {
     fn family(&self) -> Family {
         Family::Copy
     }
-    fn updates_target(&self) -> bool {
+    fn updates_part_of_target(&self) -> bool {
         true
     }
 }

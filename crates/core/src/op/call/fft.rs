@@ -1,7 +1,7 @@
 //! Fft: discrete Fourier transforms.
 
+use super::kernel_request::Request;
 use super::output_spec::OutputSpec;
-use super::request::Request;
 use super::tuning_signature::TuningSignature;
 use crate::array::StoredArray;
 use crate::error::Result;
@@ -64,12 +64,12 @@ impl Request for Fft<'_> {
     fn program(&self) -> Option<&Program> {
         Some(self.program)
     }
-    fn format_options(&self, _inputs: &[StoredArray], _outputs: &[OutputSpec]) -> String {
+    fn format_call_options(&self, _inputs: &[StoredArray], _outputs: &[OutputSpec]) -> String {
         format!("s={:?}, axes={:?}", self.lengths, self.axes)
     }
-    fn add_to_signature(&self, inputs: &[StoredArray], outputs: &[OutputSpec], signature: &mut TuningSignature) -> Result<()> {
-        signature.add_value((self.kind, self.inverse, self.axes));
-        signature.add_layouts(inputs, outputs);
+    fn add_to_tuning_signature(&self, inputs: &[StoredArray], outputs: &[OutputSpec], signature: &mut TuningSignature) -> Result<()> {
+        signature.hash_value((self.kind, self.inverse, self.axes));
+        signature.hash_layouts(inputs, outputs);
         Ok(())
     }
 }

@@ -1,6 +1,6 @@
 //! Fill: arrays computed without inputs.
 
-use super::request::Request;
+use super::kernel_request::Request;
 use crate::op::Family;
 use crate::scalar::Scalar;
 

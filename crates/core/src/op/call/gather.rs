@@ -1,7 +1,7 @@
 //! Gather: elements selected by index.
 
+use super::kernel_request::Request;
 use super::output_spec::OutputSpec;
-use super::request::Request;
 use crate::array::StoredArray;
 use crate::op::Family;
 
@@ -30,7 +30,7 @@ impl Request for Gather {
     fn family(&self) -> Family {
         Family::Gather
     }
-    fn format_options(&self, _inputs: &[StoredArray], _outputs: &[OutputSpec]) -> String {
+    fn format_call_options(&self, _inputs: &[StoredArray], _outputs: &[OutputSpec]) -> String {
         match self.indices {
             GatherIndices::ReplaceAxis => format!("axis={}", self.axis),
             GatherIndices::PerElement => format!("axis={} index per element", self.axis),

@@ -1,7 +1,7 @@
 //! Histogram: counts of values in bins.
 
+use super::kernel_request::Request;
 use super::output_spec::OutputSpec;
-use super::request::Request;
 use super::tuning_signature::TuningSignature;
 use crate::array::StoredArray;
 use crate::error::Result;
@@ -50,9 +50,9 @@ impl Request for Histogram<'_> {
     fn has_input_outside_program(&self) -> bool {
         self.binning != Binning::Number { weighted: false }
     }
-    fn add_to_signature(&self, inputs: &[StoredArray], outputs: &[OutputSpec], signature: &mut TuningSignature) -> Result<()> {
-        signature.add_value(self.binning);
-        signature.add_layouts(inputs, outputs);
+    fn add_to_tuning_signature(&self, inputs: &[StoredArray], outputs: &[OutputSpec], signature: &mut TuningSignature) -> Result<()> {
+        signature.hash_value(self.binning);
+        signature.hash_layouts(inputs, outputs);
         Ok(())
     }
 }

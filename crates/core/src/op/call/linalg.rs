@@ -1,7 +1,7 @@
 //! Linalg: decompositions of matrices and solutions of linear systems.
 
+use super::kernel_request::Request;
 use super::output_spec::OutputSpec;
-use super::request::Request;
 use super::tuning_signature::TuningSignature;
 use crate::array::StoredArray;
 use crate::error::Result;
@@ -149,7 +149,7 @@ impl Request for Linalg {
     fn composite_parameters(&self) -> Option<&Parameters> {
         Some(self)
     }
-    fn format_options(&self, _inputs: &[StoredArray], _outputs: &[OutputSpec]) -> String {
+    fn format_call_options(&self, _inputs: &[StoredArray], _outputs: &[OutputSpec]) -> String {
         match *self {
             Linalg::Cholesky { triangle: Triangle::Upper } => "upper".into(),
             Linalg::SolveTriangular { triangle, form, unit_diagonal } => {
@@ -162,9 +162,9 @@ impl Request for Linalg {
             _ => String::new(),
         }
     }
-    fn add_to_signature(&self, inputs: &[StoredArray], outputs: &[OutputSpec], signature: &mut TuningSignature) -> Result<()> {
-        signature.add_value(self);
-        signature.add_layouts(inputs, outputs);
+    fn add_to_tuning_signature(&self, inputs: &[StoredArray], outputs: &[OutputSpec], signature: &mut TuningSignature) -> Result<()> {
+        signature.hash_value(self);
+        signature.hash_layouts(inputs, outputs);
         Ok(())
     }
 }

@@ -61,12 +61,12 @@ impl OutputSpec {
     }
 
     /// Returns whether the output is a part of its target.
-    pub(super) fn is_part_of_target(&self) -> bool {
+    pub(super) fn is_part_of_target_buffer(&self) -> bool {
         self.target_buffer().is_some_and(|target| self.layout.size().saturating_mul(self.dtype.itemsize()) != target.nbytes())
     }
 
     /// Returns the specification with `buffer` as the target. Only the caller may hold other references to the buffer.
-    pub(crate) fn with_target(self, buffer: Arc<dyn Buffer>) -> OutputSpec {
+    pub(crate) fn with_target_buffer(self, buffer: Arc<dyn Buffer>) -> OutputSpec {
         OutputSpec { target: Some(TargetBuffer(buffer)), ..self }
     }
 }

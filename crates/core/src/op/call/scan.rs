@@ -1,7 +1,7 @@
 //! Scan: running reductions along an axis.
 
+use super::kernel_request::Request;
 use super::output_spec::OutputSpec;
-use super::request::Request;
 use super::tuning_signature::TuningSignature;
 use crate::array::StoredArray;
 use crate::error::Result;
@@ -30,12 +30,12 @@ impl Request for Scan<'_> {
     fn program(&self) -> Option<&Program> {
         Some(self.program)
     }
-    fn format_options(&self, _inputs: &[StoredArray], _outputs: &[OutputSpec]) -> String {
+    fn format_call_options(&self, _inputs: &[StoredArray], _outputs: &[OutputSpec]) -> String {
         format!("axis={}", self.axis)
     }
-    fn add_to_signature(&self, _inputs: &[StoredArray], _outputs: &[OutputSpec], signature: &mut TuningSignature) -> Result<()> {
-        signature.add_axes(&[self.plan.len], &[&self.plan.axis_strides[..]]);
-        signature.add_axes(&self.plan.lines, &self.plan.line_strides);
+    fn add_to_tuning_signature(&self, _inputs: &[StoredArray], _outputs: &[OutputSpec], signature: &mut TuningSignature) -> Result<()> {
+        signature.hash_axes(&[self.plan.len], &[&self.plan.axis_strides[..]]);
+        signature.hash_axes(&self.plan.lines, &self.plan.line_strides);
         Ok(())
     }
 }

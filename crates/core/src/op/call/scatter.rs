@@ -1,7 +1,7 @@
 //! Scatter: writes to elements selected by index.
 
+use super::kernel_request::Request;
 use super::output_spec::OutputSpec;
-use super::request::Request;
 use super::tuning_signature::TuningSignature;
 use crate::array::StoredArray;
 use crate::error::Result;
@@ -51,19 +51,19 @@ impl Request for Scatter<'_> {
     fn family(&self) -> Family {
         Family::Scatter
     }
-    fn updates_target(&self) -> bool {
+    fn updates_part_of_target(&self) -> bool {
         true
     }
     fn required_capability(&self) -> Option<Capability> {
         self.needs
     }
-    fn format_options(&self, _inputs: &[StoredArray], _outputs: &[OutputSpec]) -> String {
+    fn format_call_options(&self, _inputs: &[StoredArray], _outputs: &[OutputSpec]) -> String {
         self.combine.map_or_else(String::new, |op| format!("by {}", op.name()))
     }
-    fn add_to_signature(&self, inputs: &[StoredArray], outputs: &[OutputSpec], signature: &mut TuningSignature) -> Result<()> {
-        signature.add_value((self.combine.map(Op::index), self.rows, self.needs.map(|needed| needed as u8)));
-        signature.add_axes(self.region.shape(), &[self.region.strides()]);
-        signature.add_layouts(inputs, outputs);
+    fn add_to_tuning_signature(&self, inputs: &[StoredArray], outputs: &[OutputSpec], signature: &mut TuningSignature) -> Result<()> {
+        signature.hash_value((self.combine.map(Op::index), self.rows, self.needs.map(|needed| needed as u8)));
+        signature.hash_axes(self.region.shape(), &[self.region.strides()]);
+        signature.hash_layouts(inputs, outputs);
         Ok(())
     }
 }

@@ -1,7 +1,7 @@
 //! Search: binary search in a sorted array.
 
+use super::kernel_request::Request;
 use super::output_spec::OutputSpec;
-use super::request::Request;
 use crate::array::StoredArray;
 use crate::op::Family;
 
@@ -32,7 +32,7 @@ impl Request for Search {
     fn family(&self) -> Family {
         Family::Search
     }
-    fn format_options(&self, _inputs: &[StoredArray], _outputs: &[OutputSpec]) -> String {
+    fn format_call_options(&self, _inputs: &[StoredArray], _outputs: &[OutputSpec]) -> String {
         match self.result {
             SearchResultKind::BeforeEqual => "side='left'".into(),
             SearchResultKind::AfterEqual => "side='right'".into(),

@@ -1,6 +1,6 @@
 //! Segments: reductions of consecutive parts of a 1-D array.
 
-use super::request::Request;
+use super::kernel_request::Request;
 use crate::dtype::DType;
 use crate::op::{Family, ReductionDef};
 use crate::program::Program;

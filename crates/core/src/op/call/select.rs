@@ -1,6 +1,6 @@
 //! Select: the elements at which a condition is true.
 
-use super::request::Request;
+use super::kernel_request::Request;
 use crate::op::Family;
 use crate::program::Program;
 

@@ -1,7 +1,7 @@
 //! Sort: sorts of rows and of segments.
 
+use super::kernel_request::Request;
 use super::output_spec::OutputSpec;
-use super::request::Request;
 use crate::array::StoredArray;
 use crate::op::Family;
 
@@ -51,7 +51,7 @@ impl Request for Sort {
     fn family(&self) -> Family {
         Family::Sort
     }
-    fn format_options(&self, _inputs: &[StoredArray], _outputs: &[OutputSpec]) -> String {
+    fn format_call_options(&self, _inputs: &[StoredArray], _outputs: &[OutputSpec]) -> String {
         let descending = self.descending.then(|| "descending".to_owned());
         let kth = self.nth.map(|nth| format!("kth={nth}"));
         ["axis=-1".to_owned()].into_iter().chain(descending).chain(kth).collect::<Vec<_>>().join(", ")

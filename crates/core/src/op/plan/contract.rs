@@ -3,7 +3,7 @@
 use smallvec::SmallVec;
 
 use crate::layout::{Dims, Layout, Strides};
-use crate::plan::elementwise::collapse_axes;
+use crate::plan::elementwise::merge_loop_axes;
 
 /// A mode of a contraction: the number of an einsum subscript, counted from 0.
 pub type Mode = u8;
@@ -84,7 +84,7 @@ impl ContractPlan {
             |modes: &[Mode], layout: &Layout, mode: Mode| modes.iter().position(|&x| x == mode).map_or(0, |axis| layout.strides()[axis]);
         let merge = |group: &[Mode], x: (&[Mode], &Layout), y: (&[Mode], &Layout)| -> Option<[isize; 2]> {
             let axes = group.iter().map(|&g| (self.extents[g as usize], move |i: usize| stride([x.0, y.0][i], [x.1, y.1][i], g)));
-            let (dims, strides) = collapse_axes(2, axes);
+            let (dims, strides) = merge_loop_axes(2, axes);
             match dims.len() {
                 0 => Some([1, 1]),
                 1 => Some([strides[0][0], strides[1][0]]),
@@ -98,7 +98,7 @@ impl ContractPlan {
         let [a_col, b_row] = merge(&self.k, pa, pb).or_else(|| merge(&k_in_b, pa, pb))?;
         let operands = [pa, pb, pc];
         let batch_axes = self.batch.iter().map(|&g| (self.extents[g as usize], move |i: usize| stride(operands[i].0, operands[i].1, g)));
-        let (batch, batch_strides) = collapse_axes(3, batch_axes);
+        let (batch, batch_strides) = merge_loop_axes(3, batch_axes);
         Some(Gemm {
             m: self.total_extent(&self.m),
             n: self.total_extent(&self.n),

@@ -90,7 +90,7 @@ pub(crate) fn push_or_merge_axis(dims: &mut Dims, strides: &mut [Strides], exten
 /// Builds a loop from axes, outermost first, with [`push_or_merge_axis`]. Returns its extents and the strides of each operand.
 ///
 /// Each axis is given as its extent and a function that returns the stride of an operand along the axis.
-pub(crate) fn collapse_axes<S: Fn(usize) -> isize>(
+pub(crate) fn merge_loop_axes<S: Fn(usize) -> isize>(
     operands: usize,
     axes: impl Iterator<Item = (usize, S)>,
 ) -> (Dims, SmallVec<[Strides; 4]>) {

@@ -5,7 +5,7 @@ use std::ops::Range;
 use smallvec::SmallVec;
 
 use crate::layout::{Dims, Layout, Strides};
-use crate::plan::elementwise::collapse_axes;
+use crate::plan::elementwise::merge_loop_axes;
 
 /// Maximum length of a row whose reductions are fused into an expression. Kernels keep a whole row in registers, shared memory or cache.
 pub const MAX_FUSED_ROW_LENGTH: usize = 32768;
@@ -30,7 +30,8 @@ impl RowLoopPlan {
     ///
     /// Returns `None` unless those axes merge into one axis in every operand.
     pub fn new(shape: &[usize], split: usize, operands: &[&Layout]) -> Option<RowLoopPlan> {
-        let merged = |axes: Range<usize>| collapse_axes(operands.len(), axes.map(|a| (shape[a], move |k: usize| operands[k].strides()[a])));
+        let merged =
+            |axes: Range<usize>| merge_loop_axes(operands.len(), axes.map(|a| (shape[a], move |k: usize| operands[k].strides()[a])));
         let ((row, row_strides), (outer, outer_strides)) = (merged(split..shape.len()), merged(0..split));
         if row.len() > 1 {
             return None;

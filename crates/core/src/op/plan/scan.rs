@@ -3,7 +3,7 @@
 use smallvec::SmallVec;
 
 use crate::layout::{Dims, Layout, Strides};
-use crate::plan::elementwise::collapse_axes;
+use crate::plan::elementwise::merge_loop_axes;
 
 /// A planned inclusive scan along one axis. The output is C-contiguous over the original shape.
 #[derive(Clone, Debug)]
@@ -35,7 +35,7 @@ impl ScanPlan {
         let others = (0..shape.len()).filter(|&a| a != axis);
         let line_count = others.clone().map(|a| shape[a]).product();
         let stride = |k: usize, a: usize| inputs.get(k).map_or(out_strides[a], |l| l.strides()[a]);
-        let (lines, mut line_strides) = collapse_axes(inputs.len() + 1, others.map(|a| (shape[a], move |k| stride(k, a))));
+        let (lines, mut line_strides) = merge_loop_axes(inputs.len() + 1, others.map(|a| (shape[a], move |k| stride(k, a))));
         let out_line_strides = line_strides.pop().unwrap_or_default();
         ScanPlan {
             len: shape[axis],

@@ -54,7 +54,8 @@ pub fn clip(x: impl Into<Operand>, low: Option<Operand>, high: Option<Operand>) 
     if args.len() == 1 {
         return positive(x);
     }
-    let signature = TypeRule::Ordered.resolve_dtypes(name, &args.iter().map(Operand::arg_type).collect::<SmallVec<[ArgumentType; 3]>>())?;
+    let signature =
+        TypeRule::Ordered.resolve_dtypes(name, &args.iter().map(Operand::argument_type).collect::<SmallVec<[ArgumentType; 3]>>())?;
     check_operands(name, &args, &signature)?;
     common_shape(name, &args)?;
     let promoted = |bound: Operand| match bound {

@@ -18,12 +18,12 @@ pub struct AxisOptions {
     pub(super) dtype: Option<DType>,
     pub(super) correction: Option<f64>,
     pub(super) descending: bool,
-    pub(super) selection: Option<Box<InitialAndMask>>,
+    pub(super) selection: Option<Box<InitialValueAndMask>>,
 }
 
 /// The options [`AxisOptions::initial`] and [`AxisOptions::only_where`]. They are boxed in [`AxisOptions`], because few calls have them.
 #[derive(Clone, Debug, Default)]
-pub(super) struct InitialAndMask {
+pub(super) struct InitialValueAndMask {
     pub(super) initial: Option<Scalar>,
     pub(super) mask: Option<NdArray>,
 }
@@ -206,13 +206,13 @@ impl FromArgs for AxisOptions {
             dtype: args.dtype("dtype")?,
             correction: correction.or(ddof).map(|number| number.as_f64()),
             descending: args.bool_or("descending", false)?,
-            selection: InitialAndMask::from_args(args)?.map(Box::new),
+            selection: InitialValueAndMask::from_args(args)?.map(Box::new),
         })
     }
 }
 
-impl InitialAndMask {
-    fn from_args(args: &Args) -> Result<Option<InitialAndMask>> {
+impl InitialValueAndMask {
+    fn from_args(args: &Args) -> Result<Option<InitialValueAndMask>> {
         let initial = args.get("initial").map(|_| args.scalar("initial")).transpose()?;
         let mask = match args.get("where") {
             // As in NumPy, the argument `where=None` counts as false.
@@ -220,7 +220,7 @@ impl InitialAndMask {
             None | Some(Value::Scalar(Scalar::Bool(true))) => None,
             Some(mask) => Some(mask.array(args.op())?.astype(DType::Bool)?),
         };
-        Ok((initial.is_some() || mask.is_some()).then_some(InitialAndMask { initial, mask }))
+        Ok((initial.is_some() || mask.is_some()).then_some(InitialValueAndMask { initial, mask }))
     }
 }
 

@@ -6,7 +6,7 @@ use crate::array::NdArray;
 use crate::body::{BodyDType, Parameter, ParameterKind};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::expr::{Operand, Operands, build_with_dtypes};
+use crate::expr::{Operand, Operands, elementwise_with_dtypes};
 use crate::function::FromArgs;
 use crate::layout::{Layout, broadcast_shapes};
 use crate::op::{ArgumentType, DTypeSignature, MAX_ARITY, Op};
@@ -30,7 +30,7 @@ pub fn apply(op: Op, operands: &[Operand]) -> Result<NdArray> {
         return Err(Error::value(name, format!("takes {given} arguments, {} given", operands.len())));
     }
     let of_generic = body.argument_parameters().zip(operands).filter(|(p, _)| p.of == BodyDType::Generic);
-    let types: SmallVec<[ArgumentType; 8]> = of_generic.map(|(_, operand)| operand.arg_type()).collect();
+    let types: SmallVec<[ArgumentType; 8]> = of_generic.map(|(_, operand)| operand.argument_type()).collect();
     let (generic, visible) = body.bound.resolve_dtypes(name, &types)?;
     let dtype = |of: BodyDType| if let BodyDType::Fixed(dtype) = of { dtype } else { generic };
 
@@ -47,7 +47,7 @@ pub fn apply(op: Op, operands: &[Operand]) -> Result<NdArray> {
         *slot = dtype(p.of);
         match p.kind {
             ParameterKind::Index(axis) => args.push(Operand::Array(axis_index_array(name, axis, &shape, device)?)),
-            ParameterKind::Each => args.extend(operands.next().map(|o| check_argument(name, p, o)).transpose()?),
+            ParameterKind::Each => args.extend(operands.next().map(|o| check_user_defined_argument(name, p, o)).transpose()?),
             ParameterKind::Whole => {
                 let Some(Operand::Array(a)) = operands.next() else {
                     return Err(Error::value(name, format!("`{}` must be an array, not a number", p.name)));
@@ -55,7 +55,7 @@ pub fn apply(op: Op, operands: &[Operand]) -> Result<NdArray> {
                 if a.size() == 0 {
                     return Err(Error::value(name, format!("`{}` must not be empty", p.name)));
                 }
-                check_argument(name, p, &Operand::Array(a.clone()))?;
+                check_user_defined_argument(name, p, &Operand::Array(a.clone()))?;
                 let stored = a.astype(dtype(p.of))?.contiguous()?.stored()?;
                 let first = Layout::strided(&[], &[], stored.layout().offset())?;
                 args.push(Operand::Array(stored.with_layout(first)?.into()));
@@ -63,7 +63,7 @@ pub fn apply(op: Op, operands: &[Operand]) -> Result<NdArray> {
             }
         }
     }
-    let array = build_with_dtypes(op, &mut args, signature)?;
+    let array = elementwise_with_dtypes(op, &mut args, signature)?;
     if body.result == BodyDType::Generic && visible != generic { array.astype(visible) } else { Ok(array) }
 }
 
@@ -97,7 +97,7 @@ pub fn reduce(op: Op, values: &Operand, over: &AxisOptions) -> Result<NdArray> {
 
 /// Returns `operand` if it is valid for the parameter `p`. If `p` has a fixed dtype, an array must cast to the dtype safely, and a number
 /// must be one that the dtype can hold.
-fn check_argument(op: &'static str, p: &Parameter, operand: &Operand) -> Result<Operand> {
+fn check_user_defined_argument(op: &'static str, p: &Parameter, operand: &Operand) -> Result<Operand> {
     if let BodyDType::Fixed(wanted) = p.of {
         match operand {
             Operand::Array(a) if !a.dtype().can_cast_safe(wanted) => {

@@ -1,6 +1,6 @@
 //! Linear systems, inverses and determinants.
 
-use super::{DET, INV, MatrixBatch, SLOGDET, SOLVE, SOLVE_TRIANGULAR, broadcast_batches};
+use super::{DET, INV, MatrixBatch, SLOGDET, SOLVE, SOLVE_TRIANGULAR, broadcast_matrix_batches};
 use crate::array::NdArray;
 use crate::call::{Form, Linalg, Triangle, Work};
 use crate::error::{Error, Result};
@@ -78,7 +78,7 @@ fn dispatch_solve(op: Op, a: &NdArray, b: &NdArray, task: Linalg) -> Result<NdAr
         let message = format!("matrices of {} columns need as many rows on the right, not {}", a.columns, right.rows);
         return Err(Error::shape(op.name(), message, &[a.array.shape(), b.shape()]));
     }
-    let (a, right) = broadcast_batches(op, a, right)?;
+    let (a, right) = broadcast_matrix_batches(op, a, right)?;
     if op == SOLVE && right.columns == 0 && !a.is_empty() {
         // Without right-hand sides, no kernel would run to detect singular matrices. So the system is solved for one column of zeros.
         let zeros = right.full_for_each_matrix(0.0, right.array.dtype(), &[right.rows, 1])?;

@@ -32,7 +32,7 @@ pub trait Request {
 
     /// Returns whether the call updates a part of an existing buffer ([`OutputSpec::target_buffer`]), so that a new buffer cannot replace
     /// it.
-    fn updates_target(&self) -> bool {
+    fn updates_part_of_target(&self) -> bool {
         false
     }
 
@@ -42,7 +42,7 @@ pub trait Request {
     }
 
     /// Returns the options that distinguish calls of one operation, written as in NumPy: `axis=1, keepdims`. Empty if there are none.
-    fn format_options(&self, _inputs: &[StoredArray], _outputs: &[OutputSpec]) -> String {
+    fn format_call_options(&self, _inputs: &[StoredArray], _outputs: &[OutputSpec]) -> String {
         String::new()
     }
 
@@ -51,8 +51,8 @@ pub trait Request {
     ///
     /// # Errors
     /// [`Error::Setting`](crate::Error::Setting) if a setting that the signature includes is invalid.
-    fn add_to_signature(&self, inputs: &[StoredArray], outputs: &[OutputSpec], signature: &mut TuningSignature) -> Result<()> {
-        signature.add_layouts(inputs, outputs);
+    fn add_to_tuning_signature(&self, inputs: &[StoredArray], outputs: &[OutputSpec], signature: &mut TuningSignature) -> Result<()> {
+        signature.hash_layouts(inputs, outputs);
         Ok(())
     }
 }

@@ -36,7 +36,7 @@ use cuprum_macros::numpy;
 #[numpy("linalg.svd(a, full_matrices=True, compute_uv=True, hermitian=False)", call = svd_from_args)]
 pub fn svd(a: &NdArray, full_matrices: bool) -> Result<(NdArray, NdArray, NdArray)> {
     let a = MatrixBatch::from_array(SVD, a)?;
-    let (m, n, k, dtype) = (a.rows, a.columns, a.min_extent(), a.array.dtype());
+    let (m, n, k, dtype) = (a.rows, a.columns, a.min_matrix_extent(), a.array.dtype());
     let (columns, rows) = if full_matrices { (m, n) } else { (k, k) };
     if a.is_empty() {
         return Ok((a.identity_matrices(m, columns)?, a.full_for_each_matrix(0.0, dtype.real(), &[k])?, a.identity_matrices(rows, n)?));
@@ -124,7 +124,7 @@ fn svd_from_args(args: &Args) -> Result<Value> {
 #[numpy("linalg.svdvals(x, /)")]
 pub fn svdvals(x: &NdArray) -> Result<NdArray> {
     let a = MatrixBatch::from_array(SVDVALS, x)?;
-    let (k, real) = (a.min_extent(), a.array.dtype().real());
+    let (k, real) = (a.min_matrix_extent(), a.array.dtype().real());
     if a.is_empty() {
         return a.full_for_each_matrix(0.0, real, &[k]);
     }

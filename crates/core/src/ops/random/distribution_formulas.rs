@@ -1,9 +1,9 @@
 //! Distributions as expressions of uniform and normal numbers and of numbers drawn by rejection.
 
-use super::parameters::{
-    ABOVE_ONE, MAX_POISSON_MEAN, NOT_NEGATIVE, POSITIVE, POSITIVE_PROBABILITY, PROBABILITY, PROBABILITY_BELOW_ONE,
-    VALID_HYPERGEOMETRIC_COUNT, VALID_POISSON_MEAN, check_all_true, checked_integer_parameter, checked_real_parameter, checked_trial_count,
-    result_shape, unrestricted_real_parameter,
+use super::distribution_parameters::{
+    ABOVE_ONE_INTERVAL, HYPERGEOMETRIC_COUNT_INTERVAL, MAX_POISSON_MEAN, NOT_NEGATIVE_INTERVAL, POISSON_MEAN_INTERVAL, POSITIVE_INTERVAL,
+    POSITIVE_PROBABILITY_INTERVAL, PROBABILITY_BELOW_ONE_INTERVAL, PROBABILITY_INTERVAL, check_all_true, checked_integer_parameter,
+    checked_real_parameter, checked_trial_count, result_shape, unrestricted_real_parameter,
 };
 use super::{Generator, NORMAL, RANDOM};
 use crate::array::NdArray;
@@ -34,7 +34,7 @@ impl Generator {
 
     /// Returns standard normal float64 numbers.
     pub(super) fn draw_normal(&self, shape: &[usize]) -> Result<NdArray> {
-        self.draw_array(NORMAL, shape, DType::F64, Distribution::Normal { mean: 0.0, std: 1.0 })
+        self.draw_random_array(NORMAL, shape, DType::F64, Distribution::Normal { mean: 0.0, std: 1.0 })
     }
 
     /// Returns exponentially distributed float64 numbers of mean 1, by inversion.
@@ -100,7 +100,7 @@ fn scale_and_shift(numbers: NdArray, location: &Operand, scale: &Operand) -> Res
 /// Checks the location and the scale of a distribution. Evaluates to these two parameters and the shape of the result.
 macro_rules! location_and_scale {
     ($location:ident, $scale:ident, $size:ident) => {{
-        let pair = [unrestricted_real_parameter($location, "loc")?, checked_real_parameter($scale, "scale", &NOT_NEGATIVE)?];
+        let pair = [unrestricted_real_parameter($location, "loc")?, checked_real_parameter($scale, "scale", &NOT_NEGATIVE_INTERVAL)?];
         let shape = result_shape(&pair, $size)?;
         (pair, shape)
     }};
@@ -117,7 +117,7 @@ macro_rules! one_parameter {
 }
 
 pub(super) fn exponential(g: &Generator, [scale]: [Operand; 1], size: &[usize]) -> Result<NdArray> {
-    let (scale, shape) = one_parameter!(scale, NOT_NEGATIVE, size);
+    let (scale, shape) = one_parameter!(scale, NOT_NEGATIVE_INTERVAL, size);
     multiply(g.draw_exponential(&shape)?, scale)
 }
 
@@ -142,31 +142,31 @@ pub(super) fn gumbel(g: &Generator, [loc, scale]: [Operand; 2], size: &[usize]) 
 }
 
 pub(super) fn lognormal(g: &Generator, [mean, sigma]: [Operand; 2], size: &[usize]) -> Result<NdArray> {
-    let pair = [unrestricted_real_parameter(mean, "mean")?, checked_real_parameter(sigma, "sigma", &NOT_NEGATIVE)?];
+    let pair = [unrestricted_real_parameter(mean, "mean")?, checked_real_parameter(sigma, "sigma", &NOT_NEGATIVE_INTERVAL)?];
     let shape = result_shape(&pair, size)?;
     exp(scale_and_shift(g.draw_normal(&shape)?, &pair[0], &pair[1])?)
 }
 
 pub(super) fn rayleigh(g: &Generator, [scale]: [Operand; 1], size: &[usize]) -> Result<NdArray> {
-    let (scale, shape) = one_parameter!(scale, NOT_NEGATIVE, size);
+    let (scale, shape) = one_parameter!(scale, NOT_NEGATIVE_INTERVAL, size);
     let e = g.draw_exponential(&shape)?;
     multiply(sqrt(add(&e, &e)?)?, scale)
 }
 
 pub(super) fn pareto(g: &Generator, [a]: [Operand; 1], size: &[usize]) -> Result<NdArray> {
-    let (a, shape) = one_parameter!(a, POSITIVE, size);
+    let (a, shape) = one_parameter!(a, POSITIVE_INTERVAL, size);
     expm1(divide(g.draw_exponential(&shape)?, a)?)
 }
 
 pub(super) fn weibull(g: &Generator, [a]: [Operand; 1], size: &[usize]) -> Result<NdArray> {
-    let (a, shape) = one_parameter!(a, NOT_NEGATIVE, size);
+    let (a, shape) = one_parameter!(a, NOT_NEGATIVE_INTERVAL, size);
     // As in NumPy, all numbers are 0 for the shape parameter `a = 0`, which is the limit of the distribution.
     let numbers = raise(g.draw_exponential(&shape)?, divide(1.0, &a)?)?;
     where_(less_equal(a, 0.0)?, 0.0, numbers)
 }
 
 pub(super) fn power(g: &Generator, [a]: [Operand; 1], size: &[usize]) -> Result<NdArray> {
-    let (a, shape) = one_parameter!(a, POSITIVE, size);
+    let (a, shape) = one_parameter!(a, POSITIVE_INTERVAL, size);
     raise(g.draw_unit_uniform(&shape)?, divide(1.0, a)?)
 }
 
@@ -194,14 +194,15 @@ pub(super) fn standard_cauchy(g: &Generator, []: [Operand; 0], size: &[usize]) -
 }
 
 pub(super) fn gamma(g: &Generator, [shape, scale]: [Operand; 2], size: &[usize]) -> Result<NdArray> {
-    let pair = [checked_real_parameter(shape, "shape", &NOT_NEGATIVE)?, checked_real_parameter(scale, "scale", &NOT_NEGATIVE)?];
+    let pair =
+        [checked_real_parameter(shape, "shape", &NOT_NEGATIVE_INTERVAL)?, checked_real_parameter(scale, "scale", &NOT_NEGATIVE_INTERVAL)?];
     let size = result_shape(&pair, size)?;
     multiply(g.draw_gamma(&pair[0], &size)?, &pair[1])
 }
 
 /// Returns numbers of the beta distribution: `x / (x + y)` for gamma numbers `x` and `y`, computed from their logarithms.
 pub(super) fn beta(g: &Generator, [a, b]: [Operand; 2], size: &[usize]) -> Result<NdArray> {
-    let pair = [checked_real_parameter(a, "a", &POSITIVE)?, checked_real_parameter(b, "b", &POSITIVE)?];
+    let pair = [checked_real_parameter(a, "a", &POSITIVE_INTERVAL)?, checked_real_parameter(b, "b", &POSITIVE_INTERVAL)?];
     let size = result_shape(&pair, size)?;
     let pair = match &pair {
         [Operand::Scalar(a), Operand::Scalar(b)] if a.as_f64().max(b.as_f64()) >= TINY_GAMMA_SHAPE => pair,
@@ -218,7 +219,7 @@ pub(super) fn beta(g: &Generator, [a, b]: [Operand; 2], size: &[usize]) -> Resul
 }
 
 pub(super) fn chisquare(g: &Generator, [df]: [Operand; 1], size: &[usize]) -> Result<NdArray> {
-    let (df, shape) = one_parameter!(df, POSITIVE, size);
+    let (df, shape) = one_parameter!(df, POSITIVE_INTERVAL, size);
     draw_chisquare(g, &df, &shape)
 }
 
@@ -250,13 +251,13 @@ fn draw_noncentral_chisquare(g: &Generator, df: &Operand, nonc: &Operand, size: 
 }
 
 pub(super) fn noncentral_chisquare(g: &Generator, [df, nonc]: [Operand; 2], size: &[usize]) -> Result<NdArray> {
-    let pair = [checked_real_parameter(df, "df", &POSITIVE)?, checked_real_parameter(nonc, "nonc", &NOT_NEGATIVE)?];
+    let pair = [checked_real_parameter(df, "df", &POSITIVE_INTERVAL)?, checked_real_parameter(nonc, "nonc", &NOT_NEGATIVE_INTERVAL)?];
     let size = result_shape(&pair, size)?;
     draw_noncentral_chisquare(g, &pair[0], &pair[1], &size)
 }
 
 pub(super) fn f(g: &Generator, [dfnum, dfden]: [Operand; 2], size: &[usize]) -> Result<NdArray> {
-    let pair = [checked_real_parameter(dfnum, "dfnum", &POSITIVE)?, checked_real_parameter(dfden, "dfden", &POSITIVE)?];
+    let pair = [checked_real_parameter(dfnum, "dfnum", &POSITIVE_INTERVAL)?, checked_real_parameter(dfden, "dfden", &POSITIVE_INTERVAL)?];
     let size = result_shape(&pair, size)?;
     let (above, below) = (draw_chisquare(g, &pair[0], &size)?, draw_chisquare(g, &pair[1], &size)?);
     divide(divide(above, &pair[0])?, divide(below, &pair[1])?)
@@ -264,9 +265,9 @@ pub(super) fn f(g: &Generator, [dfnum, dfden]: [Operand; 2], size: &[usize]) -> 
 
 pub(super) fn noncentral_f(g: &Generator, [dfnum, dfden, nonc]: [Operand; 3], size: &[usize]) -> Result<NdArray> {
     let all = [
-        checked_real_parameter(dfnum, "dfnum", &POSITIVE)?,
-        checked_real_parameter(dfden, "dfden", &POSITIVE)?,
-        checked_real_parameter(nonc, "nonc", &NOT_NEGATIVE)?,
+        checked_real_parameter(dfnum, "dfnum", &POSITIVE_INTERVAL)?,
+        checked_real_parameter(dfden, "dfden", &POSITIVE_INTERVAL)?,
+        checked_real_parameter(nonc, "nonc", &NOT_NEGATIVE_INTERVAL)?,
     ];
     let size = result_shape(&all, size)?;
     let (above, below) = (draw_noncentral_chisquare(g, &all[0], &all[2], &size)?, draw_chisquare(g, &all[1], &size)?);
@@ -274,7 +275,7 @@ pub(super) fn noncentral_f(g: &Generator, [dfnum, dfden, nonc]: [Operand; 3], si
 }
 
 pub(super) fn standard_t(g: &Generator, [df]: [Operand; 1], size: &[usize]) -> Result<NdArray> {
-    let (df, shape) = one_parameter!(df, POSITIVE, size);
+    let (df, shape) = one_parameter!(df, POSITIVE_INTERVAL, size);
     let half = multiply_operand(&df, 0.5)?;
     let gamma = g.draw_gamma(&half, &shape)?;
     multiply(g.draw_normal(&shape)?, sqrt(divide(&half, gamma)?)?)
@@ -283,7 +284,7 @@ pub(super) fn standard_t(g: &Generator, [df]: [Operand; 1], size: &[usize]) -> R
 /// Returns numbers of the inverse Gaussian distribution (Michael, Schucany and Haas, "Generating random variates using transformations with
 /// multiple roots", The American Statistician 30, 1976).
 pub(super) fn wald(g: &Generator, [mean, scale]: [Operand; 2], size: &[usize]) -> Result<NdArray> {
-    let pair = [checked_real_parameter(mean, "mean", &POSITIVE)?, checked_real_parameter(scale, "scale", &POSITIVE)?];
+    let pair = [checked_real_parameter(mean, "mean", &POSITIVE_INTERVAL)?, checked_real_parameter(scale, "scale", &POSITIVE_INTERVAL)?];
     let size = result_shape(&pair, size)?;
     let [mean, scale] = &pair;
     // The two roots of the method's quadratic equation, divided by the mean, are `factor` and `1 / factor`. This form avoids products of
@@ -298,8 +299,8 @@ pub(super) fn wald(g: &Generator, [mean, scale]: [Operand; 2], size: &[usize]) -
 pub(super) fn vonmises(g: &Generator, [mu, kappa]: [Operand; 2], size: &[usize]) -> Result<NdArray> {
     const TWO_PI: f64 = std::f64::consts::TAU;
     /// Smallest `kappa` for which the von Mises distribution is sampled. For smaller values, the backends draw uniform angles.
-    const MIN_KAPPA: f64 = 1e-8;
-    let pair = [unrestricted_real_parameter(mu, "mu")?, checked_real_parameter(kappa, "kappa", &NOT_NEGATIVE)?];
+    const MIN_SAMPLED_KAPPA: f64 = 1e-8;
+    let pair = [unrestricted_real_parameter(mu, "mu")?, checked_real_parameter(kappa, "kappa", &NOT_NEGATIVE_INTERVAL)?];
     let size = result_shape(&pair, size)?;
     // The remainder is exact, so the sampled angle is not lost in the rounding of a sum with a large `mu`.
     let mu = match &pair[0] {
@@ -309,8 +310,8 @@ pub(super) fn vonmises(g: &Generator, [mu, kappa]: [Operand; 2], size: &[usize])
     // As in NumPy, a `mu` that is not finite has no effect where `kappa` is so small that the distribution is uniform.
     let mu = match (&mu, &pair[1]) {
         (Operand::Scalar(mu), _) if !mu.as_f64().is_nan() => (*mu).into(),
-        (_, Operand::Scalar(kappa)) if kappa.as_f64() >= MIN_KAPPA => mu,
-        (mu, kappa) => where_(logical_and(isnan(mu)?, less(kappa, MIN_KAPPA)?)?, 0.0, mu)?.into(),
+        (_, Operand::Scalar(kappa)) if kappa.as_f64() >= MIN_SAMPLED_KAPPA => mu,
+        (mu, kappa) => where_(logical_and(isnan(mu)?, less(kappa, MIN_SAMPLED_KAPPA)?)?, 0.0, mu)?.into(),
     };
     let tangent = g.draw_from_sampler(Sampler::TangentOfHalfVonMisesAngle, &pair[1..], &size, DType::F64)?;
     let angle = add(multiply(atan(tangent)?, 2.0)?, mu)?;
@@ -320,46 +321,46 @@ pub(super) fn vonmises(g: &Generator, [mu, kappa]: [Operand; 2], size: &[usize])
 }
 
 pub(super) fn poisson(g: &Generator, [lam]: [Operand; 1], size: &[usize]) -> Result<NdArray> {
-    let (lam, shape) = one_parameter!(lam, VALID_POISSON_MEAN, size);
+    let (lam, shape) = one_parameter!(lam, POISSON_MEAN_INTERVAL, size);
     g.draw_discrete(Sampler::Poisson, &[lam], &shape)
 }
 
 pub(super) fn binomial(g: &Generator, [n, p]: [Operand; 2], size: &[usize]) -> Result<NdArray> {
     let (n, is_exact) = checked_trial_count(n, "n")?;
-    let pair = [n, checked_real_parameter(p, "p", &PROBABILITY)?];
+    let pair = [n, checked_real_parameter(p, "p", &PROBABILITY_INTERVAL)?];
     let size = result_shape(&pair, size)?;
     g.draw_binomial(&pair, is_exact, &size)
 }
 
 pub(super) fn negative_binomial(g: &Generator, [n, p]: [Operand; 2], size: &[usize]) -> Result<NdArray> {
-    let pair = [checked_real_parameter(n, "n", &POSITIVE)?, checked_real_parameter(p, "p", &POSITIVE_PROBABILITY)?];
+    let pair = [checked_real_parameter(n, "n", &POSITIVE_INTERVAL)?, checked_real_parameter(p, "p", &POSITIVE_PROBABILITY_INTERVAL)?];
     let size = result_shape(&pair, size)?;
     // The mean of the Poisson numbers is checked after the multiplication, because a large gamma number can make it too large.
     let odds = divide(subtract(1.0, &pair[1])?, &pair[1])?;
-    let mean = checked_real_parameter(multiply(g.draw_gamma(&pair[0], &size)?, odds)?.into(), "mean", &VALID_POISSON_MEAN)?;
+    let mean = checked_real_parameter(multiply(g.draw_gamma(&pair[0], &size)?, odds)?.into(), "mean", &POISSON_MEAN_INTERVAL)?;
     g.draw_discrete(Sampler::Poisson, &[mean], &size)
 }
 
 pub(super) fn geometric(g: &Generator, [p]: [Operand; 1], size: &[usize]) -> Result<NdArray> {
-    let (p, shape) = one_parameter!(p, POSITIVE_PROBABILITY, size);
+    let (p, shape) = one_parameter!(p, POSITIVE_PROBABILITY_INTERVAL, size);
     g.draw_discrete(Sampler::Geometric, &[p], &shape)
 }
 
 pub(super) fn logseries(g: &Generator, [p]: [Operand; 1], size: &[usize]) -> Result<NdArray> {
-    let (p, shape) = one_parameter!(p, PROBABILITY_BELOW_ONE, size);
+    let (p, shape) = one_parameter!(p, PROBABILITY_BELOW_ONE_INTERVAL, size);
     g.draw_discrete(Sampler::LogSeries, &[p], &shape)
 }
 
 pub(super) fn zipf(g: &Generator, [a]: [Operand; 1], size: &[usize]) -> Result<NdArray> {
-    let (a, shape) = one_parameter!(a, ABOVE_ONE, size);
+    let (a, shape) = one_parameter!(a, ABOVE_ONE_INTERVAL, size);
     g.draw_discrete(Sampler::Zipf, &[a], &shape)
 }
 
 pub(super) fn hypergeometric(g: &Generator, [ngood, nbad, nsample]: [Operand; 3], size: &[usize]) -> Result<NdArray> {
     let all = [
-        checked_integer_parameter(ngood, "ngood", &VALID_HYPERGEOMETRIC_COUNT)?,
-        checked_integer_parameter(nbad, "nbad", &VALID_HYPERGEOMETRIC_COUNT)?,
-        checked_integer_parameter(nsample, "nsample", &NOT_NEGATIVE)?,
+        checked_integer_parameter(ngood, "ngood", &HYPERGEOMETRIC_COUNT_INTERVAL)?,
+        checked_integer_parameter(nbad, "nbad", &HYPERGEOMETRIC_COUNT_INTERVAL)?,
+        checked_integer_parameter(nsample, "nsample", &NOT_NEGATIVE_INTERVAL)?,
     ];
     let size = result_shape(&all, size)?;
     check_all_true(less_equal(&all[2], add(&all[0], &all[1])?)?, "ngood + nbad < nsample")?;

@@ -1,7 +1,7 @@
 //! Map: elementwise loops.
 
+use super::kernel_request::Request;
 use super::output_spec::OutputSpec;
-use super::request::Request;
 use super::tuning_signature::TuningSignature;
 use crate::array::StoredArray;
 use crate::error::Result;
@@ -25,8 +25,8 @@ impl Request for Map<'_> {
     fn program(&self) -> Option<&Program> {
         Some(self.program)
     }
-    fn add_to_signature(&self, _inputs: &[StoredArray], _outputs: &[OutputSpec], signature: &mut TuningSignature) -> Result<()> {
-        signature.add_axes(&self.plan.dims, &self.plan.strides);
+    fn add_to_tuning_signature(&self, _inputs: &[StoredArray], _outputs: &[OutputSpec], signature: &mut TuningSignature) -> Result<()> {
+        signature.hash_axes(&self.plan.dims, &self.plan.strides);
         Ok(())
     }
 }

@@ -65,10 +65,10 @@ pub fn lu_factor(a: &NdArray) -> Result<(NdArray, NdArray)> {
     if a.is_empty() {
         return Ok((
             a.full_for_each_matrix(0.0, dtype, &[a.rows, a.columns])?,
-            a.full_for_each_matrix(0.0, DType::I32, &[a.min_extent()])?,
+            a.full_for_each_matrix(0.0, DType::I32, &[a.min_matrix_extent()])?,
         ));
     }
-    let outputs = [a.output_spec(dtype, &[a.rows, a.columns])?, a.output_spec(DType::I32, &[a.min_extent()])?];
+    let outputs = [a.output_spec(dtype, &[a.rows, a.columns])?, a.output_spec(DType::I32, &[a.min_matrix_extent()])?];
     let [factors, pivots] = a.dispatch_decomposition(LU_FACTOR, outputs, Linalg::Lu)?;
     Ok((factors, pivots))
 }
@@ -98,7 +98,7 @@ pub fn qr(a: &NdArray, mode: QrMode) -> Result<(NdArray, NdArray)> {
     let a = MatrixBatch::from_array(QR, a)?;
     let (m, n, dtype) = (a.rows, a.columns, a.array.dtype());
     let k = match mode {
-        QrMode::Reduced => a.min_extent(),
+        QrMode::Reduced => a.min_matrix_extent(),
         QrMode::Complete => m,
         QrMode::R => return Err(Error::value(QR.name(), "gives two results; use qr_r")),
         QrMode::Raw => return Err(Error::value(QR.name(), "gives q and r; use qr_raw")),
@@ -116,7 +116,7 @@ pub fn qr(a: &NdArray, mode: QrMode) -> Result<(NdArray, NdArray)> {
 /// Fewer than two dimensions, or float16.
 pub fn qr_r(a: &NdArray) -> Result<NdArray> {
     let a = MatrixBatch::from_array(QR, a)?;
-    let (k, n, dtype) = (a.min_extent(), a.columns, a.array.dtype());
+    let (k, n, dtype) = (a.min_matrix_extent(), a.columns, a.array.dtype());
     if a.is_empty() {
         return a.full_for_each_matrix(0.0, dtype, &[k, n]);
     }
@@ -151,7 +151,7 @@ pub fn qr_r(a: &NdArray) -> Result<NdArray> {
 /// ```
 pub fn qr_raw(a: &NdArray) -> Result<(NdArray, NdArray)> {
     let a = MatrixBatch::from_array(QR_RAW, a)?;
-    let (m, n, k, dtype) = (a.rows, a.columns, a.min_extent(), a.array.dtype());
+    let (m, n, k, dtype) = (a.rows, a.columns, a.min_matrix_extent(), a.array.dtype());
     if a.is_empty() {
         return Ok((a.full_for_each_matrix(0.0, dtype, &[n, m])?, a.full_for_each_matrix(0.0, dtype, &[k])?));
     }

@@ -2,7 +2,7 @@
 
 use std::any::Any;
 
-use super::request::Request;
+use super::kernel_request::Request;
 use crate::op::{Family, Parameters};
 
 /// The request of an operation that another crate defines. The kernels of that operation downcast the field to the crate's request type.

@@ -4,7 +4,7 @@ use crate::array::NdArray;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::expr::Operand;
-use crate::ops::parameters::{Parameters, ParsedParameters};
+use crate::ops::parameter_lists::{Parameters, ParsedParameters};
 use crate::ops::value::Value;
 use crate::scalar::Scalar;
 

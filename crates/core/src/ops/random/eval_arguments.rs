@@ -34,7 +34,7 @@ fn as_generator(value: &Value) -> Option<&Generator> {
 }
 
 /// Returns the argument `size`, or the empty shape (0-d) if it is missing.
-pub(super) fn read_size(args: &Args) -> Result<Vec<usize>> {
+pub(super) fn read_size_argument(args: &Args) -> Result<Vec<usize>> {
     if args.get("size").is_some() { args.shape("size") } else { Ok(vec![]) }
 }
 
@@ -53,7 +53,7 @@ pub(super) fn with_seeded_generator<T>(args: &Args, draw: impl FnOnce(&Generator
 
 /// Calls `draw` with the generator and the shape that the arguments `seed` and `size` select.
 pub(super) fn draw_with_size_argument(args: &Args, draw: impl FnOnce(&Generator, &[usize]) -> Result<NdArray>) -> Result<Value> {
-    let size = read_size(args)?;
+    let size = read_size_argument(args)?;
     with_seeded_generator(args, |generator| draw(generator, &size)).map(Value::Array)
 }
 

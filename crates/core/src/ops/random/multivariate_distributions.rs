@@ -2,12 +2,13 @@
 
 use cuprum_macros::numpy;
 
-use super::arguments::draw_with_size_argument;
-use super::formulas::tiny_gamma_shape_factor;
-use super::parameters::{
-    NOT_NAN, NOT_NEGATIVE, PROBABILITY, VALID_HYPERGEOMETRIC_COUNT, check_all_true, checked_integer_parameter, checked_real_parameter,
-    checked_trial_count, parameters_device, result_shape, unrestricted_real_parameter,
+use super::distribution_formulas::tiny_gamma_shape_factor;
+use super::distribution_parameters::{
+    HYPERGEOMETRIC_COUNT_INTERVAL, NOT_NAN_INTERVAL, NOT_NEGATIVE_INTERVAL, PROBABILITY_INTERVAL, check_all_true,
+    checked_integer_parameter, checked_real_parameter, checked_trial_count, device_of_parameters, result_shape,
+    unrestricted_real_parameter,
 };
+use super::eval_arguments::draw_with_size_argument;
 use super::{Generator, SHARED_GENERATOR};
 use crate::arguments::IntoShape;
 use crate::array::NdArray;
@@ -45,7 +46,7 @@ fn vector_length(a: &NdArray, name: &str) -> Result<usize> {
 
 fn draw_multinomial_vectors(g: &Generator, n: Operand, pvals: Operand, size: &[usize]) -> Result<NdArray> {
     let (n, is_exact) = checked_trial_count(n, "n")?;
-    let pvals = parameter_to_array(checked_real_parameter(pvals, "pvals", &PROBABILITY)?)?;
+    let pvals = parameter_to_array(checked_real_parameter(pvals, "pvals", &PROBABILITY_INTERVAL)?)?;
     let length = vector_length(&pvals, "pvals")?;
     if length == 0 {
         return Err(Error::value("random", "pvals must have at least 1 dimension and the last dimension must be greater than 0."));
@@ -70,11 +71,11 @@ fn draw_multinomial_vectors(g: &Generator, n: Operand, pvals: Operand, size: &[u
 }
 
 fn draw_hypergeometric_vectors(g: &Generator, colors: Operand, nsample: Operand, size: &[usize]) -> Result<NdArray> {
-    let colors = parameter_to_array(checked_integer_parameter(colors, "colors", &VALID_HYPERGEOMETRIC_COUNT)?)?;
+    let colors = parameter_to_array(checked_integer_parameter(colors, "colors", &HYPERGEOMETRIC_COUNT_INTERVAL)?)?;
     if colors.ndim() != 1 {
         return Err(Error::value("random", "colors must be a one-dimensional sequence of nonnegative integers"));
     }
-    let nsample = checked_integer_parameter(nsample, "nsample", &NOT_NEGATIVE)?;
+    let nsample = checked_integer_parameter(nsample, "nsample", &NOT_NEGATIVE_INTERVAL)?;
     let colors = colors.to_vec::<f64>()?;
     let mut total: f64 = colors.iter().sum();
     if total >= 1e9 {
@@ -100,7 +101,7 @@ fn draw_hypergeometric_vectors(g: &Generator, colors: Operand, nsample: Operand,
 }
 
 fn draw_dirichlet_vectors(g: &Generator, alpha: Operand, size: &[usize]) -> Result<NdArray> {
-    let alpha = parameter_to_array(checked_real_parameter(alpha, "alpha", &NOT_NEGATIVE)?)?;
+    let alpha = parameter_to_array(checked_real_parameter(alpha, "alpha", &NOT_NEGATIVE_INTERVAL)?)?;
     if alpha.ndim() != 1 {
         return Err(Error::value("random", "alpha must be a one-dimensional sequence of nonnegative numbers"));
     }
@@ -120,7 +121,7 @@ fn draw_dirichlet_vectors(g: &Generator, alpha: Operand, size: &[usize]) -> Resu
 fn draw_normal_vectors(g: &Generator, mean: Operand, cov: Operand, size: &[usize]) -> Result<NdArray> {
     let (mean, cov) = (
         parameter_to_array(unrestricted_real_parameter(mean, "mean")?)?,
-        parameter_to_array(checked_real_parameter(cov, "cov", &NOT_NAN)?)?,
+        parameter_to_array(checked_real_parameter(cov, "cov", &NOT_NAN_INTERVAL)?)?,
     );
     let error = |message: &str| Err(Error::value("random", message));
     let &[n] = mean.shape() else { return error("mean must be 1 dimensional") };
@@ -175,7 +176,7 @@ macro_rules! vector_distributions {
                 pub fn $name(&self, $($parameter: impl Into<Operand>,)* size: impl IntoShape) -> Result<NdArray> {
                     $(let $parameter: Operand = $parameter.into();)*
                     let size = size.into_shape();
-                    let draw = || with_device(parameters_device(&[$(&$parameter),*])?, || $vectors(self, $($parameter.clone(),)* &size));
+                    let draw = || with_device(device_of_parameters(&[$(&$parameter),*])?, || $vectors(self, $($parameter.clone(),)* &size));
                     draw().map_err(|error| error.with_function_name(stringify!($name)))
                 }
             )*
