@@ -4,8 +4,8 @@
 //! Operands whose strides do not form a matrix product are first packed into contiguous copies. If the strides of the output do not form a
 //! matrix product, the result is computed in a temporary and then copied to the output.
 
-mod floats;
-mod integers;
+mod float_products;
+mod integer_products;
 mod matrix_vector;
 mod product_batch;
 mod sliding_windows;
@@ -15,11 +15,11 @@ use cuprum_core::call;
 use cuprum_core::plan::contract::{ContractPlan, Gemm};
 use cuprum_core::{Call, Complex, DType, Error, Layout, Outcome, Result, StoredArray, Work, decline};
 use cuprum_cpu_base::threads;
-use cuprum_cpu_base::views::{Elements, ElementsMut, Output};
+use cuprum_cpu_base::typed_views::{Elements, ElementsMut, Output};
 use cuprum_cpu_elementwise::half;
 
-use self::floats::multiply_floats;
-use self::integers::multiply_integers;
+use self::float_products::multiply_floats;
+use self::integer_products::multiply_integers;
 use self::product_batch::{MatrixProductLayout, ProductBatch, check_matrix_bounds};
 use crate::copy::copy_to_region;
 
@@ -30,7 +30,7 @@ const MAX_BUFFER_RANGE_PER_ELEMENT: usize = 4;
 const CONVERSION_TASK_ELEMENTS: usize = 1 << 14;
 
 /// Computes the output of `call`, a tensor contraction.
-pub(crate) fn run(call: &Call) -> Result<Outcome> {
+pub(crate) fn compute_contraction(call: &Call) -> Result<Outcome> {
     let (Work::Contract(call::Contract { plan }), [a, b]) = (&call.work, call.inputs) else {
         decline!("not a contraction of two operands")
     };
@@ -131,7 +131,7 @@ fn multiply_matrix_batch(g: &Gemm, a: &StoredArray, b: &StoredArray, c_offset: u
         DType::I16 | DType::U16 => multiply_integers::<u16>(&one, &batch, x, y, c),
         DType::I32 | DType::U32 => multiply_integers::<u32>(&one, &batch, x, y, c),
         DType::I64 | DType::U64 => multiply_integers::<u64>(&one, &batch, x, y, c),
-        // The function `run` converts 16-bit floats to float32 beforehand, so this arm is unreachable.
+        // The function `compute_contraction` converts 16-bit floats to float32 beforehand, so this arm is unreachable.
         half @ (DType::F16 | DType::BF16) => return Err(Error::backend("cpu", "contract", format!("{half} reached a matrix product"))),
     }
     Ok(())

@@ -7,11 +7,11 @@
 use cuprum_core::{Call, Outcome, Result, decline};
 
 #[cfg(feature = "fft")]
-pub(crate) use fft_enabled::run;
+pub(crate) use fft_enabled::compute_fft;
 
 /// Declines every call, because this build lacks the feature `fft`.
 #[cfg(not(feature = "fft"))]
-pub(crate) fn run(_call: &Call) -> Result<Outcome> {
+pub(crate) fn compute_fft(_call: &Call) -> Result<Outcome> {
     decline!("built without the feature `fft`")
 }
 
@@ -21,7 +21,7 @@ mod fft_enabled {
     use cuprum_core::layout::{Dims, Layout};
     use cuprum_core::{Array, Call, DeclineReason, Outcome, Program, Result, StoredArray, Work, decline};
     use cuprum_cpu_base::threads;
-    use cuprum_cpu_base::views::{ElementsMut, Output};
+    use cuprum_cpu_base::typed_views::{ElementsMut, Output};
     use cuprum_cpu_fft::{first_transformed_axis, transform};
 
     use crate::copy::copy_to_region;
@@ -31,7 +31,7 @@ mod fft_enabled {
     const MIN_TASK_VALUES: usize = 1 << 13;
 
     /// Computes the output of `call`, a Fourier transform.
-    pub(crate) fn run(call: &Call) -> Result<Outcome> {
+    pub(crate) fn compute_fft(call: &Call) -> Result<Outcome> {
         let (Work::Fft(fft), [_]) = (&call.work, call.outputs) else { decline!("not a Fourier transform") };
         let mut output = Output::allocate(call, 0)?;
         let is_identity = fft.program.is_identity();

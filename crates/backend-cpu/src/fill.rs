@@ -3,15 +3,15 @@
 use cuprum_core::rounding::{to_bf16, to_f16};
 use cuprum_core::{Call, Complex, DType, Element, Fill, Kind, Outcome, Result, Scalar, Work, bf16, decline, f16, with_dtype};
 use cuprum_cpu_base::threads;
-use cuprum_cpu_base::views::{ElementsMut, Output, convert_scalar_to_bits};
+use cuprum_cpu_base::typed_views::{ElementsMut, Output, convert_scalar_to_bits};
 use cuprum_cpu_base::with_bits;
-use cuprum_cpu_elementwise::loops::splat;
+use cuprum_cpu_elementwise::elementwise_loops::splat;
 
 /// Number of output elements that one task fills.
 const TASK_ELEMENTS: usize = 1 << 15;
 
 /// Computes the output of `call`, which fills an array with a constant, a range or an identity matrix.
-pub(crate) fn run(call: &Call) -> Result<Outcome> {
+pub(crate) fn fill_output(call: &Call) -> Result<Outcome> {
     let Work::Fill(fill) = &call.work else { decline!("not a fill") };
     let dtype = call.outputs[0].dtype;
     let is_zero = |s: Scalar| s.to_bytes(dtype) == [0; 16];

@@ -1,13 +1,13 @@
 //! Kernels of the family `Gather`: elements at given indices along an axis (`take` and `take_along_axis`). Indices are checked during the
 //! gather. An error names the first invalid index.
 
-mod per_element;
+mod index_per_element;
 
 use cuprum_core::call::{self, GatherIndices};
 use cuprum_cpu_base::cache_hints::{prefetch_all_lines, prefetch_cache_line};
-use cuprum_cpu_base::simd::{SimdLoop, dispatch};
+use cuprum_cpu_base::simd::{SimdLoop, dispatch_simd};
 use cuprum_cpu_base::threads;
-use cuprum_cpu_base::views::{Elements, ElementsMut, HostVec, Output, add_op_to_out_of_memory_error};
+use cuprum_cpu_base::typed_views::{Elements, ElementsMut, HostVec, Output, add_op_to_out_of_memory_error};
 use cuprum_cpu_base::with_bits;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -47,9 +47,9 @@ impl GatherAxis {
 }
 
 /// Integer types of gather indices.
-trait Index: Element + Into<i64> {}
-impl Index for i32 {}
-impl Index for i64 {}
+trait GatherIndex: Element + Into<i64> {}
+impl GatherIndex for i32 {}
+impl GatherIndex for i64 {}
 
 /// The elements that one index copies: all elements along the source axes after the indexed axis.
 enum ElementsPerIndex<'a> {
@@ -88,7 +88,7 @@ impl OuterAxes {
 }
 
 /// Computes the output of `call`, which gathers elements by indices along an axis, as `take` and `take_along_axis` do.
-pub(crate) fn run(call: &Call) -> Result<Outcome> {
+pub(crate) fn compute_gather(call: &Call) -> Result<Outcome> {
     let (Work::Gather(call::Gather { axis, indices: relation }), [source, indices]) = (&call.work, call.inputs) else {
         decline!("not a take of an array by indices")
     };
@@ -101,7 +101,7 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
     let elements = output.elements_mut()?;
     let outside = match relation {
         GatherIndices::ReplaceAxis => take(call, source, *axis, axis_range, indices, elements)?,
-        GatherIndices::PerElement => per_element::take_along_axis(source, *axis, axis_range, indices, elements)?,
+        GatherIndices::PerElement => index_per_element::take_along_axis(source, *axis, axis_range, indices, elements)?,
     };
     match outside {
         Some(index) => Err(Error::Index { op: call.op.name(), index, axis: *axis, size: axis_range.extent }),
@@ -142,7 +142,7 @@ fn take(
 }
 
 /// Gathers elements of `source` by `indices`. Returns the first invalid index, if there is one.
-fn gather<I: Index>(
+fn gather<I: GatherIndex>(
     source: Elements,
     axis_range: GatherAxis,
     outer: &OuterAxes,
@@ -158,7 +158,7 @@ fn gather<I: Index>(
 }
 
 /// Gathers one element per index. Returns whether all indices are valid.
-fn gather_elements<T: Element, I: Index>(values: &[T], axis: GatherAxis, indices: &[I], out: ElementsMut) -> bool {
+fn gather_elements<T: Element, I: GatherIndex>(values: &[T], axis: GatherAxis, indices: &[I], out: ElementsMut) -> bool {
     let good = AtomicBool::new(true);
     let tasks = out.chunks(TASK_ELEMENTS).zip(indices.chunks(TASK_ELEMENTS));
     threads::for_each(
@@ -175,8 +175,8 @@ fn gather_elements<T: Element, I: Index>(values: &[T], axis: GatherAxis, indices
 }
 
 /// Gathers one element per index on the calling thread. Returns whether all indices are valid.
-fn gather_on_thread<T: Element, I: Index>(values: &[T], axis: GatherAxis, indices: &[I], out: &mut [T]) -> bool {
-    let (least, greatest) = dispatch(IndexRange(indices));
+fn gather_on_thread<T: Element, I: GatherIndex>(values: &[T], axis: GatherAxis, indices: &[I], out: &mut [T]) -> bool {
+    let (least, greatest) = dispatch_simd(IndexExtremesLoop(indices));
     if !(axis.contains_index(least) && axis.contains_index(greatest)) {
         return false;
     }
@@ -202,9 +202,9 @@ fn gather_on_thread<T: Element, I: Index>(values: &[T], axis: GatherAxis, indice
 }
 
 /// Computes the least and the greatest index.
-struct IndexRange<'a, I>(&'a [I]);
+struct IndexExtremesLoop<'a, I>(&'a [I]);
 
-impl<I: Index> SimdLoop for IndexRange<'_, I> {
+impl<I: GatherIndex> SimdLoop for IndexExtremesLoop<'_, I> {
     type Output = (i64, i64);
     #[inline(always)]
     fn run(self) -> (i64, i64) {
@@ -214,7 +214,7 @@ impl<I: Index> SimdLoop for IndexRange<'_, I> {
 
 /// For each multi-index of the axes `outer` and each index, copies the elements at the offsets `inner`. Returns whether all indices are
 /// valid.
-fn gather_rows<T: Element, I: Index>(
+fn gather_rows<T: Element, I: GatherIndex>(
     values: &[T],
     axis: GatherAxis,
     outer: &OuterAxes,

@@ -4,9 +4,9 @@
 //! weights are split at indices that depend only on sizes and merged in order, so they do not depend on the number of threads.
 
 use cuprum_core::call;
-use cuprum_cpu_base::simd::{SimdLoop, dispatch};
+use cuprum_cpu_base::simd::{SimdLoop, dispatch_simd};
 use cuprum_cpu_base::threads;
-use cuprum_cpu_base::views::{Elements, HostVec, Output};
+use cuprum_cpu_base::typed_views::{Elements, HostVec, Output};
 use cuprum_cpu_sort::sorted_search;
 use std::ops::{Add, Mul, Sub};
 
@@ -30,7 +30,7 @@ const COUNTERS_PER_BIN: usize = 4;
 const COST_PER_VALUE: usize = 4;
 
 /// Computes the outputs of `call`, a histogram.
-pub(crate) fn run(call: &Call) -> Result<Outcome> {
+pub(crate) fn compute_histogram(call: &Call) -> Result<Outcome> {
     let Work::Histogram(call::Histogram { program, binning }) = &call.work else { decline!("not a histogram") };
     let (values, last) = call.program_inputs();
     let last = last.map(Elements::from_contiguous_array).transpose()?;
@@ -295,7 +295,7 @@ impl<T: Float> SimdLoop for EvenBinRuleLoop<'_, T> {
 impl<T: Float> BinRule for EvenBinRule<'_, T> {
     type Value = T;
     fn find_bins(&self, values: &[T], bins: &mut [i64]) {
-        if dispatch(EvenBinRuleLoop(self, values, bins)) {
+        if dispatch_simd(EvenBinRuleLoop(self, values, bins)) {
             for (bin, &value) in bins.iter_mut().zip(values).filter(|(bin, _)| **bin == NEAR_EDGE_MARKER) {
                 *bin =
                     self.find_bin_near_edge(value, self.distance_from_first_edge_in_bins(value).1.remove_rounding_offset() as usize) as i64;

@@ -4,7 +4,7 @@ use cuprum_core::call;
 use cuprum_core::{Call, Outcome, Result, Work, decline};
 use cuprum_cpu_base::cache_hints::MIN_NON_TEMPORAL_BYTES;
 use cuprum_cpu_base::threads;
-use cuprum_cpu_base::views::{ElementsMut, Output};
+use cuprum_cpu_base::typed_views::{ElementsMut, Output};
 use smallvec::SmallVec;
 
 use self::masked_fill::MaskedFill;
@@ -20,7 +20,7 @@ const MIN_ROW_LEN_FOR_TILES_WITHIN_ROWS: usize = 64;
 type OutputSlices<'o> = SmallVec<[ElementsMut<'o>; 2]>;
 
 /// Computes the outputs of `call`, a fused elementwise expression.
-pub(crate) fn run(call: &Call) -> Result<Outcome> {
+pub(crate) fn compute_elementwise(call: &Call) -> Result<Outcome> {
     let Work::Map(call::Map { program, plan }) = &call.work else { decline!("not a map") };
     let in_loop_order = (0..call.outputs.len()).all(|n| {
         let (strides, mut step) = (&plan.strides[call.inputs.len() + n], 1);
@@ -36,13 +36,13 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
         for output in &mut outputs {
             runs.push(output.elements_mut()?);
         }
-        map.run(&mut runs);
+        map.evaluate_into(&mut runs);
         drop(runs);
         return call.outcome_from_buffers(outputs.into_iter().map(Output::into_buffer));
     }
     if in_place && let Some(fill) = MaskedFill::of(call, program, plan)? {
         let mut output = Output::allocate(call, 0)?;
-        fill.run(&mut output, call.outputs[0].layout.offset())?;
+        fill.store_where_true(&mut output, call.outputs[0].layout.offset())?;
         return call.outcome_from_buffers([output.into_buffer()]);
     }
     let nest = LoopNest::new(&plan.dims, call.inputs, |k| plan.strides[k].clone())?;

@@ -14,7 +14,7 @@ mod single_tile_program;
 
 use std::cell::RefCell;
 
-use cuprum_cpu_base::views::ScratchBlocks;
+use cuprum_cpu_base::typed_views::ScratchBlocks;
 
 pub(crate) use self::compiled_program::CompiledProgram;
 pub(crate) use self::evaluator::Evaluator;

@@ -3,10 +3,10 @@
 pub(crate) mod arithmetic;
 pub(crate) mod dtype_selection;
 pub(crate) mod leaf_reduction;
-pub(crate) mod loops;
-pub(crate) mod ops;
 pub(crate) mod ordered_products;
 pub(crate) mod pairwise_tree;
+pub(crate) mod reduction_loops;
+pub(crate) mod reduction_operations;
 pub(crate) mod row_reductions;
 
 use cuprum_core::Element;
@@ -33,7 +33,7 @@ pub(crate) trait Reducer: Sized + 'static {
     /// may then be reduced interleaved.
     const LEAVES_MAY_INTERLEAVE: bool = false;
 
-    /// Whether [`ReduceRowsLoop`](loops::ReduceRowsLoop) reduces whole groups of [`INTERLEAVED_LEAVES`] leaves in a second loop, whose
+    /// Whether [`ReduceRowsLoop`](reduction_loops::ReduceRowsLoop) reduces whole groups of [`INTERLEAVED_LEAVES`] leaves in a second loop, whose
     /// length is known at compile time. Reductions of complex numbers gain nothing from it.
     const HAS_LEAF_GROUP_LOOP: bool = true;
 
@@ -94,6 +94,6 @@ pub(crate) trait Reducer: Sized + 'static {
     }
 }
 
-/// Function type of [`sum_products`](loops::sum_products). Its arguments are tree, factors, row length, prefetching and results.
+/// Function type of [`sum_products`](reduction_loops::sum_products). Its arguments are tree, factors, row length, prefetching and results.
 pub(crate) type SumProductsFunction<R> =
     fn(&mut PairwiseTree<<R as Reducer>::Acc>, [&[<R as Reducer>::In]; 2], usize, Option<PrefetchState>, &mut [<R as Reducer>::Out]);

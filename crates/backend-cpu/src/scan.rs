@@ -10,10 +10,10 @@
 //! could be finite where NumPy's result is infinite or NaN.
 
 use cuprum_core::call;
-use cuprum_cpu_base::simd::{SimdLoop, dispatch};
+use cuprum_cpu_base::simd::{SimdLoop, dispatch_simd};
 use cuprum_cpu_base::strided::split_into_column_blocks;
 use cuprum_cpu_base::threads;
-use cuprum_cpu_base::views::{ElementsMut, Output, unsigned_dtype};
+use cuprum_cpu_base::typed_views::{ElementsMut, Output, unsigned_dtype};
 use std::marker::PhantomData;
 
 use cuprum_core::host_buffer::try_collect;
@@ -35,7 +35,7 @@ const BLOCK_LEN: usize = 1 << 15;
 const MIN_TASK_COLUMNS: usize = 64;
 
 /// Computes the output of `call`, a running sum, product, minimum or maximum along an axis.
-pub(crate) fn run(call: &Call) -> Result<Outcome> {
+pub(crate) fn compute_scan(call: &Call) -> Result<Outcome> {
     let Work::Scan(call::Scan { program, reduction, plan, .. }) = &call.work else { decline!("not a scan") };
     // The loops follow the memory order of the output: axes outside the scanned axis, the scanned axis, axes inside the scanned axis.
     let inner = plan.out_axis_stride as usize;
@@ -261,7 +261,7 @@ fn scan<T: ScanElement, C: ScanOperation<T>>(compiled: &CompiledProgram, out: El
     threads::for_each(
         out.chunks_mut(per_task).enumerate(),
         cost,
-        || Scanner::<T, C>::new(compiled),
+        || ScanEvaluator::<T, C>::new(compiled),
         |scanner, (i, part)| {
             for (row, out) in part.chunks_mut(len).enumerate() {
                 scan_block::<T, C>(scanner, i * per_task + row * len, out, None, &mut None);
@@ -275,16 +275,16 @@ fn scan<T: ScanElement, C: ScanOperation<T>>(compiled: &CompiledProgram, out: El
 type RunScans<A> = [[A; RUN_LEN]; INTERLEAVED_RUNS];
 
 /// A thread's evaluator of the fused program, with a buffer for the running totals of runs ([`RunScans`]).
-struct Scanner<'c, 'a, T: ScanElement, C: ScanOperation<T>> {
+struct ScanEvaluator<'c, 'a, T: ScanElement, C: ScanOperation<T>> {
     evaluator: Evaluator<'c, 'a>,
     tile: usize,
     sums: Box<RunScans<C::Total>>,
 }
 
-impl<'c, 'a, T: ScanElement, C: ScanOperation<T>> Scanner<'c, 'a, T, C> {
-    fn new(compiled: &'c CompiledProgram<'a>) -> Scanner<'c, 'a, T, C> {
+impl<'c, 'a, T: ScanElement, C: ScanOperation<T>> ScanEvaluator<'c, 'a, T, C> {
+    fn new(compiled: &'c CompiledProgram<'a>) -> ScanEvaluator<'c, 'a, T, C> {
         let sums = Box::new([[C::to_accumulator(T::default()); RUN_LEN]; INTERLEAVED_RUNS]);
-        Scanner { evaluator: Evaluator::new(compiled), tile: compiled.tile_len(), sums }
+        ScanEvaluator { evaluator: Evaluator::new(compiled), tile: compiled.tile_len(), sums }
     }
 }
 
@@ -295,7 +295,7 @@ impl<'c, 'a, T: ScanElement, C: ScanOperation<T>> Scanner<'c, 'a, T, C> {
 /// consecutive elements) whose total has lost digits ([`ScanOperation::has_lost_digits`]). From there on, elements are computed
 /// sequentially, `last` holds the previous result, and totals are not used.
 fn scan_block<T: ScanElement, C: ScanOperation<T>>(
-    scanner: &mut Scanner<T, C>,
+    scanner: &mut ScanEvaluator<T, C>,
     start: usize,
     out: &mut [T],
     carry: Option<C::Total>,
@@ -309,8 +309,8 @@ fn scan_block<T: ScanElement, C: ScanOperation<T>>(
                 scan_sequentially::<T, C>(values, out, last);
                 continue;
             }
-            dispatch(ScanRunsLoop::<T, C>(values, &mut scanner.sums, PhantomData));
-            let (total, is_sticky, inexact) = dispatch(CombineRunsLoop::<T, C>(&scanner.sums, out, carry, before, PhantomData));
+            dispatch_simd(ScanRunsLoop::<T, C>(values, &mut scanner.sums, PhantomData));
+            let (total, is_sticky, inexact) = dispatch_simd(CombineRunsLoop::<T, C>(&scanner.sums, out, carry, before, PhantomData));
             let first_sticky = if is_sticky { out.iter().position(|v| C::needs_sequential_scan(*v)) } else { None };
             if let Some(first) = first_sticky.into_iter().chain(inexact).min() {
                 let earlier = before.map(|b| C::combine_with_carry(carry, b)).or(carry).map(C::to_element);
@@ -332,12 +332,16 @@ fn scan_sequentially<T: ScanElement, C: ScanOperation<T>>(values: &[T], out: &mu
 }
 
 /// Returns the total of `len` elements from `start` on, combined in the same order as in [`scan_block`]. `None` if `len` is 0.
-fn compute_block_total<T: ScanElement, C: ScanOperation<T>>(scanner: &mut Scanner<T, C>, start: usize, len: usize) -> Option<C::Total> {
+fn compute_block_total<T: ScanElement, C: ScanOperation<T>>(
+    scanner: &mut ScanEvaluator<T, C>,
+    start: usize,
+    len: usize,
+) -> Option<C::Total> {
     let mut before = None;
     for at in (0..len).step_by(scanner.tile) {
         let values = scanner.evaluator.evaluate(start + at, scanner.tile.min(len - at)).typed_slice::<T>();
         for values in values.chunks(RUN_LEN * INTERLEAVED_RUNS) {
-            dispatch(ScanRunsLoop::<T, C>(values, &mut scanner.sums, PhantomData));
+            dispatch_simd(ScanRunsLoop::<T, C>(values, &mut scanner.sums, PhantomData));
             for (run, sums) in values.chunks(RUN_LEN).zip(scanner.sums.iter()) {
                 before = Some(C::combine_with_carry(before, sums[run.len() - 1]));
             }
@@ -434,7 +438,7 @@ fn scan_long_row<T: ScanElement, C: ScanOperation<T>>(compiled: &CompiledProgram
         None => carry,
     };
     if threads::threads_for_cost(cost) == 1 {
-        let mut scanner = Scanner::<T, C>::new(compiled);
+        let mut scanner = ScanEvaluator::<T, C>::new(compiled);
         let (mut carry, mut last) = (None, None);
         for (i, block) in out.chunks_mut(BLOCK_LEN).enumerate() {
             let total = scan_block::<T, C>(&mut scanner, start + i * BLOCK_LEN, block, carry, &mut last);
@@ -446,7 +450,7 @@ fn scan_long_row<T: ScanElement, C: ScanOperation<T>>(compiled: &CompiledProgram
     let totals = threads::map(
         (0..len.div_ceil(BLOCK_LEN)).map(|i| i * BLOCK_LEN),
         cost,
-        || Scanner::<T, C>::new(compiled),
+        || ScanEvaluator::<T, C>::new(compiled),
         |scanner, at| compute_block_total::<T, C>(scanner, start + at, BLOCK_LEN.min(len - at)),
     )?;
     let mut carry = None;
@@ -458,7 +462,7 @@ fn scan_long_row<T: ScanElement, C: ScanOperation<T>>(compiled: &CompiledProgram
     let ends = threads::map(
         blocks.into_iter(),
         cost,
-        || Scanner::<T, C>::new(compiled),
+        || ScanEvaluator::<T, C>::new(compiled),
         |scanner, (i, (block, carry))| {
             let mut last = None;
             scan_block::<T, C>(scanner, start + i * BLOCK_LEN, block, carry, &mut last);
@@ -469,7 +473,7 @@ fn scan_long_row<T: ScanElement, C: ScanOperation<T>>(compiled: &CompiledProgram
     if let Some((block, mut last)) = ends.into_iter().enumerate().find(|(_, last)| last.is_some()) {
         let rest = (block + 1) * BLOCK_LEN;
         if rest < len {
-            scan_block::<T, C>(&mut Scanner::new(compiled), start + rest, &mut out[rest..], None, &mut last);
+            scan_block::<T, C>(&mut ScanEvaluator::new(compiled), start + rest, &mut out[rest..], None, &mut last);
         }
     }
     Ok(())
@@ -531,7 +535,7 @@ fn scan_columns<T: ScanElement, C: ScanOperation<T>>(
                         totals.extend(values.iter().map(|v| C::to_accumulator(*v)));
                         out.copy_from_slice(values);
                     } else {
-                        dispatch(AccumulateRowLoop::<T, C>(totals, values, out, PhantomData));
+                        dispatch_simd(AccumulateRowLoop::<T, C>(totals, values, out, PhantomData));
                     }
                 }
             }

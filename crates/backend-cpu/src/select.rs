@@ -5,7 +5,7 @@
 use cuprum_core::call;
 use cuprum_core::{Call, Element, Outcome, Result, Work, decline};
 use cuprum_cpu_base::threads;
-use cuprum_cpu_base::views::{Elements, ElementsMut, HostVec, Output, add_op_to_out_of_memory_error};
+use cuprum_cpu_base::typed_views::{Elements, ElementsMut, HostVec, Output, add_op_to_out_of_memory_error};
 use cuprum_cpu_base::with_bits;
 use smallvec::SmallVec;
 
@@ -17,7 +17,7 @@ const TASK_ELEMENTS: usize = 1 << 15;
 const BITS_PER_BITMAP_WORD: usize = u64::BITS as usize;
 
 /// Computes the outputs of `call`, which selects the elements, or the indices of elements, for which a condition is true.
-pub(crate) fn run(call: &Call) -> Result<Outcome> {
+pub(crate) fn compute_selection(call: &Call) -> Result<Outcome> {
     let Work::Select(call::Select { program, values, indices }) = &call.work else { decline!("not a selection") };
     let (conditions, source) = call.program_inputs();
     let size = call.outputs[0].layout.size();

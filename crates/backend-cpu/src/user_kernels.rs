@@ -9,8 +9,8 @@ use std::convert::identity;
 use cuprum_core::{DType, Element};
 pub use cuprum_cpu_base::simd::Isa;
 use cuprum_cpu_base::simd::{BaselineIsa, FillLoop, run_fill_loop};
+pub use cuprum_cpu_base::typed_views::{Elements, ElementsMut};
 pub use cuprum_cpu_base::user_operations::{Loop, NativeLoopSelector, UserReduction};
-pub use cuprum_cpu_base::views::{Elements, ElementsMut};
 use cuprum_cpu_math as vmath;
 
 pub use crate::reduce::{NativeReductionLoops, NativeReductionSelector, native_reduction_loops};

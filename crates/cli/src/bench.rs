@@ -6,7 +6,7 @@ use cuprum::{Device, Value};
 use serde_json::json;
 
 use crate::failure::Failure;
-use crate::output;
+use crate::terminal_output;
 
 /// Options of the command `cuprum bench`.
 #[derive(Clone, Debug)]
@@ -24,7 +24,7 @@ pub struct BenchOptions<'a> {
 /// # Errors
 ///
 /// Returns the errors of the expression, and a failure if the report cannot be written.
-pub fn run(options: &BenchOptions, session: &mut Session) -> Result<(), Failure> {
+pub fn run_bench(options: &BenchOptions, session: &mut Session) -> Result<(), Failure> {
     let script = parse(options.expression).map_err(EvalError::from)?;
     // The expression runs once before timing, so that an error is reported with its position in the expression.
     let sample = session.run_script(&script)?.ok_or_else(|| Failure::bad_input("the expression has no value"))?;
@@ -38,9 +38,9 @@ pub fn run(options: &BenchOptions, session: &mut Session) -> Result<(), Failure>
     let (_, times) =
         benchmark_on(&devices, options.effort, || Ok(session.run_script(&script).map_err(to_cuprum_error)?.unwrap_or(Value::None)))?;
     if options.json {
-        output::print_line(json_report(options.expression, device, &times))?;
+        terminal_output::print_line(json_report(options.expression, device, &times))?;
     } else {
-        output::print_line(format_args!("{}\n{times}", options.expression))?;
+        terminal_output::print_line(format_args!("{}\n{times}", options.expression))?;
     }
     Ok(())
 }

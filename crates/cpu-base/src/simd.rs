@@ -27,23 +27,23 @@ pub enum SimdLevel {
 #[inline]
 pub fn simd_level() -> SimdLevel {
     #[cfg(all(target_arch = "x86_64", debug_assertions))]
-    return processor_level().min(SimdLevel::V3);
+    return processor_simd_level().min(SimdLevel::V3);
     #[cfg(not(all(target_arch = "x86_64", debug_assertions)))]
-    processor_level()
+    processor_simd_level()
 }
 
 /// Returns the highest SIMD level that the processor supports and `CUPRUM_SIMD` allows.
 #[inline]
-pub fn processor_level() -> SimdLevel {
+pub fn processor_simd_level() -> SimdLevel {
     /// The SIMD level, cached for the process.
-    static PROCESSOR_LEVEL: OnceLock<SimdLevel> = OnceLock::new();
-    *PROCESSOR_LEVEL.get_or_init(|| detect_processor_level().min(highest_allowed_level()))
+    static PROCESSOR_SIMD_LEVEL: OnceLock<SimdLevel> = OnceLock::new();
+    *PROCESSOR_SIMD_LEVEL.get_or_init(|| detect_processor_simd_level().min(highest_allowed_simd_level()))
 }
 
 /// Returns the highest SIMD level that `CUPRUM_SIMD` allows. An invalid value allows all levels; the creation of the first array reports it
 /// as an error.
 #[cfg(target_arch = "x86_64")]
-fn highest_allowed_level() -> SimdLevel {
+fn highest_allowed_simd_level() -> SimdLevel {
     match settings::simd_limit() {
         Ok(Some(SimdLimit::Baseline)) => SimdLevel::Baseline,
         Ok(Some(SimdLimit::Avx2)) => SimdLevel::V3,
@@ -52,12 +52,12 @@ fn highest_allowed_level() -> SimdLevel {
 }
 
 #[cfg(not(target_arch = "x86_64"))]
-fn highest_allowed_level() -> SimdLevel {
+fn highest_allowed_simd_level() -> SimdLevel {
     SimdLevel::Baseline
 }
 
 #[cfg(target_arch = "x86_64")]
-fn detect_processor_level() -> SimdLevel {
+fn detect_processor_simd_level() -> SimdLevel {
     let v3 = is_x86_feature_detected!("avx2")
         && is_x86_feature_detected!("fma")
         && is_x86_feature_detected!("f16c")
@@ -77,12 +77,12 @@ fn detect_processor_level() -> SimdLevel {
 }
 
 #[cfg(not(target_arch = "x86_64"))]
-fn detect_processor_level() -> SimdLevel {
+fn detect_processor_simd_level() -> SimdLevel {
     SimdLevel::Baseline
 }
 
 /// Returns the name of the SIMD level in use, as `cuprum info` prints it.
-pub fn level_name() -> &'static str {
+pub fn simd_level_name() -> &'static str {
     match simd_level() {
         #[cfg(target_arch = "x86_64")]
         SimdLevel::V4 => "AVX-512",
@@ -136,7 +136,7 @@ impl Isa for V4Isa {
     const ACCUMULATOR_REGISTER_BYTES: usize = 512;
 }
 
-/// A loop that [`dispatch`] compiles at each SIMD level. `run`, `run_without_avx2` and every function that they call must be
+/// A loop that [`dispatch_simd`] compiles at each SIMD level. `run`, `run_without_avx2` and every function that they call must be
 /// `#[inline(always)]`.
 pub trait SimdLoop {
     /// Type that `run` returns.
@@ -172,7 +172,7 @@ pub trait FillLoop {
 
 /// Runs `body` at the highest available SIMD level, which [`simd_level`] returns.
 #[inline]
-pub fn dispatch<L: SimdLoop>(body: L) -> L::Output {
+pub fn dispatch_simd<L: SimdLoop>(body: L) -> L::Output {
     match simd_level() {
         SimdLevel::Baseline => run_at_baseline(body),
         // SAFETY: `simd_level` has detected every CPU feature that the target functions `v4` and `v3` enable.

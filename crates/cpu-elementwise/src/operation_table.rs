@@ -14,15 +14,15 @@
 use cuprum_core::ops::elementwise::*;
 use cuprum_core::{Complex, DType, Element, Op};
 use cuprum_cpu_base::simd::Isa;
-use cuprum_cpu_base::views::{bit_pattern_dtype, unsigned_dtype};
+use cuprum_cpu_base::typed_views::{bit_pattern_dtype, unsigned_dtype};
 use cuprum_cpu_base::with_bits;
 use cuprum_cpu_math as vmath;
 
 use crate::complex::{ComplexArithmetic as _, ComplexMath};
+use crate::elementwise_loops::{BinaryFunction, SelectedKernel, UnaryFunction, binary_kernel, unary_kernel, where_kernel};
 use crate::float::Real as _;
 use crate::half::is_half;
 use crate::int::Int;
-use crate::loops::{BinaryFunction, SelectedKernel, UnaryFunction, binary_kernel, unary_kernel, where_kernel};
 
 /// One elementwise operation, with the function that selects its kernel by dtype.
 struct OperationKernels {

@@ -14,7 +14,7 @@ use cuprum_core::call::{Fft, FftKind};
 use cuprum_core::host_buffer::element_offsets;
 use cuprum_core::layout::{Dims, Layout};
 use cuprum_core::{Array, Call, DType, Element, Error, Result, StoredArray};
-use cuprum_cpu_base::views::{Elements, ElementsMut, HostVec, add_op_to_out_of_memory_error};
+use cuprum_cpu_base::typed_views::{Elements, ElementsMut, HostVec, add_op_to_out_of_memory_error};
 use num_complex::Complex;
 
 use self::axis_pass::{StridedSource, transform_in_place, transform_lines};

@@ -3,7 +3,7 @@
 
 use cuprum_core::Result;
 use cuprum_core::layout::Layout;
-use cuprum_cpu_base::views::HostVec;
+use cuprum_cpu_base::typed_views::HostVec;
 use num_complex::Complex;
 
 use crate::axis_pass::{StridedSource, transform_lines, transform_lines_then};
@@ -53,7 +53,7 @@ impl<T: Real> SplitTransform<T> {
     pub fn transform_columns(&self, buffer: &[Complex<T>], offset: usize, stride: isize, to: &mut [Complex<T>]) -> Result<()> {
         let layout = Layout::strided(&[self.rows, self.columns], &[self.columns as isize * stride, stride], offset)?;
         transform_lines_then(&self.of_columns, StridedSource { buffer, layout: &layout }, 0, to, T::one(), |column, values| {
-            self.roots.multiply_powers(column, values);
+            self.roots.multiply_by_powers(column, values);
         })
     }
 
@@ -95,15 +95,15 @@ impl RootsOfUnity {
     }
 
     /// Multiplies element `i` of `values` by the root to the power `i * step`.
-    fn multiply_powers<T: Real>(&self, step: usize, values: &mut [Complex<T>]) {
-        const BLOCK: usize = 32;
+    fn multiply_by_powers<T: Real>(&self, step: usize, values: &mut [Complex<T>]) {
+        const BLOCK_LEN: usize = 32;
         let convert = |root: Complex<f64>| {
             let part = |x: f64| T::from_f64(x).unwrap_or_else(T::zero);
             Complex::new(part(root.re), part(root.im))
         };
-        let within: [Complex<T>; BLOCK] = std::array::from_fn(|i| convert(self.power(i * step % self.n)));
-        for (block, values) in values.chunks_mut(BLOCK).enumerate() {
-            let first = convert(self.power(block * BLOCK * step % self.n));
+        let within: [Complex<T>; BLOCK_LEN] = std::array::from_fn(|i| convert(self.power(i * step % self.n)));
+        for (block, values) in values.chunks_mut(BLOCK_LEN).enumerate() {
+            let first = convert(self.power(block * BLOCK_LEN * step % self.n));
             values.iter_mut().zip(&within).for_each(|(value, root)| *value = *value * (first * root));
         }
     }

@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use cuprum_core::call::Triangle;
 use cuprum_core::error::LinAlgFailure::NotPositiveDefinite;
 use cuprum_core::{Call, Outcome, Result};
-use cuprum_cpu_base::views::Output;
+use cuprum_cpu_base::typed_views::Output;
 use faer::dyn_stack::MemStack;
 use faer::linalg::cholesky::llt::factor::{LltRegularization, cholesky_in_place, cholesky_in_place_scratch};
 use faer::linalg::matmul::matmul;
@@ -14,8 +14,8 @@ use faer::prelude::{Reborrow, ReborrowMut};
 use faer::{Accum, Conj, MatMut, Par};
 
 use crate::column_blocks::{BLOCK_COLUMNS, ThreadsPerMatrix};
-use crate::field::Field;
 use crate::matrix_batch::{MatrixBatch, MatrixFailure};
+use crate::matrix_element::Field;
 use crate::matrix_stack::{MatrixStack, store_row_major};
 
 /// Maximum extent of a matrix that is decomposed by faer on one thread. Larger matrices are split recursively.
@@ -24,7 +24,7 @@ const MAX_UNSPLIT_EXTENT: usize = 128;
 /// Replaces the lower triangle of `a` by its Cholesky factor. The values above the diagonal are arbitrary. Returns whether all pivots were
 /// positive.
 #[inline(never)]
-fn decompose<T: Field>(mut a: MatMut<'_, T>, team: ThreadsPerMatrix, stack: &mut MemStack) -> bool {
+fn factorize_in_place<T: Field>(mut a: MatMut<'_, T>, team: ThreadsPerMatrix, stack: &mut MemStack) -> bool {
     let n = a.nrows();
     if n <= MAX_UNSPLIT_EXTENT {
         let none = LltRegularization {
@@ -35,7 +35,7 @@ fn decompose<T: Field>(mut a: MatMut<'_, T>, team: ThreadsPerMatrix, stack: &mut
     }
     let half = (n / 2).next_multiple_of(BLOCK_COLUMNS).min(n - 1);
     let (mut first, _, mut below, mut second) = a.rb_mut().split_at_mut(half, half);
-    if !decompose(first.rb_mut(), team, stack) {
+    if !factorize_in_place(first.rb_mut(), team, stack) {
         return false;
     }
     let rest = n - half;
@@ -49,7 +49,7 @@ fn decompose<T: Field>(mut a: MatMut<'_, T>, team: ThreadsPerMatrix, stack: &mut
         let block = block.subrows_mut(start, rest - start);
         matmul(block, Accum::Add, rows, below.subrows(start, width).adjoint(), -T::one(), Par::Seq);
     });
-    decompose(second, team, stack)
+    factorize_in_place(second, team, stack)
 }
 
 /// Computes the lower or upper Cholesky factor of each matrix.
@@ -73,7 +73,7 @@ pub(crate) fn compute_factors<T: Field>(call: &Call, triangle: Triangle) -> Resu
                 // As in LAPACK, the imaginary part of the diagonal is not read.
                 matrix.iter_mut().step_by(n + 1).for_each(|v| *v = T::from_real_part(v.real_part()));
                 let values = MatMut::from_column_major_slice_mut(matrix, n, n);
-                let decomposed = decompose(values, batch.threads_per_matrix(), MemStack::new(memory));
+                let decomposed = factorize_in_place(values, batch.threads_per_matrix(), MemStack::new(memory));
                 // A NaN anywhere in the triangle makes the last diagonal element of the factor NaN, so only this element is tested.
                 if !decomposed || num_traits::Float::is_nan(matrix[n * n - 1].max_part_magnitude()) {
                     return Err(MatrixFailure::Matrix(index, NotPositiveDefinite));

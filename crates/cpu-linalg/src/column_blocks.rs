@@ -6,7 +6,7 @@ use cuprum_core::Result;
 use cuprum_cpu_base::threads;
 use faer::MatMut;
 
-use crate::field::Field;
+use crate::matrix_element::Field;
 
 /// Number of columns of one block. Wider blocks leave threads idle at the end of a loop, narrower blocks slow down matrix products.
 pub(crate) const BLOCK_COLUMNS: usize = 96;

@@ -3,20 +3,20 @@
 use cuprum_core::call::Triangle;
 use cuprum_core::error::LinAlgFailure::{self, EigenvaluesDiverge, NotFinite};
 use cuprum_core::{Call, Complex, Outcome, Result};
-use cuprum_cpu_base::views::Output;
+use cuprum_cpu_base::typed_views::Output;
 use faer::diag::DiagMut;
 use faer::dyn_stack::{MemBuffer, MemStack, StackReq};
 use faer::linalg::evd::{ComputeEigenvectors, evd_cplx, evd_real, evd_scratch, self_adjoint_evd, self_adjoint_evd_scratch};
 use faer::{MatMut, MatRef, Par};
 use num_traits::{Float, Zero};
 
+use crate::double_precision::Widen;
 use crate::eigenvectors::SchurFactors;
-use crate::field::Field;
 use crate::matrix_batch::{MatrixBatch, MatrixFailure};
+use crate::matrix_element::Field;
 use crate::matrix_stack::{MatrixStack, store_row_major};
 use crate::power_of_two_scale::PowerOfTwoScale;
 use crate::schur_form::{SchurForm, SchurScratch};
-use crate::widen::Widen;
 
 #[inline(never)]
 fn compute_hermitian_eigen<W: Field>(a: MatRef<'_, W>, w: &mut [W], v: Option<MatMut<'_, W>>, stack: &mut MemStack) -> bool {
@@ -218,7 +218,7 @@ pub(crate) fn decompose_general<T: Widen>(call: &Call, vectors: bool) -> Result<
             a.copy_converted(index, matrix, T::widen);
             scale.scale_down(matrix);
             let mut x = batch.allocate_zeros::<Complex<f64>>(n)?;
-            SchurScratch::allocate(&batch, n)?.decompose(matrix, basis, n).map_err(failed)?;
+            SchurScratch::allocate(&batch, n)?.compute_schur_form(matrix, basis, n).map_err(failed)?;
             SchurFactors { form: matrix, basis, n }.write_eigenvalues_and_vectors(&mut x, values, v);
         }
         normalize_columns(v, n);

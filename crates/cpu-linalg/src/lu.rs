@@ -2,7 +2,7 @@
 
 use cuprum_core::error::LinAlgFailure::Singular;
 use cuprum_core::{Call, Outcome, Result};
-use cuprum_cpu_base::views::Output;
+use cuprum_cpu_base::typed_views::Output;
 use faer::linalg::matmul::matmul;
 use faer::linalg::triangular_solve::solve_unit_lower_triangular_in_place;
 use faer::prelude::{Reborrow, ReborrowMut};
@@ -10,8 +10,8 @@ use faer::{Accum, ColMut, MatMut, MatRef, Par};
 use num_traits::{Float, Zero};
 
 use crate::column_blocks::ThreadsPerMatrix;
-use crate::field::Field;
 use crate::matrix_batch::{MatrixBatch, MatrixFailure};
+use crate::matrix_element::Field;
 use crate::matrix_stack::{MatrixStack, store_row_major};
 use crate::triangular::solve_triangular_in_place;
 
@@ -172,13 +172,13 @@ fn operation_count(n: usize, columns: usize) -> usize {
 }
 
 /// Solves linear systems.
-pub(crate) fn solve<T: Field>(call: &Call) -> Result<Outcome> {
+pub(crate) fn solve_linear_systems<T: Field>(call: &Call) -> Result<Outcome> {
     let (a, b) = (MatrixStack::<T>::new(&call.inputs[0])?, MatrixStack::<T>::new(&call.inputs[1])?);
     solve_systems(call, &a, Some(&b))
 }
 
 /// Inverts matrices.
-pub(crate) fn invert<T: Field>(call: &Call) -> Result<Outcome> {
+pub(crate) fn invert_matrices<T: Field>(call: &Call) -> Result<Outcome> {
     solve_systems(call, &MatrixStack::<T>::new(&call.inputs[0])?, None)
 }
 
@@ -221,7 +221,7 @@ fn solve_systems<T: Field>(call: &Call, a: &MatrixStack<T>, b: Option<&MatrixSta
 }
 
 /// Computes LU decompositions: both factors packed into one matrix, and the pivots.
-pub(crate) fn decompose<T: Field>(call: &Call) -> Result<Outcome> {
+pub(crate) fn decompose_lu<T: Field>(call: &Call) -> Result<Outcome> {
     let a = MatrixStack::<T>::new(&call.inputs[0])?;
     let (m, n) = (a.rows, a.columns);
     let k = m.min(n);

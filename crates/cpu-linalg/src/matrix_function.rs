@@ -3,19 +3,19 @@
 use cuprum_core::call::MatrixFunction;
 use cuprum_core::error::LinAlgFailure::{self, NotFinite, Singular};
 use cuprum_core::{Call, Outcome, Result};
-use cuprum_cpu_base::views::Output;
+use cuprum_cpu_base::typed_views::Output;
 use faer::linalg::matmul::matmul;
 use faer::{Accum, MatMut, MatRef, Par};
 use num_traits::Zero;
 
-use crate::field::{C, Field, square_root};
+use crate::double_precision::Widen;
 use crate::matrix_batch::{MatrixBatch, MatrixFailure};
+use crate::matrix_element::{C, Field, square_root};
 use crate::matrix_logarithm::{LogarithmScratch, triangular_logarithm};
 use crate::matrix_square_root::triangular_square_root;
 use crate::matrix_stack::{MatrixStack, store_row_major};
 use crate::power_of_two_scale::PowerOfTwoScale;
 use crate::schur_form::{SchurForm, SchurScratch};
-use crate::widen::Widen;
 
 /// The Schur decomposition of one matrix in complex numbers: the triangular form and the unitary basis.
 struct ComplexSchurForm {
@@ -133,7 +133,7 @@ pub(crate) fn compute_matrix_function<T: Widen<Wide: SchurForm + MatrixFunctionE
                     scale = PowerOfTwoScale::identity();
                 }
             } else {
-                schur.decompose(t, z, n).map_err(failed)?;
+                schur.compute_schur_form(t, z, n).map_err(failed)?;
             }
             form.set_from_schur_form(t, z, n);
             let exists = match logarithm {

@@ -5,8 +5,8 @@
 
 use cuprum_core::Result;
 
-use crate::field::{C, Field, logarithm, square_root};
 use crate::matrix_batch::MatrixBatch;
+use crate::matrix_element::{C, Field, logarithm, square_root};
 use crate::matrix_square_root::triangular_square_root;
 
 /// Largest norms of `x` for which the Padé approximants of log(1 + x) are exact to double precision, for degrees 1 to 7. Source: table 2.1

@@ -2,9 +2,9 @@
 
 use cuprum_core::layout::{Dims, Strides};
 use cuprum_core::{Error, Result, StoredArray};
-use cuprum_cpu_base::views::Elements;
+use cuprum_cpu_base::typed_views::Elements;
 
-use crate::field::Field;
+use crate::matrix_element::Field;
 
 /// Side of the square blocks in which a matrix is transposed, in elements. Source and target then use whole cache lines.
 const TRANSPOSE_BLOCK_SIDE: usize = 16;

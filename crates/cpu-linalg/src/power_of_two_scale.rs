@@ -2,7 +2,7 @@
 
 use num_traits::Float;
 
-use crate::field::Field;
+use crate::matrix_element::Field;
 
 /// The power of two by which a matrix was divided, so that products of its elements neither overflow nor underflow. Without such a scale,
 /// faer's eigenvalues of matrices with a norm of 1e-18 are inexact. The exponent is even, and the square root of the power is stored.

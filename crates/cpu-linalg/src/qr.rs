@@ -2,7 +2,7 @@
 
 use cuprum_core::call::QrMode;
 use cuprum_core::{Call, Outcome, Result};
-use cuprum_cpu_base::views::Output;
+use cuprum_cpu_base::typed_views::Output;
 use faer::dyn_stack::{MemBuffer, MemStack, StackReq};
 use faer::linalg::householder::{
     apply_block_householder_on_the_left_in_place_scratch, apply_block_householder_on_the_left_in_place_with_conj,
@@ -14,8 +14,8 @@ use faer::{Conj, MatMut, MatRef, Par};
 use num_traits::{Float, One};
 
 use crate::column_blocks::{BLOCK_COLUMNS, ThreadsPerMatrix};
-use crate::field::Field;
 use crate::matrix_batch::{MatrixBatch, allocate_scratch};
+use crate::matrix_element::Field;
 use crate::matrix_stack::{MatrixStack, store_row_major};
 
 /// Replaces the matrix `a` by its upper factor R, with the Householder vectors below the diagonal. Writes the coefficients of the vectors
@@ -97,7 +97,7 @@ fn reflections_scratch_size<T: Field>(rows: usize, block: usize) -> StackReq {
 }
 
 /// Computes the factors Q and R of each matrix.
-pub(crate) fn decompose<T: Field>(call: &Call, mode: QrMode) -> Result<Outcome> {
+pub(crate) fn decompose_qr<T: Field>(call: &Call, mode: QrMode) -> Result<Outcome> {
     let a = MatrixStack::<T>::new(&call.inputs[0])?;
     let (m, n) = (a.rows, a.columns);
     let k = m.min(n);

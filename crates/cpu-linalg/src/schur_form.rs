@@ -18,8 +18,8 @@ use faer::prelude::{Reborrow, ReborrowMut};
 use faer::{Auto, ColMut, Conj, MatMut, Par};
 use num_traits::{One, Zero};
 
-use crate::field::Field;
 use crate::matrix_batch::MatrixBatch;
+use crate::matrix_element::Field;
 use crate::power_of_two_scale::PowerOfTwoScale;
 
 /// Tolerance of the convergence test. The QZ iteration transforms the identity to a unitary diagonal matrix. A diagonal magnitude that
@@ -187,7 +187,7 @@ impl<W: SchurForm> SchurScratch<W> {
     }
 
     /// Replaces the finite matrix `t` of extent `n` by its Schur form, and writes the unitary matrix to `z`. Both are column-major.
-    pub(crate) fn decompose(&mut self, t: &mut [W], z: &mut [W], n: usize) -> std::result::Result<(), LinAlgFailure> {
+    pub(crate) fn compute_schur_form(&mut self, t: &mut [W], z: &mut [W], n: usize) -> std::result::Result<(), LinAlgFailure> {
         let Some(scale) = PowerOfTwoScale::scale_into_range(t) else { return Err(NotFinite) };
         let stack = MemStack::new(&mut self.memory);
         set_to_identity(z, n);

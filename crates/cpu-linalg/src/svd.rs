@@ -3,18 +3,18 @@
 use cuprum_core::call::SingularVectors;
 use cuprum_core::error::LinAlgFailure::SvdDiverges;
 use cuprum_core::{Call, Outcome, Result};
-use cuprum_cpu_base::views::Output;
+use cuprum_cpu_base::typed_views::Output;
 use faer::diag::DiagMut;
 use faer::dyn_stack::{MemBuffer, MemStack};
 use faer::linalg::svd::{ComputeSvdVectors, svd, svd_scratch};
 use faer::{MatMut, MatRef, Par};
 use num_traits::Zero;
 
-use crate::field::Field;
+use crate::double_precision::Widen;
 use crate::matrix_batch::{MatrixBatch, MatrixFailure};
+use crate::matrix_element::Field;
 use crate::matrix_stack::{MatrixStack, store_row_major};
 use crate::power_of_two_scale::PowerOfTwoScale;
-use crate::widen::Widen;
 
 /// Computes the singular values `s` of `a`, and the singular vectors if `u` and `v` are `Some`. Returns whether the iteration converged.
 #[inline(never)]
@@ -29,7 +29,7 @@ type Vectors<'a, W> = (&'a mut [W], &'a mut [W]);
 type Scratch<W> = (Vec<W>, Vec<W>, MemBuffer);
 
 /// Computes the singular values of each matrix, and the singular vectors that `vectors` requests.
-pub(crate) fn decompose<T: Widen>(call: &Call, vectors: SingularVectors) -> Result<Outcome> {
+pub(crate) fn decompose_svd<T: Widen>(call: &Call, vectors: SingularVectors) -> Result<Outcome> {
     let a = MatrixStack::<T>::new(&call.inputs[0])?;
     let (m, n) = (a.rows, a.columns);
     let k = m.min(n);

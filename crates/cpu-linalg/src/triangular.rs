@@ -3,7 +3,7 @@
 use cuprum_core::call::{Form, Triangle};
 use cuprum_core::error::LinAlgFailure::Singular;
 use cuprum_core::{Call, Outcome, Result};
-use cuprum_cpu_base::views::Output;
+use cuprum_cpu_base::typed_views::Output;
 use faer::linalg::triangular_solve::{
     solve_lower_triangular_in_place, solve_unit_lower_triangular_in_place, solve_unit_upper_triangular_in_place,
     solve_upper_triangular_in_place,
@@ -13,8 +13,8 @@ use faer::traits::math_utils::recip;
 use faer::{MatMut, MatRef, Par};
 use num_traits::Float;
 
-use crate::field::Field;
 use crate::matrix_batch::{MatrixBatch, MatrixFailure};
+use crate::matrix_element::Field;
 use crate::matrix_stack::{MatrixStack, store_row_major};
 
 /// Replaces the columns of `x` by the solutions of the triangular system of `a`. faer multiplies by the reciprocals of the diagonal
@@ -42,7 +42,7 @@ pub(crate) fn solve_triangular_in_place<T: Field>(a: MatRef<'_, T>, is_lower: bo
 }
 
 /// Solves triangular systems.
-pub(crate) fn solve<T: Field>(call: &Call, triangle: Triangle, form: Form, unit_diagonal: bool) -> Result<Outcome> {
+pub(crate) fn solve_triangular_systems<T: Field>(call: &Call, triangle: Triangle, form: Form, unit_diagonal: bool) -> Result<Outcome> {
     let (a, b) = (MatrixStack::<T>::new(&call.inputs[0])?, MatrixStack::<T>::new(&call.inputs[1])?);
     let (n, k) = (a.rows, b.columns);
     let batch = MatrixBatch::new(call, a.len(), n.saturating_mul(n).saturating_mul(k));

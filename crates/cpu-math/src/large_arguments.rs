@@ -6,7 +6,7 @@
 use cuprum_cpu_base::simd::BaselineIsa;
 
 use crate::coefficients::TWO_OVER_PI;
-use crate::real::{QuarterTurns, Real};
+use crate::float_formats::{QuarterTurns, Real};
 use crate::trigonometric::{sin_of_quarter_turns, tan_of_quarter_turns};
 
 /// Returns whether `|x|` is too large for the argument reduction of the vectorised loops (`Real::MIN_LARGE_ARGUMENT` or more).

@@ -4,7 +4,7 @@
 use cuprum_cpu_base::simd::Isa;
 
 use crate::coefficients as c;
-use crate::real::{Real, fast_two_sum, polynomial, select, select_one_pair, two_sum};
+use crate::float_formats::{Real, fast_two_sum, polynomial, select, select_one_pair, two_sum};
 
 /// The terms of `log x = n ln 2 + head + low`.
 pub struct LogParts<T> {
@@ -54,7 +54,7 @@ impl Logarithm for f32 {
         let (f, f_low) = mantissa_minus_one(m, low, (-n).clamp_to(-126.0, 126.0).exp2_of_integer());
         let square = f * f;
         let (head, rest) = fast_two_sum(f, square * -0.5);
-        let low = (square * f).madd::<I>(polynomial::<I, f32>(f, &c::LOG_F32), rest);
+        let low = (square * f).madd::<I>(polynomial::<I, f32>(f, &c::LOG_COEFFICIENTS_F32), rest);
         LogParts { n, head, low: add_log_of_residue::<I, f32>(low, f, f_low) }
     }
 
@@ -86,7 +86,7 @@ impl Logarithm for f64 {
         // The leading term `2 s` equals `f - f^2 / 2 + s f^2 / 2`. The difference of the first two terms is computed exactly, as `head +
         // rest`.
         let (head, rest) = fast_two_sum(f, -half_square);
-        let tail = z.madd::<I>(polynomial::<I, f64>(z, &c::LOG_F64), half_square);
+        let tail = z.madd::<I>(polynomial::<I, f64>(z, &c::LOG_COEFFICIENTS_F64), half_square);
         LogParts { n, head, low: add_log_of_residue::<I, f64>(s.madd::<I>(tail, rest), f, f_low) }
     }
 

@@ -1,4 +1,4 @@
-//! Quicksort of keys in SIMD registers, which the module `registers` implements.
+//! Quicksort of keys in SIMD registers, which the module `simd_registers` implements.
 //!
 //! A sorting network sorts as many keys as a few registers hold. More keys are partitioned around a pivot, one register at a time. The
 //! lower keys are packed in place and the others into a scratch buffer, so that no key is moved back.
@@ -265,7 +265,7 @@ fn partition<S: SimdRegisters>(simd: S, keys: &mut [S::Key], scratch: &mut [S::K
 }
 
 /// A range of keys that is not yet sorted.
-struct PendingRange<'a, K> {
+struct UnsortedRange<'a, K> {
     /// Destination of the sorted keys.
     keys: &'a mut [K],
     /// Scratch buffer of the same length as `keys`.
@@ -278,11 +278,11 @@ struct PendingRange<'a, K> {
     depth: u32,
 }
 
-impl<'a, K: Unsigned> PendingRange<'a, K> {
+impl<'a, K: Unsigned> UnsortedRange<'a, K> {
     #[inline(always)]
-    fn from_unsorted_keys(keys: &'a mut [K], scratch: &'a mut [K]) -> PendingRange<'a, K> {
+    fn from_unsorted_keys(keys: &'a mut [K], scratch: &'a mut [K]) -> UnsortedRange<'a, K> {
         let depth = 2 * usize::BITS - 2 * keys.len().leading_zeros();
-        PendingRange { keys, scratch, in_keys: true, least: K::default(), depth }
+        UnsortedRange { keys, scratch, in_keys: true, least: K::default(), depth }
     }
 
     /// Returns whether the range may be split again: the recursion limit is not reached, and the keys of the range may differ.
@@ -294,8 +294,8 @@ impl<'a, K: Unsigned> PendingRange<'a, K> {
     /// Partitions the range at a pivot into a lower and an upper part. The lower part is `None` if all keys in it are equal, and so already
     /// sorted.
     #[inline(always)]
-    fn partition_at_pivot<S: SimdRegisters<Key = K>>(self, simd: S) -> (Option<PendingRange<'a, K>>, PendingRange<'a, K>) {
-        let PendingRange { keys, scratch, in_keys, least, depth } = self;
+    fn partition_at_pivot<S: SimdRegisters<Key = K>>(self, simd: S) -> (Option<UnsortedRange<'a, K>>, UnsortedRange<'a, K>) {
+        let UnsortedRange { keys, scratch, in_keys, least, depth } = self;
         let pivot = choose_pivot(simd, if in_keys { keys } else { scratch });
         // If no key is below the pivot, the pivot is the least key of the range. The lower part then gets the keys equal to the pivot.
         let lower_is_equal = pivot == least;
@@ -304,10 +304,10 @@ impl<'a, K: Unsigned> PendingRange<'a, K> {
         let (keys, upper_keys) = keys.split_at_mut(below);
         let (upper_scratch, scratch) = scratch.split_at_mut(upper_keys.len());
         let depth = depth - 1;
-        let lower = PendingRange { keys, scratch, in_keys: true, least, depth };
+        let lower = UnsortedRange { keys, scratch, in_keys: true, least, depth };
         (
             if lower_is_equal { None } else { Some(lower) },
-            PendingRange { keys: upper_keys, scratch: upper_scratch, in_keys: false, least: least_above, depth },
+            UnsortedRange { keys: upper_keys, scratch: upper_scratch, in_keys: false, least: least_above, depth },
         )
     }
 
@@ -324,14 +324,14 @@ impl<'a, K: Unsigned> PendingRange<'a, K> {
 /// Sorts `keys`. If the network cannot hold all keys, `scratch` must be equally long.
 #[inline(always)]
 fn sort<S: SimdRegisters>(simd: S, keys: &mut [S::Key], scratch: &mut [S::Key]) {
-    sort_range(simd, PendingRange::from_unsorted_keys(keys, scratch))
+    sort_range(simd, UnsortedRange::from_unsorted_keys(keys, scratch))
 }
 
 /// Sorts the range `part` into its destination.
 #[inline(always)]
-fn sort_range<S: SimdRegisters>(simd: S, part: PendingRange<S::Key>) {
+fn sort_range<S: SimdRegisters>(simd: S, part: UnsortedRange<S::Key>) {
     let network = S::NETWORK_REGISTERS * S::LANES;
-    let mut waiting: SmallVec<[PendingRange<S::Key>; 24]> = SmallVec::new();
+    let mut waiting: SmallVec<[UnsortedRange<S::Key>; 24]> = SmallVec::new();
     let mut next = Some(part);
     while let Some(part) = next {
         next = if part.keys.len() <= network {
@@ -383,7 +383,7 @@ fn sort_rows<S: SimdRegisters>(simd: S, keys: &mut [S::Key], len: usize, scratch
 fn select_nth<S: SimdRegisters>(simd: S, keys: &mut [S::Key], mut nth: usize, scratch: &mut [S::Key]) {
     let network = S::NETWORK_REGISTERS * S::LANES;
     let Some(scratch) = scratch.get_mut(..keys.len()) else { return keys.sort_unstable() };
-    let mut part = PendingRange::from_unsorted_keys(keys, scratch);
+    let mut part = UnsortedRange::from_unsorted_keys(keys, scratch);
     while part.keys.len() > network && part.can_split() {
         let len = part.keys.len();
         let (lower, upper) = part.partition_at_pivot(simd);
@@ -403,12 +403,12 @@ fn select_nth<S: SimdRegisters>(simd: S, keys: &mut [S::Key], mut nth: usize, sc
     if keys.len() <= network { sort(simd, keys, &mut []) } else { keys.sort_unstable() }
 }
 
-/// A computation on keys that is compiled for each type of SIMD registers. `run` must be `#[inline(always)]`.
+/// A computation on keys that is compiled for each type of SIMD registers. `run_with_registers` must be `#[inline(always)]`.
 pub(super) trait RegisterLoop<K> {
-    /// Type that `run` returns.
+    /// Type that `run_with_registers` returns.
     type Output;
     /// Runs the computation with the registers `simd`.
-    fn run<S: SimdRegisters<Key = K>>(self, simd: S) -> Self::Output;
+    fn run_with_registers<S: SimdRegisters<Key = K>>(self, simd: S) -> Self::Output;
 }
 
 /// A type of sort keys or records. Some types fit SIMD registers, at least at some levels.
@@ -432,7 +432,7 @@ struct MaxLenWithoutScratchLoop;
 impl<K> RegisterLoop<K> for MaxLenWithoutScratchLoop {
     type Output = usize;
     #[inline(always)]
-    fn run<S: SimdRegisters<Key = K>>(self, _: S) -> usize {
+    fn run_with_registers<S: SimdRegisters<Key = K>>(self, _: S) -> usize {
         S::NETWORK_REGISTERS * S::LANES
     }
 }
@@ -453,7 +453,7 @@ pub(super) struct SortRowsLoop<'a, K> {
 impl<K> RegisterLoop<K> for SortRowsLoop<'_, K> {
     type Output = ();
     #[inline(always)]
-    fn run<S: SimdRegisters<Key = K>>(self, simd: S) {
+    fn run_with_registers<S: SimdRegisters<Key = K>>(self, simd: S) {
         sort_rows(simd, self.keys, self.len, self.scratch)
     }
 }
@@ -469,7 +469,7 @@ pub(super) struct SelectNthLoop<'a, K> {
 impl<K> RegisterLoop<K> for SelectNthLoop<'_, K> {
     type Output = ();
     #[inline(always)]
-    fn run<S: SimdRegisters<Key = K>>(self, simd: S) {
+    fn run_with_registers<S: SimdRegisters<Key = K>>(self, simd: S) {
         select_nth(simd, self.keys, self.nth, self.scratch)
     }
 }

@@ -9,7 +9,7 @@
 use bytemuck::{cast_slice, cast_slice_mut};
 use cuprum_core::call;
 use cuprum_core::{Call, Complex, Outcome, Result, Sort, Work, bf16, decline, f16, with_dtype};
-use cuprum_cpu_base::views::{Elements, Output};
+use cuprum_cpu_base::typed_views::{Elements, Output};
 use smallvec::SmallVec;
 
 use crate::key::{Ordered, Real};
@@ -50,7 +50,7 @@ fn sort_unsigned_or_float_rows<T: Real>(from: &[T], rows: RowDivision, descendin
 }
 
 /// Computes the outputs of `call`, a sort of rows or segments.
-pub fn run(call: &Call) -> Result<Outcome> {
+pub fn compute_sort(call: &Call) -> Result<Outcome> {
     if let Work::SegmentSort(call::SegmentSort { indices, .. }) = call.work {
         return sort_segments(call, indices);
     }

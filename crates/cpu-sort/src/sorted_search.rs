@@ -8,7 +8,7 @@ use std::hint::select_unpredictable;
 use cuprum_core::call::{self, SearchResultKind};
 use cuprum_core::{Call, Outcome, Result, Work, decline, with_dtype};
 use cuprum_cpu_base::threads;
-use cuprum_cpu_base::views::{Elements, Output};
+use cuprum_cpu_base::typed_views::{Elements, Output};
 
 use crate::Ordered;
 
@@ -18,7 +18,7 @@ const TASK_VALUES: usize = 1 << 13;
 const INTERLEAVED_SEARCHES: usize = 16;
 
 /// Computes the output of `call`, a search for values in a sorted array.
-pub fn run(call: &Call) -> Result<Outcome> {
+pub fn compute_search(call: &Call) -> Result<Outcome> {
     let (&Work::Search(call::Search { result }), [sorted, values]) = (&call.work, call.inputs) else {
         decline!("not a search in an array")
     };

@@ -5,9 +5,9 @@ use std::sync::OnceLock;
 
 use cuprum_core::host_buffer::try_reserve;
 use cuprum_core::{Error, Result, StoredArray};
-use cuprum_cpu_base::views::Elements;
+use cuprum_cpu_base::typed_views::Elements;
 
-use crate::index::Index;
+use crate::sparse_index::SparseIndex;
 
 /// Target size of a task, in elements plus rows. Rows count too, which limits the number of empty rows in a task.
 const TASK_ELEMENTS: usize = 1 << 13;
@@ -19,7 +19,7 @@ pub(crate) struct CsrStructure<'a, I> {
     pub indices: &'a [I],
 }
 
-impl<'a, I: Index> CsrStructure<'a, I> {
+impl<'a, I: SparseIndex> CsrStructure<'a, I> {
     /// Returns the structure of a matrix.
     ///
     /// # Errors
@@ -89,7 +89,7 @@ impl FirstOutOfBoundsIndex {
 
     /// Returns whether all of `indices` are in `0..size`. If not, records an index that is out of bounds.
     #[inline(always)]
-    pub fn check_indices<I: Index>(&self, size: usize, indices: &[I]) -> bool {
+    pub fn check_indices<I: SparseIndex>(&self, size: usize, indices: &[I]) -> bool {
         let is_valid = indices.is_empty() || I::largest_index(indices) < size;
         if !is_valid {
             self.record_invalid_index(size, indices);
@@ -98,7 +98,7 @@ impl FirstOutOfBoundsIndex {
     }
 
     #[cold]
-    fn record_invalid_index<I: Index>(&self, size: usize, indices: &[I]) {
+    fn record_invalid_index<I: SparseIndex>(&self, size: usize, indices: &[I]) {
         if let Some(index) = indices.iter().find(|i| i.to_usize() >= size) {
             let _ = self.0.set(index.to_i64());
         }

@@ -5,11 +5,11 @@ use std::ops::Range;
 use cuprum_core::{Call, Outcome, Result, decline};
 use cuprum_cpu_base::simd::{self, SimdLoop};
 use cuprum_cpu_base::threads;
-use cuprum_cpu_base::views::{Elements, Output};
+use cuprum_cpu_base::typed_views::{Elements, Output};
 
 use crate::csr_structure::{CsrStructure, FirstOutOfBoundsIndex, split_output_by_task};
-use crate::element::SparseElement;
-use crate::index::Index;
+use crate::sparse_element::SparseElement;
+use crate::sparse_index::SparseIndex;
 
 /// Number of partial sums of a long row. Element n of the row is added to partial sum n modulo `PARTIAL_SUMS`.
 const PARTIAL_SUMS: usize = 4;
@@ -21,7 +21,7 @@ const WIDE_COLUMN_TILE: usize = 16;
 const NARROW_COLUMN_TILE: usize = 4;
 
 /// Computes the output of `call`, the product of a sparse matrix with a dense vector or matrix.
-pub(crate) fn run<T: SparseElement, I: Index>(call: &Call) -> Result<Outcome> {
+pub(crate) fn multiply_by_dense<T: SparseElement, I: SparseIndex>(call: &Call) -> Result<Outcome> {
     let [indptr, indices, values, b] = call.inputs else { decline!("not a product with a dense array") };
     let name = call.op.name();
     let structure = CsrStructure::<I>::new(name, indptr, indices)?;
@@ -43,8 +43,8 @@ pub(crate) fn run<T: SparseElement, I: Index>(call: &Call) -> Result<Outcome> {
         structure.pass_cost().saturating_mul(width),
         || (),
         |_, (rows, out)| match width {
-            1 => simd::dispatch(MatrixVectorTask { matrix: &matrix, rows, x: b, out }),
-            _ => simd::dispatch(MatrixMatrixTask { matrix: &matrix, rows, b, width, out }),
+            1 => simd::dispatch_simd(MatrixVectorTask { matrix: &matrix, rows, x: b, out }),
+            _ => simd::dispatch_simd(MatrixMatrixTask { matrix: &matrix, rows, b, width, out }),
         },
     );
     out_of_bounds.to_result(name, columns)?;
@@ -58,7 +58,7 @@ struct CsrMatrix<'a, T, I> {
     out_of_bounds: &'a FirstOutOfBoundsIndex,
 }
 
-impl<'a, T: SparseElement, I: Index> CsrMatrix<'a, T, I> {
+impl<'a, T: SparseElement, I: SparseIndex> CsrMatrix<'a, T, I> {
     /// Returns the column indices and the values of a row.
     #[inline(always)]
     fn row_elements(&self, row: usize) -> (&'a [I], &'a [T]) {
@@ -82,7 +82,7 @@ struct MatrixVectorTask<'a, 'o, T, I> {
     out: &'o mut [T],
 }
 
-impl<T: SparseElement, I: Index> SimdLoop for MatrixVectorTask<'_, '_, T, I> {
+impl<T: SparseElement, I: SparseIndex> SimdLoop for MatrixVectorTask<'_, '_, T, I> {
     type Output = ();
     #[inline(always)]
     fn run(self) {
@@ -122,7 +122,7 @@ struct MatrixMatrixTask<'a, 'o, T, I> {
     out: &'o mut [T],
 }
 
-impl<T: SparseElement, I: Index> SimdLoop for MatrixMatrixTask<'_, '_, T, I> {
+impl<T: SparseElement, I: SparseIndex> SimdLoop for MatrixMatrixTask<'_, '_, T, I> {
     type Output = ();
     #[inline(always)]
     fn run(self) {
@@ -161,7 +161,7 @@ struct DenseMatrix<'a, T> {
 impl<T: SparseElement> DenseMatrix<'_, T> {
     /// Multiplies one row of the sparse matrix by columns `column..column + W` of the dense matrix. Returns the `W` sums.
     #[inline(always)]
-    fn multiply_row_by_columns<I: Index, const W: usize>(&self, indices: &[I], values: &[T], column: usize) -> [T; W] {
+    fn multiply_row_by_columns<I: SparseIndex, const W: usize>(&self, indices: &[I], values: &[T], column: usize) -> [T; W] {
         let mut sums = [T::ZERO; W];
         for (index, &value) in indices.iter().zip(values) {
             let start = index.to_usize() * self.width + column;

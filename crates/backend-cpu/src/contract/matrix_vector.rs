@@ -8,7 +8,7 @@ use cuprum_core::plan::contract::Gemm;
 use cuprum_core::{DType, Program, Result, StepKind, StoredArray};
 use cuprum_cpu_base::cache_hints::benefits_from_prefetch;
 use cuprum_cpu_base::threads;
-use cuprum_cpu_base::views::{Elements, ElementsMut};
+use cuprum_cpu_base::typed_views::{Elements, ElementsMut};
 use smallvec::SmallVec;
 
 use super::sliding_windows::multiply_sliding_windows;

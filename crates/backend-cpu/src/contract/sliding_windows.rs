@@ -2,7 +2,7 @@
 //!
 //! A block of results stays in registers while the vector is read, so no window is copied.
 
-use cuprum_cpu_base::simd::{SimdLoop, dispatch};
+use cuprum_cpu_base::simd::{SimdLoop, dispatch_simd};
 use cuprum_cpu_base::threads;
 
 use crate::reduce::Arithmetic;
@@ -22,7 +22,7 @@ pub(super) fn multiply_sliding_windows<T: Arithmetic>(signal: &[T], vector: &[T]
         out.chunks_mut(TASK_RESULTS).enumerate(),
         cost,
         || (),
-        |_, (task, out)| dispatch(SlidingWindowsLoop { signal: &signal[task * TASK_RESULTS..], vector, out }),
+        |_, (task, out)| dispatch_simd(SlidingWindowsLoop { signal: &signal[task * TASK_RESULTS..], vector, out }),
     );
 }
 

@@ -8,7 +8,7 @@ use cuprum_core::plan::elementwise::LoopPlan;
 use cuprum_core::{Array, Call, DType, Element, Program, Result, StepKind, StoredArray};
 use cuprum_cpu_base::simd::{FillLoop, Isa, run_fill_loop};
 use cuprum_cpu_base::threads;
-use cuprum_cpu_base::views::{Elements, Output};
+use cuprum_cpu_base::typed_views::{Elements, Output};
 use cuprum_cpu_base::with_bits;
 
 /// Number of elements that one task fills.
@@ -63,7 +63,7 @@ impl<'a> MaskedFill<'a> {
     }
 
     /// Stores the value in those elements of `output`, from index `start` on, for which the mask is true.
-    pub fn run(&self, output: &mut Output, start: usize) -> Result<()> {
+    pub fn store_where_true(&self, output: &mut Output, start: usize) -> Result<()> {
         let (mask, value, elements) = (self.mask, self.value, output.elements_mut()?);
         let elements = elements.split_at(start).1.split_at(mask.len()).0;
         let dtype = elements.dtype();

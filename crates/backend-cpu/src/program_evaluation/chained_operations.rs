@@ -4,7 +4,7 @@
 use cuprum_core::ops::elementwise::{ADD, DIVIDE, MULTIPLY, SUBTRACT};
 use cuprum_core::{DType, Element, Op};
 use cuprum_cpu_base::simd::{FillLoop, Isa, run_fill_loop};
-use cuprum_cpu_base::views::{Elements, ElementsMut};
+use cuprum_cpu_base::typed_views::{Elements, ElementsMut};
 use num_traits::Float;
 use smallvec::SmallVec;
 

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 
 use cuprum_cpu_base::cache_hints::{NonTemporalStores, PrefetchState};
 use cuprum_cpu_base::transpose::BLOCK_SIDE;
-use cuprum_cpu_base::views::{Elements, ElementsMut, Scratch, ScratchBlocks};
+use cuprum_cpu_base::typed_views::{Elements, ElementsMut, Scratch, ScratchBlocks};
 use smallvec::SmallVec;
 
 use super::SPARE_SCRATCH_BLOCKS;

@@ -5,8 +5,8 @@ use cuprum_core::body::{BodyDType, OperationBody, ParameterKind};
 use cuprum_core::op::{MAX_ARITY, Op};
 use cuprum_core::{DType, DeclineReason, Program, Step, StepKind};
 use cuprum_cpu_base::user_operations::NativeLoopSelector;
+use cuprum_cpu_elementwise::elementwise_loops::{Kernel, SelectedKernel};
 use cuprum_cpu_elementwise::half::is_half;
-use cuprum_cpu_elementwise::loops::{Kernel, SelectedKernel};
 use cuprum_cpu_elementwise::{cast, operation_table};
 use smallvec::SmallVec;
 

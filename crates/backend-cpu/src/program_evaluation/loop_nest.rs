@@ -5,7 +5,7 @@ use cuprum_core::plan::elementwise::find_transposed_axis;
 use cuprum_core::{Element, Result, StoredArray};
 use cuprum_cpu_base::strided::copy_strided;
 use cuprum_cpu_base::transpose::{BLOCK_SIDE, RowLayout, transpose};
-use cuprum_cpu_base::views::{Elements, ElementsMut};
+use cuprum_cpu_base::typed_views::{Elements, ElementsMut};
 use cuprum_cpu_base::with_bits;
 use smallvec::SmallVec;
 

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use cuprum_core::op::{Cost, MAX_ARITY};
 use cuprum_core::{DType, DeclineReason, Program, Scalar, Step, StepKind};
-use cuprum_cpu_base::views::{Elements, ElementsMut, ReadBlocks, ScratchBlocks};
-use cuprum_cpu_elementwise::half::run_in_f32;
-use cuprum_cpu_elementwise::loops::splat;
+use cuprum_cpu_base::typed_views::{Elements, ElementsMut, ReadBlocks, ScratchBlocks};
+use cuprum_cpu_elementwise::elementwise_loops::splat;
+use cuprum_cpu_elementwise::half::run_kernel_in_float32;
 use smallvec::SmallVec;
 
 use super::chained_operations;
@@ -268,7 +268,7 @@ impl Schedule {
                     args[arg] = sources[input as usize].first_elements(len);
                 }
                 if instruction.half {
-                    run_in_f32(instruction.kernel, &args, to);
+                    run_kernel_in_float32(instruction.kernel, &args, to);
                 } else {
                     (instruction.kernel)(&args, to);
                 }

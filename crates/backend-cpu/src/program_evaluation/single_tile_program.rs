@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use cuprum_core::plan::elementwise::LoopPlan;
 use cuprum_core::{Program, Result, StoredArray};
-use cuprum_cpu_base::views::{Elements, ElementsMut};
+use cuprum_cpu_base::typed_views::{Elements, ElementsMut};
 use cuprum_cpu_base::with_bits;
 use smallvec::SmallVec;
 
@@ -42,7 +42,7 @@ impl<'a> SingleTileProgram<'a> {
     }
 
     /// Computes all elements; `outputs` has one slice per output.
-    pub fn run(&self, outputs: &mut [ElementsMut]) {
+    pub fn evaluate_into(&self, outputs: &mut [ElementsMut]) {
         let mut blocks = SPARE_SCRATCH_BLOCKS.try_with(RefCell::take).unwrap_or_default();
         self.schedule.fill_constants(self.program, &mut blocks, self.len, |k, out| fill_repeated(self.inputs[k], out));
         let mut tile = TileSlices { len: self.len, row: self.len, inputs: &self.inputs, outputs };

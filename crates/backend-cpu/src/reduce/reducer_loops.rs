@@ -2,15 +2,15 @@
 
 use cuprum_core::Element;
 use cuprum_cpu_base::cache_hints::{PrefetchState, benefits_from_prefetch};
-use cuprum_cpu_base::views::Elements;
+use cuprum_cpu_base::typed_views::Elements;
 
 use crate::program_evaluation::{CompiledProgram, Evaluator};
 use crate::reducers::Reducer;
 use crate::reducers::leaf_reduction::{INTERLEAVED_LEAVES, LANES, LEAF_LEN};
-use crate::reducers::loops::{
+use crate::reducers::pairwise_tree::PairwiseTree;
+use crate::reducers::reduction_loops::{
     accumulators_to_results, merge_accumulator_slices, merge_rows_into_accumulators, push_leaves, reduce_four_leaves, reduce_rows,
 };
-use crate::reducers::pairwise_tree::PairwiseTree;
 
 /// Minimum number of elements per task when one reduction is split among threads: 128 leaves, a power of two.
 pub(super) const MIN_BLOCK_LEN: usize = 128 * LEAF_LEN;
@@ -147,7 +147,7 @@ fn reduce_interleaved_quarters<R: Reducer>(block: &[R::In]) -> Option<R::Acc> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::reducers::ops::{Max, Sum};
+    use crate::reducers::reduction_operations::{Max, Sum};
     use crate::reducers::row_reductions::reduce_contiguous;
 
     /// Runs on every processor, also on processors that do not benefit from prefetching.

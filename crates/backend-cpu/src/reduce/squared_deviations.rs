@@ -8,7 +8,7 @@ use std::marker::PhantomData;
 
 use cuprum_core::Complex;
 use cuprum_cpu_base::cache_hints::PrefetchState;
-use cuprum_cpu_base::simd::{SimdLoop, dispatch};
+use cuprum_cpu_base::simd::{SimdLoop, dispatch_simd};
 use cuprum_cpu_base::threads;
 use cuprum_cpu_elementwise::complex::ComplexArithmetic;
 
@@ -173,16 +173,16 @@ pub(super) fn reduce_rows_in_two_passes<T: MeanElement>(compiled: &CompiledProgr
             for (n, results) in out.chunks_mut(together).enumerate() {
                 let (start, count) = ((i * chunk + n * together) * len, results.len() * len);
                 if let Some((values, prefetch)) = evaluator.borrow_contiguous_values(start, count) {
-                    dispatch(TwoPassRowsLoop::<T> { values: values.typed_slice(), len, prefetch, results });
+                    dispatch_simd(TwoPassRowsLoop::<T> { values: values.typed_slice(), len, prefetch, results });
                 } else if count <= tile {
                     let (values, prefetch) = evaluator.evaluate_and_get_prefetch(start, count);
-                    dispatch(TwoPassRowsLoop::<T> { values: values.typed_slice(), len, prefetch, results });
+                    dispatch_simd(TwoPassRowsLoop::<T> { values: values.typed_slice(), len, prefetch, results });
                 } else {
                     row.clear();
                     for at in (0..len).step_by(tile) {
                         row.extend_from_slice(evaluator.evaluate(start + at, tile.min(len - at)).typed_slice::<T>());
                     }
-                    dispatch(TwoPassRowsLoop::<T> { values: row, len, prefetch: None, results });
+                    dispatch_simd(TwoPassRowsLoop::<T> { values: row, len, prefetch: None, results });
                 }
             }
         },

@@ -65,13 +65,13 @@ impl Measurements {
         for (number, line) in (1..).zip(text.lines()).filter(|(_, line)| line.starts_with('{')) {
             self.lines.push_str(line);
             self.lines.push('\n');
-            if let Err(reason) = self.parse_line(line) {
+            if let Err(reason) = self.parse_json_line(line) {
                 self.unused.push(format!("{origin}, line {number}: {reason}"));
             }
         }
     }
 
-    fn parse_line(&mut self, line: &str) -> Result<(), String> {
+    fn parse_json_line(&mut self, line: &str) -> Result<(), String> {
         let value: Value = serde_json::from_str(line).map_err(|_| "not valid JSON, such as for a time of NaN".to_string())?;
         let text = |key: &str| value[key].as_str();
         let (Some(peer), Some(workload)) = (text("peer"), text("workload")) else {

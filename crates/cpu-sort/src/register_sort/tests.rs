@@ -1,6 +1,6 @@
 #![allow(unsafe_code)]
 
-use cuprum_cpu_base::simd::processor_level;
+use cuprum_cpu_base::simd::processor_simd_level;
 
 use super::*;
 
@@ -56,7 +56,7 @@ fn levels() -> Vec<SimdLevel> {
     let all = vec![SimdLevel::V3, SimdLevel::V4];
     #[cfg(not(target_arch = "x86_64"))]
     let all = Vec::new();
-    all.into_iter().filter(|&level| level <= processor_level()).collect()
+    all.into_iter().filter(|&level| level <= processor_simd_level()).collect()
 }
 
 /// Returns reproducible random bits for index `i`.
@@ -172,7 +172,7 @@ fn bad_pivots() {
         keys.rotate_left(77);
     }
     let (mut row, mut scratch) = (keys.clone(), vec![0; len]);
-    let part = PendingRange { depth: 3, ..PendingRange::from_unsorted_keys(&mut row, &mut scratch) };
+    let part = UnsortedRange { depth: 3, ..UnsortedRange::from_unsorted_keys(&mut row, &mut scratch) };
     sort_range(Plain, part);
     keys.sort_unstable();
     assert!(row == keys);

@@ -7,7 +7,7 @@ use quote::ToTokens;
 use syn::spanned::Spanned;
 use syn::{AttrStyle, Error, FnArg, GenericParam, Item, ItemFn, Lit, Pat, Result, ReturnType, TypeParamBound, UnOp};
 
-use super::tables::parse_constant_table;
+use super::constant_tables::parse_constant_table;
 use crate::syntax_tree::{ConstantTable, Cost, Function, Parameter, ParameterKind, ReductionIdentity, Statement, Variable};
 use crate::type_inference::{GenericBound, PrimitiveType, Type, TypeInference, TypeVariable};
 

@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
+use super::html_page::escape_html;
 use super::measurements::WorkloadRow;
-use super::page::escape_html;
 
 /// The measurements of one function at several sizes.
 struct SizeSweep<'a> {
@@ -50,8 +50,8 @@ fn group_rows_into_sweeps<'a>(rows: &'a [WorkloadRow], peers: &[&'a str]) -> Vec
 
 /// Returns the chart of one function: both axes are logarithmic, and a label at its right end names each curve.
 fn sweep_chart(sweep: &SizeSweep) -> String {
-    const WIDTH: f64 = 420.0;
-    const HEIGHT: f64 = 260.0;
+    const CHART_WIDTH: f64 = 420.0;
+    const CHART_HEIGHT: f64 = 260.0;
     const LEFT_MARGIN: f64 = 48.0;
     const RIGHT_MARGIN: f64 = 80.0;
     const BOTTOM_MARGIN: f64 = 24.0;
@@ -62,11 +62,11 @@ fn sweep_chart(sweep: &SizeSweep) -> String {
         (low.floor(), high.ceil().max(low.floor() + 1.0))
     };
     let ((first, last), (fastest, slowest)) = (extent(&|p| p.0), extent(&|p| p.1));
-    let x = |power: f64| LEFT_MARGIN + (power - first) / (last - first) * (WIDTH - LEFT_MARGIN - RIGHT_MARGIN);
-    let y = |log: f64| TOP_MARGIN + (slowest - log) / (slowest - fastest) * (HEIGHT - TOP_MARGIN - BOTTOM_MARGIN);
+    let x = |power: f64| LEFT_MARGIN + (power - first) / (last - first) * (CHART_WIDTH - LEFT_MARGIN - RIGHT_MARGIN);
+    let y = |log: f64| TOP_MARGIN + (slowest - log) / (slowest - fastest) * (CHART_HEIGHT - TOP_MARGIN - BOTTOM_MARGIN);
     let function = escape_html(sweep.function);
     let mut svg = format!(
-        "<figure><figcaption>{function}</figcaption><svg role=\"img\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" width=\"{WIDTH}\"><title>{function}: \
+        "<figure><figcaption>{function}</figcaption><svg role=\"img\" viewBox=\"0 0 {CHART_WIDTH} {CHART_HEIGHT}\" width=\"{CHART_WIDTH}\"><title>{function}: \
          time in us by number of elements, both axes logarithmic</title>\n"
     );
     for decade in fastest as i32..=slowest as i32 {
@@ -74,14 +74,14 @@ fn sweep_chart(sweep: &SizeSweep) -> String {
         let _ = writeln!(
             svg,
             "<line x1=\"{LEFT_MARGIN}\" x2=\"{:.1}\" y1=\"{at:.1}\" y2=\"{at:.1}\"/><text x=\"0\" y=\"{:.1}\">{}</text>",
-            WIDTH - RIGHT_MARGIN,
+            CHART_WIDTH - RIGHT_MARGIN,
             at + 4.0,
             duration_label(decade)
         );
     }
     for power in (first as u32..=last as u32).step_by(4) {
         let at = x(f64::from(power));
-        let _ = writeln!(svg, "<text x=\"{at:.1}\" y=\"{:.1}\" text-anchor=\"middle\">2^{power}</text>", HEIGHT - 4.0);
+        let _ = writeln!(svg, "<text x=\"{at:.1}\" y=\"{:.1}\" text-anchor=\"middle\">2^{power}</text>", CHART_HEIGHT - 4.0);
     }
     // Labels at the ends of curves must not overlap, so each is moved below the one above it.
     let mut ends: Vec<(usize, f64)> = sweep.curves.iter().enumerate().map(|(n, (_, curve))| (n, y(curve[curve.len() - 1].1))).collect();
@@ -97,7 +97,7 @@ fn sweep_chart(sweep: &SizeSweep) -> String {
             n.min(5),
             path.join(" "),
             n.min(5),
-            WIDTH - RIGHT_MARGIN + 4.0,
+            CHART_WIDTH - RIGHT_MARGIN + 4.0,
             lowest + 4.0,
             escape_html(library)
         );

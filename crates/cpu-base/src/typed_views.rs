@@ -38,11 +38,11 @@ pub const fn bit_pattern_dtype(dtype: DType) -> DType {
     }
 }
 
-/// Evaluates an expression in which `$T` is the element type of a dtype's [`bit_pattern_dtype`](crate::views::bit_pattern_dtype).
+/// Evaluates an expression in which `$T` is the element type of a dtype's [`bit_pattern_dtype`](crate::typed_views::bit_pattern_dtype).
 #[macro_export]
 macro_rules! with_bits {
     ($dtype:expr, $T:ident => $body:expr) => {
-        match $crate::views::bit_pattern_dtype($dtype) {
+        match $crate::typed_views::bit_pattern_dtype($dtype) {
             cuprum_core::DType::Bool => $crate::with_bits!(@ bool, $T => $body),
             cuprum_core::DType::U8 => $crate::with_bits!(@ u8, $T => $body),
             cuprum_core::DType::U16 => $crate::with_bits!(@ u16, $T => $body),

@@ -3,11 +3,11 @@
 #![allow(unsafe_code)]
 
 use cuprum_core::Element;
-use cuprum_cpu_base::simd::{SimdLoop, dispatch};
+use cuprum_cpu_base::simd::{SimdLoop, dispatch_simd};
 use cuprum_cpu_base::threads;
-use cuprum_cpu_base::views::{Elements, ElementsMut};
+use cuprum_cpu_base::typed_views::{Elements, ElementsMut};
 
-use super::floats::SharedOutputPointer;
+use super::float_products::SharedOutputPointer;
 use super::product_batch::{MatrixProductLayout, ProductBatch};
 
 /// Number of rows of a register block of the result.
@@ -192,7 +192,7 @@ impl ProductTask {
                     }
                 }
                 for (n, left) in self.columns.clone().step_by(N).enumerate() {
-                    let block = dispatch(RegisterBlockLoop::<T, N>(&scratch.rows, &scratch.panels[n * depth..(n + 1) * depth]));
+                    let block = dispatch_simd(RegisterBlockLoop::<T, N>(&scratch.rows, &scratch.panels[n * depth..(n + 1) * depth]));
                     for (i, row) in block.iter().enumerate().take(height) {
                         for (j, &sum) in row.iter().enumerate().take(self.columns.end - left) {
                             let place = c.at(at(2, p.c, top + i, left + j));

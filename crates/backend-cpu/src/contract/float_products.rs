@@ -3,7 +3,7 @@
 
 use cuprum_core::Element;
 use cuprum_cpu_base::threads;
-use cuprum_cpu_base::views::{Elements, ElementsMut};
+use cuprum_cpu_base::typed_views::{Elements, ElementsMut};
 
 use super::product_batch::{MatrixProductLayout, ProductBatch};
 

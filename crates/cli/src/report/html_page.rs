@@ -5,7 +5,7 @@ use std::fmt::Write;
 use serde_json::Value;
 
 use super::measurements::{Measurements, WorkloadRow, geometric_mean, operation_of_workload};
-use super::sweeps;
+use super::size_sweeps;
 
 /// CSS of the page, for light and dark mode and for print. A word marks losses, so that they do not depend on colour alone.
 const PAGE_CSS: &str = "\
@@ -47,7 +47,7 @@ pub(super) fn escape_html(text: &str) -> String {
 }
 
 /// Returns the page.
-pub fn render(measurements: &Measurements, limits: &[(usize, f64)], machine: &Value, note: Option<&str>) -> String {
+pub fn render_html_page(measurements: &Measurements, limits: &[(usize, f64)], machine: &Value, note: Option<&str>) -> String {
     let rows = measurements.workload_rows();
     let mut page = format!(
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\">\
@@ -61,7 +61,7 @@ pub fn render(measurements: &Measurements, limits: &[(usize, f64)], machine: &Va
     page += &format!("<h2>Rules</h2>\n<ul>{}</ul>\n", MEASUREMENT_RULES.iter().map(|rule| format!("<li>{rule}</li>")).collect::<String>());
     page += &speed_ratio_summary(&rows);
     page += &speed_ratio_bar_chart(&rows);
-    page += &sweeps::sweep_charts(&rows, &measurements.peer_names());
+    page += &size_sweeps::sweep_charts(&rows, &measurements.peer_names());
     page += &workload_table(&rows, &measurements.peer_names(), limits);
     if !measurements.unused.is_empty() {
         let items: String = measurements.unused.iter().map(|u| format!("<li>{}</li>", escape_html(u))).collect();
@@ -119,20 +119,20 @@ fn speed_ratio_summary(rows: &[WorkloadRow]) -> String {
 
 /// Returns a bar chart of the speed ratios on a logarithmic axis. Bars of losses extend to the left of 1x, all other bars to the right.
 fn speed_ratio_bar_chart(rows: &[WorkloadRow]) -> String {
-    // The chart leaves out workloads whose names state a size. `sweeps::sweep_charts` shows their times as curves.
-    let single = rows.iter().filter(|r| sweeps::split_workload_name(r.workload).is_none());
+    // The chart leaves out workloads whose names state a size. `size_sweeps::sweep_charts` shows their times as curves.
+    let single = rows.iter().filter(|r| size_sweeps::split_workload_name(r.workload).is_none());
     let bars: Vec<(&str, f64)> = single.filter_map(|r| Some((r.workload, r.ratio?))).collect();
     if bars.is_empty() {
         return String::new();
     }
     const LABEL_WIDTH: f64 = 260.0;
-    const WIDTH: f64 = 900.0;
+    const CHART_WIDTH: f64 = 900.0;
     let extent = |sign: f64| bars.iter().map(|(_, r)| sign * r.log10()).fold(0.05, f64::max);
     let (left, right) = (extent(-1.0), extent(1.0));
-    let x = |log: f64| LABEL_WIDTH + (log + left) / (left + right) * (WIDTH - LABEL_WIDTH - 60.0);
+    let x = |log: f64| LABEL_WIDTH + (log + left) / (left + right) * (CHART_WIDTH - LABEL_WIDTH - 60.0);
     let height = bars.len() * 18 + 10;
     let mut svg = format!(
-        "<h2>Ratios</h2>\n<svg role=\"img\" viewBox=\"0 0 {WIDTH} {height}\" width=\"100%\"><title>Time of the fastest peer divided by \
+        "<h2>Ratios</h2>\n<svg role=\"img\" viewBox=\"0 0 {CHART_WIDTH} {height}\" width=\"100%\"><title>Time of the fastest peer divided by \
          cuprum's time, logarithmic axis, losses first</title>\n"
     );
     for (number, (workload, ratio)) in bars.iter().enumerate() {
@@ -190,7 +190,7 @@ mod tests {
     fn page(text: &str) -> String {
         let mut measurements = Measurements::default();
         measurements.read_json_lines("file.log", text);
-        render(&measurements, &[(0, 50.0)], &Value::Null, Some("note"))
+        render_html_page(&measurements, &[(0, 50.0)], &Value::Null, Some("note"))
     }
 
     const LINES: &str = r#"

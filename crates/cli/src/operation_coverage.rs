@@ -4,7 +4,7 @@ use cuprum::backend_cub::{self, CoverageRow};
 use serde_json::{Value, json};
 
 use crate::failure::Failure;
-use crate::output::empty_table;
+use crate::terminal_output::empty_table;
 
 /// Returns the accepted dtypes of each operation and kind of call, and the other dtypes grouped by reason.
 ///

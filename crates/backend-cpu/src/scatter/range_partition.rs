@@ -6,7 +6,7 @@
 use cuprum_core::{DType, Element, Result};
 use cuprum_cpu_base::cache_hints::prefetch_all_lines;
 use cuprum_cpu_base::threads;
-use cuprum_cpu_base::views::{Elements, Output};
+use cuprum_cpu_base::typed_views::{Elements, Output};
 
 use super::{COST_PER_ELEMENT, are_all_valid, for_each_row};
 

@@ -8,10 +8,10 @@ use cuprum_core::plan::elementwise::LoopPlan;
 use cuprum_core::{DType, Element, Layout, Result, StoredArray};
 use cuprum_cpu_base::cache_hints::prefetch_cache_line;
 use cuprum_cpu_base::threads;
-use cuprum_cpu_base::views::{Elements, ElementsMut};
+use cuprum_cpu_base::typed_views::{Elements, ElementsMut};
 use cuprum_cpu_base::with_bits;
 
-use super::{COST_PER_INDEX, GatherAxis, Index, PREFETCH_DISTANCE, TASK_ELEMENTS, gather_on_thread};
+use super::{COST_PER_INDEX, GatherAxis, GatherIndex, PREFETCH_DISTANCE, TASK_ELEMENTS, gather_on_thread};
 
 /// Minimum distance, in bytes, between the first and the last element along an axis at which elements are prefetched. Elements of a shorter
 /// axis stay in the cache.
@@ -29,7 +29,7 @@ struct OutputLoop {
 
 /// Consecutive output elements along the innermost axis of the loop.
 #[derive(Clone, Copy)]
-struct Line {
+struct OutputLine {
     /// Offset in the source that index 0 gives for the line's first output element.
     source: isize,
     source_step: isize,
@@ -49,13 +49,13 @@ impl OutputLoop {
     }
 
     /// Calls `body` for each line of the output elements `range`, with the positions of its elements in `range`.
-    fn for_each_line(&self, range: Range<usize>, mut body: impl FnMut(Range<usize>, Line)) {
+    fn for_each_line(&self, range: Range<usize>, mut body: impl FnMut(Range<usize>, OutputLine)) {
         let (extent, outer) = self.dims.split_last().map_or((1, &[][..]), |(n, outer)| (*n, outer));
         let [source_step, index_step] = [&self.source_strides, &self.index_strides].map(|s| s.last().copied().unwrap_or(0));
         let mut at = range.start;
         while at < range.end {
             let (mut row, column) = (at / extent, at % extent);
-            let mut line = Line {
+            let mut line = OutputLine {
                 source: column as isize * source_step,
                 source_step,
                 index: self.first_index + column as isize * index_step,
@@ -91,7 +91,13 @@ pub(super) fn take_along_axis(
     }))
 }
 
-fn gather<T: Element, I: Index>(values: &[T], axis: GatherAxis, output_loop: &OutputLoop, indices: &[I], out: ElementsMut) -> Option<i64> {
+fn gather<T: Element, I: GatherIndex>(
+    values: &[T],
+    axis: GatherAxis,
+    output_loop: &OutputLoop,
+    indices: &[I],
+    out: ElementsMut,
+) -> Option<i64> {
     let (good, size) = (AtomicBool::new(true), out.len());
     threads::for_each(
         out.chunks(TASK_ELEMENTS).enumerate(),
@@ -101,7 +107,7 @@ fn gather<T: Element, I: Index>(values: &[T], axis: GatherAxis, output_loop: &Ou
             let (run, start) = (run.typed_slice::<T>(), task * TASK_ELEMENTS);
             output_loop.for_each_line(start..start + run.len(), |at, line| {
                 let gathered = match line {
-                    Line { source_step: 0, index_step: 1, .. } => gather_from_one_row(values, axis, indices, line, &mut run[at]),
+                    OutputLine { source_step: 0, index_step: 1, .. } => gather_from_one_row(values, axis, indices, line, &mut run[at]),
                     _ => gather_line(values, axis, indices, line, &mut run[at]),
                 };
                 if !gathered {
@@ -115,27 +121,27 @@ fn gather<T: Element, I: Index>(values: &[T], axis: GatherAxis, output_loop: &Ou
     }
     let mut outside = None;
     output_loop.for_each_line(0..size, |at, line| {
-        outside = outside.or_else(|| (0..at.len()).map(|n| line.index_of(n, indices)).find(|&index| !axis.contains_index(index)));
+        outside = outside.or_else(|| (0..at.len()).map(|n| line.index_for_element(n, indices)).find(|&index| !axis.contains_index(index)));
     });
     outside
 }
 
-impl Line {
+impl OutputLine {
     /// Returns the index of output element `n` of the line.
     #[inline]
-    fn index_of<I: Index>(&self, n: usize, indices: &[I]) -> i64 {
+    fn index_for_element<I: GatherIndex>(&self, n: usize, indices: &[I]) -> i64 {
         indices[(self.index + n as isize * self.index_step) as usize].into()
     }
 }
 
 /// Gathers the elements of a line whose indices are contiguous and address the same row. Returns whether all indices are valid.
-fn gather_from_one_row<T: Element, I: Index>(values: &[T], axis: GatherAxis, indices: &[I], line: Line, out: &mut [T]) -> bool {
+fn gather_from_one_row<T: Element, I: GatherIndex>(values: &[T], axis: GatherAxis, indices: &[I], line: OutputLine, out: &mut [T]) -> bool {
     let axis = GatherAxis { start: axis.start + line.source, ..axis };
     gather_on_thread(values, axis, &indices[line.index as usize..][..out.len()], out)
 }
 
 /// Gathers the elements of a line. Returns whether all indices are valid.
-fn gather_line<T: Element, I: Index>(values: &[T], axis: GatherAxis, indices: &[I], line: Line, out: &mut [T]) -> bool {
+fn gather_line<T: Element, I: GatherIndex>(values: &[T], axis: GatherAxis, indices: &[I], line: OutputLine, out: &mut [T]) -> bool {
     let axis_bytes = axis.extent.saturating_mul(axis.stride.unsigned_abs()).saturating_mul(size_of::<T>());
     let offset = |n: usize, index: i64| axis.at(index).wrapping_add(line.source).wrapping_add((n as isize).wrapping_mul(line.source_step));
     let last = out.len() - 1;
@@ -143,9 +149,9 @@ fn gather_line<T: Element, I: Index>(values: &[T], axis: GatherAxis, indices: &[
     for (n, out) in out.iter_mut().enumerate() {
         if axis_bytes >= MIN_PREFETCHED_BYTES {
             let later = last.min(n + PREFETCH_DISTANCE);
-            prefetch_cache_line(values.as_ptr().wrapping_offset(offset(later, line.index_of(later, indices))));
+            prefetch_cache_line(values.as_ptr().wrapping_offset(offset(later, line.index_for_element(later, indices))));
         }
-        let index = line.index_of(n, indices);
+        let index = line.index_for_element(n, indices);
         match axis.contains_index(index) {
             true => *out = values[offset(n, index) as usize],
             false => good = false,

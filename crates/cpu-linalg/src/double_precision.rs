@@ -6,7 +6,7 @@
 use cuprum_core::{Complex, Element};
 
 use crate::eigen::GeneralEigen;
-use crate::field::Field;
+use crate::matrix_element::Field;
 
 /// Element types of matrices whose iterative decompositions are computed in double precision.
 pub(crate) trait Widen: Field {

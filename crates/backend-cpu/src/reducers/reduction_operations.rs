@@ -1,16 +1,16 @@
 //! Reduction operations, one [`Reducer`] each. The module `leaf_reduction` reduces a leaf (a block of consecutive elements), the module
-//! `loops` merges the results of leaves in order.
+//! `reduction_loops` merges the results of leaves in order.
 
 use std::marker::PhantomData;
 
 use cuprum_cpu_base::cache_hints::PrefetchState;
-use cuprum_cpu_base::simd::{SimdLoop, dispatch};
+use cuprum_cpu_base::simd::{SimdLoop, dispatch_simd};
 use cuprum_cpu_base::user_operations::UserReduction;
 
 use super::arithmetic::Arithmetic;
 use super::leaf_reduction::{LANES, fold_values_in_lanes};
-use super::loops::sum_products;
 use super::ordered_products::multiply_in_order;
+use super::reduction_loops::sum_products;
 use super::{Reducer, SumProductsFunction};
 
 /// The reducer of a user-defined reduction.
@@ -264,7 +264,7 @@ impl<T: Arithmetic> SimdLoop for FindFirstEqualLoop<'_, T> {
 /// function is not inlined, so that all reducers of a dtype share one compiled copy per SIMD level.
 #[inline(never)]
 fn index_of_first_equal<T: Arithmetic>(values: &[T], wanted: T) -> usize {
-    dispatch(FindFirstEqualLoop(values, wanted))
+    dispatch_simd(FindFirstEqualLoop(values, wanted))
 }
 
 /// Returns the index of the first element that satisfies `test`, or 0 if there is none. Tests a few registers at a time.

@@ -14,17 +14,17 @@ const FIRST_DISPLAY_DELAY: Duration = Duration::from_secs(2);
 const UPDATE_INTERVAL: Duration = Duration::from_millis(100);
 
 /// A progress bar on standard error. It appears after two seconds, only on a terminal, and disappears when this value is dropped.
-pub struct Progress {
+pub struct TransferProgress {
     /// Sender of the channel that ends the thread: the thread stops when the sender is dropped.
     done: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Progress {
+impl TransferProgress {
     /// Starts to watch file transfers of `total` bytes (`None` if unknown). `what` is the label of the bar.
-    pub fn start(what: &'static str, total: Option<u64>) -> Progress {
+    pub fn start(what: &'static str, total: Option<u64>) -> TransferProgress {
         if !std::io::stderr().is_terminal() {
-            return Progress { done: None, thread: None };
+            return TransferProgress { done: None, thread: None };
         }
         let (done, ended) = channel::<()>();
         let before = bytes_transferred();
@@ -47,11 +47,11 @@ impl Progress {
         };
         // If the thread cannot be started, no progress bar is shown.
         let thread = std::thread::Builder::new().spawn(watch).ok();
-        Progress { done: Some(done), thread }
+        TransferProgress { done: Some(done), thread }
     }
 }
 
-impl Drop for Progress {
+impl Drop for TransferProgress {
     fn drop(&mut self) {
         self.done = None;
         if let Some(thread) = self.thread.take() {

@@ -21,11 +21,11 @@ use cuprum::{NdArray, Value, io};
 use crate::failure::Failure;
 
 /// The file name that means standard input or output. An extension names the format: `-.csv`.
-const STANDARD_STREAM: &str = "-";
+const STANDARD_STREAM_NAME: &str = "-";
 
 /// Returns whether `path` is `-`, or `-` with the extension of a format.
 pub(crate) fn is_standard_stream(path: &str) -> bool {
-    path == STANDARD_STREAM || has_format_extension(path) && Path::new(path).with_extension("") == Path::new(STANDARD_STREAM)
+    path == STANDARD_STREAM_NAME || has_format_extension(path) && Path::new(path).with_extension("") == Path::new(STANDARD_STREAM_NAME)
 }
 
 /// Evaluates the bindings in order and sets the variables of `session`. Values of expressions are computed before the function returns.

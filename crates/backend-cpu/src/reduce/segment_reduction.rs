@@ -6,22 +6,22 @@ use cuprum_core::op::ReductionDef;
 use cuprum_core::ops::elementwise::{ADD, FMAX, FMIN, LOGICAL_AND, LOGICAL_OR, MAXIMUM, MINIMUM, MULTIPLY};
 use cuprum_core::{Call, Complex, DType, Element, Error, Outcome, Program, Result, Scalar, decline};
 use cuprum_cpu_base::threads;
-use cuprum_cpu_base::views::{Elements, ElementsMut, Output, add_op_to_out_of_memory_error, convert_scalar};
+use cuprum_cpu_base::typed_views::{Elements, ElementsMut, Output, add_op_to_out_of_memory_error, convert_scalar};
 use cuprum_cpu_elementwise::half::is_half;
 
+use super::reduce_along_rows;
 use super::reducer_loops::{MIN_BLOCK_LEN, ReducerLoops};
-use super::rows;
 use super::{call_with_float32_output, convert_half_result_to_float32};
 use crate::program_evaluation::{CompiledProgram, Evaluator, LoopNest, ResultDestination};
 use crate::reducers::Reducer;
 use crate::reducers::dtype_selection::{by_dtype, by_reduction};
-use crate::reducers::ops::{Max, MaxNumber, Min, MinNumber, Prod, Sum};
+use crate::reducers::reduction_operations::{Max, MaxNumber, Min, MinNumber, Prod, Sum};
 
 /// A function that reduces each segment of a program's values, for one operation and dtype. The [`Scalar`] argument is the result for an
 /// empty segment.
 type ReduceSegmentsFunction = fn(&CompiledProgram, &[i64], Scalar, ElementsMut) -> Result<()>;
 
-fn run_segment_reducer<R: Reducer>(compiled: &CompiledProgram, offsets: &[i64], empty: Scalar, out: ElementsMut) -> Result<()> {
+fn apply_segment_reducer<R: Reducer>(compiled: &CompiledProgram, offsets: &[i64], empty: Scalar, out: ElementsMut) -> Result<()> {
     reduce_segments(compiled, offsets, out, convert_scalar(empty), &ReducerLoops::of_reducer::<R>())
 }
 
@@ -51,7 +51,7 @@ fn reduce_segments<I: Element, A: Copy + Send + Sync, O: Element>(
         threads::for_each(split_segments(offsets, results, 4 * threads).into_iter(), cost, || Evaluator::new(compiled), reduce);
         for segment in (0..results.len()).filter(|&s| bounds(s).1 - bounds(s).0 > longest) {
             let (start, end) = bounds(segment);
-            let acc = rows::reduce_range_in_blocks(compiled, start, end - start, loops)?;
+            let acc = reduce_along_rows::reduce_range_in_blocks(compiled, start, end - start, loops)?;
             results[segment] = acc.map_or(empty, |acc| (loops.finish_range)(compiled, start, end - start, acc));
         }
         Ok(())
@@ -81,7 +81,7 @@ fn split_segments<'a, T>(offsets: &[i64], mut results: &'a mut [T], parts: usize
     shares
 }
 
-pub(super) fn run(call: &Call, program: &Program, reduction: &ReductionDef, acc: DType) -> Result<Outcome> {
+pub(super) fn compute_segment_reduction(call: &Call, program: &Program, reduction: &ReductionDef, acc: DType) -> Result<Outcome> {
     let (values, Some(offsets)) = call.program_inputs() else { decline!("takes values and offsets") };
     if offsets.dtype() != DType::I64 || !offsets.layout().is_c_contiguous() {
         decline!("takes contiguous int64 offsets");
@@ -94,7 +94,7 @@ pub(super) fn run(call: &Call, program: &Program, reduction: &ReductionDef, acc:
     if acc != dtype && !is_half(acc) {
         decline!("values of {dtype} accumulated in {acc}");
     }
-    let run: Option<ReduceSegmentsFunction> = by_reduction!(reduction, dtype, run_segment_reducer);
+    let run: Option<ReduceSegmentsFunction> = by_reduction!(reduction, dtype, apply_segment_reducer);
     let Some(run) = run else { decline!("{} has no kernel for {dtype}", call.op.name()) };
     let nest = LoopNest::new(&[len], values, |k| values[k].layout().strides().into())?;
     let compiled = match CompiledProgram::new(&program, nest, ResultDestination::Read) {

@@ -1,16 +1,16 @@
 //! Reduction loops over memory, compiled for each SIMD level: rows, columns, and matrix-vector products.
 
 use cuprum_cpu_base::cache_hints::{PrefetchState, benefits_from_prefetch, prefetch_at_distance};
-use cuprum_cpu_base::simd::{SimdLoop, dispatch};
+use cuprum_cpu_base::simd::{SimdLoop, dispatch_simd};
 
 use super::Reducer;
 use super::arithmetic::Arithmetic;
 use super::leaf_reduction::{
     INTERLEAVED_LEAVES, LANES, LEAF_GROUP_LEN, LEAF_LEN, add_products_to_lanes, merge_lanes, merge_leaf_group, sum_products_in_lanes,
 };
-use super::ops::Sum;
 use super::ordered_products::recompute_rows_in_order;
 use super::pairwise_tree::PairwiseTree;
+use super::reduction_operations::Sum;
 
 /// Reduces four leaves (blocks of [`LEAF_LEN`] elements) interleaved, for processors that [benefit from
 /// prefetching](benefits_from_prefetch).
@@ -69,7 +69,7 @@ fn merge_chunk_into_lanes<R: Reducer>(acc: &mut [R::Acc; LANES], chunk: &[R::In;
 
 /// Reduces four leaves of [`LEAF_LEN`] elements, for a reducer with [`Reducer::LEAVES_MAY_INTERLEAVE`].
 pub(crate) fn reduce_four_leaves<R: Reducer>(leaves: [&[R::In]; INTERLEAVED_LEAVES]) -> [R::Acc; INTERLEAVED_LEAVES] {
-    dispatch(InterleavedLeavesLoop::<R>(leaves))
+    dispatch_simd(InterleavedLeavesLoop::<R>(leaves))
 }
 
 /// Loop that computes the dot products of several matrix rows with one vector.
@@ -151,7 +151,7 @@ fn add_arrays<T: Arithmetic, const N: usize>(mut a: [T; N], b: [T; N]) -> [T; N]
 
 /// Returns the dot product of each of `lines` with `vector`, with the same bits as a sum over stored products.
 pub(crate) fn dot_products<T: Arithmetic, const N: usize>(lines: [&[T]; N], vector: &[T]) -> [T; N] {
-    dispatch(DotProductsLoop(lines, vector))
+    dispatch_simd(DotProductsLoop(lines, vector))
 }
 
 /// A source of leaves (blocks of up to [`LEAF_LEN`] elements) of the pairwise tree. `at` is the index of a leaf's first element in memory,
@@ -266,13 +266,13 @@ impl<R: Reducer, L: LeafSource<R>> ReduceRowsLoop<'_, R, L> {
 /// unless `values` has fewer leaves than a group.
 pub(crate) fn push_leaves<R: Reducer>(tree: &mut PairwiseTree<R::Acc>, values: &[R::In], prefetch: Option<PrefetchState>, first: usize) {
     let (leaves, count) = (ValueLeaves(values, prefetch), values.len());
-    dispatch(ReduceRowsLoop::<R, _> { leaves, count, row: count, first, tree, results: &mut [] });
+    dispatch_simd(ReduceRowsLoop::<R, _> { leaves, count, row: count, first, tree, results: &mut [] });
 }
 
 /// Reduces consecutive rows of `row` elements each into `results`.
 pub(crate) fn reduce_rows<R: Reducer>(values: &[R::In], row: usize, prefetch: Option<PrefetchState>, results: &mut [R::Out]) {
     let (leaves, count, tree) = (ValueLeaves(values, prefetch), values.len(), &mut PairwiseTree::new());
-    dispatch(ReduceRowsLoop::<R, _> { leaves, count, row, first: 0, tree, results: &mut *results });
+    dispatch_simd(ReduceRowsLoop::<R, _> { leaves, count, row, first: 0, tree, results: &mut *results });
     recompute_rows_in_order::<R>(values, row, results);
 }
 
@@ -286,7 +286,7 @@ pub(crate) fn sum_products<T: Arithmetic>(
     results: &mut [T],
 ) {
     let count = factors[0].len().min(factors[1].len());
-    dispatch(ReduceRowsLoop::<Sum<T>, _> { leaves: ProductLeaves(factors, prefetch), count, row, first: 0, tree, results });
+    dispatch_simd(ReduceRowsLoop::<Sum<T>, _> { leaves: ProductLeaves(factors, prefetch), count, row, first: 0, tree, results });
 }
 
 /// Loop that merges rows into accumulators, one accumulator per column.
@@ -375,7 +375,7 @@ pub(crate) fn merge_rows_into_accumulators<R: Reducer>(acc: &mut Vec<R::Acc>, ro
     {
         acc.resize(row.len(), R::to_accumulator(row[0], first));
     }
-    dispatch(MergeRowsLoop::<R> { acc, rows, first, begin });
+    dispatch_simd(MergeRowsLoop::<R> { acc, rows, first, begin });
 }
 
 /// Writes the result of each accumulator to `results`.
@@ -387,13 +387,13 @@ pub(crate) fn accumulators_to_results<R: Reducer>(results: &mut [R::Out], acc: &
 
 /// Merges each accumulator of `later` into the accumulator of `acc` at the same index. The elements of `acc` precede those of `later`.
 pub(crate) fn merge_accumulator_slices<R: Reducer>(acc: &mut [R::Acc], later: &[R::Acc]) {
-    dispatch(MergeAccumulatorsLoop::<R>(acc, later));
+    dispatch_simd(MergeAccumulatorsLoop::<R>(acc, later));
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::reducers::ops::{ArgMax, ArgMin, Max, Min, MinNumber, Sum};
+    use crate::reducers::reduction_operations::{ArgMax, ArgMin, Max, Min, MinNumber, Sum};
 
     /// Compares the results of `run` and `run_without_avx2` for the loops of `R`.
     fn assert_compact_loops_agree<R: Reducer<In = f32>>()

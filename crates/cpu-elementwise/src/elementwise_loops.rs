@@ -4,7 +4,7 @@ use std::hint::select_unpredictable;
 
 use cuprum_core::{DType, Element, Scalar};
 use cuprum_cpu_base::simd::{BaselineIsa, FillLoop, Isa, run_fill_loop};
-use cuprum_cpu_base::views::{Elements, ElementsMut, convert_scalar_to_bits};
+use cuprum_cpu_base::typed_views::{Elements, ElementsMut, convert_scalar_to_bits};
 use cuprum_cpu_base::with_bits;
 
 /// A loop that applies an elementwise operation to its arguments, for as many elements as the output slice holds.

@@ -4,7 +4,7 @@ use cuprum_core::Element;
 use cuprum_cpu_sort::key_sort::SortKey;
 
 /// A signed integer type of row and column indices.
-pub(crate) trait Index: Element + Ord {
+pub(crate) trait SparseIndex: Element + Ord {
     /// The unsigned type of the same size.
     type Unsigned: SortKey;
     /// Returns the same bits as an unsigned integer.
@@ -23,7 +23,7 @@ pub(crate) trait Index: Element + Ord {
 
 macro_rules! indices {
     ($($t:ty, $unsigned:ty;)*) => {$(
-        impl Index for $t {
+        impl SparseIndex for $t {
             type Unsigned = $unsigned;
             #[inline(always)]
             fn to_unsigned(self) -> $unsigned {

@@ -312,19 +312,19 @@ macro_rules! keys {
             fn run_at_level<W: RegisterLoop<$key>>(level: SimdLevel, work: W) -> Option<W::Output> {
                 #[target_feature(enable = "avx512f,avx512bw,avx512cd,avx512dq,avx512vl,avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt")]
                 fn v4<W: RegisterLoop<$key>>(work: W) -> W::Output {
-                    // SAFETY: `run_at_level` calls `v4` only if `processor_level` has detected AVX-512.
-                    work.run(unsafe { $avx512::assume_supported() })
+                    // SAFETY: `run_at_level` calls `v4` only if `processor_simd_level` has detected AVX-512.
+                    work.run_with_registers(unsafe { $avx512::assume_supported() })
                 }
                 #[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt")]
                 fn v3<W: RegisterLoop<$key>>(work: W) -> W::Output {
-                    // SAFETY: `run_at_level` calls `v3` only if `processor_level` has detected AVX2.
-                    work.run(unsafe { $avx2::assume_supported() })
+                    // SAFETY: `run_at_level` calls `v3` only if `processor_simd_level` has detected AVX2.
+                    work.run_with_registers(unsafe { $avx2::assume_supported() })
                 }
-                match level.min(simd::processor_level()) {
+                match level.min(simd::processor_simd_level()) {
                     SimdLevel::Baseline => None,
-                    // SAFETY: `processor_level` has detected every CPU feature that the target function `v3` enables.
+                    // SAFETY: `processor_simd_level` has detected every CPU feature that the target function `v3` enables.
                     SimdLevel::V3 => Some(unsafe { v3(work) }),
-                    // SAFETY: `processor_level` has detected every CPU feature that the target function `v4` enables.
+                    // SAFETY: `processor_simd_level` has detected every CPU feature that the target function `v4` enables.
                     SimdLevel::V4 => Some(unsafe { v4(work) }),
                 }
             }

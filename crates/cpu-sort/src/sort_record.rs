@@ -5,7 +5,7 @@ use bytemuck::{Pod, Zeroable};
 use crate::register_sort::RegisterKey;
 
 /// A sort record. Records compare by key, then by index, so that any sort of them is stable.
-pub(super) trait Record: Pod + Ord + Default + Send + Sync + RegisterKey {
+pub(super) trait SortRecord: Pod + Ord + Default + Send + Sync + RegisterKey {
     /// Number of records per cache line.
     const RECORDS_PER_LINE: usize = 64 / size_of::<Self>();
     /// Maximum row length for which the module `sorting_network` sorts rows of this record type. 0 if it never does.
@@ -24,7 +24,7 @@ pub(super) trait Record: Pod + Ord + Default + Send + Sync + RegisterKey {
 
 macro_rules! record {
     ($($t:ty, $network:literal;)*) => {$(
-        impl Record for $t {
+        impl SortRecord for $t {
             const MAX_NETWORK_LEN: usize = $network;
             #[inline(always)]
             fn shifted_distance(self, base: $t, shift: u32) -> usize {
@@ -57,7 +57,7 @@ pub(super) struct KeyIndexPair {
 
 impl RegisterKey for KeyIndexPair {}
 
-impl Record for KeyIndexPair {
+impl SortRecord for KeyIndexPair {
     #[inline(always)]
     fn shifted_distance(self, base: KeyIndexPair, shift: u32) -> usize {
         self.key.shifted_distance(base.key, shift)
