@@ -35,14 +35,14 @@ pub struct Parameter {
     pub name: &'static str,
     /// dtype of the elements.
     pub of: BodyDType,
-    /// How the user-defined function receives the argument: as one element, as a whole array, or as a loop index.
+    /// The form in which the user-defined function receives the argument: one element, a whole array, or a loop index.
     pub kind: ParameterKind,
 }
 
-/// How the user-defined function receives an argument: as one element, as a whole array, or as a loop index.
+/// The form in which a user-defined function receives an argument: one element, a whole array, or a loop index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ParameterKind {
-    /// The element at the loop index, after broadcasting.
+    /// The function receives the element at the loop index, after broadcasting.
     Each,
     /// All elements in C order. The C++ function has two arguments for the array: a pointer to the elements, and their number (int64).
     Whole,

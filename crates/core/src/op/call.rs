@@ -66,7 +66,7 @@ use crate::program::Program;
 /// A planned request to a kernel: operation, device, inputs, outputs, and the data that are specific to the kernel family. A call is
 /// planned once, for all accelerators.
 pub struct Call<'a> {
-    /// The NumPy-level operation, for messages and `explain`. For a fused expression, its last operation.
+    /// The operation that error messages and `explain` show. For a fused expression, the last operation of the expression.
     pub op: Op,
     /// The device of all inputs and outputs.
     pub device: Device,
@@ -158,7 +158,8 @@ impl Call<'_> {
         self.work.program()
     }
 
-    /// Returns the program's inputs, and the family's extra input if it has one ([`Request::has_input_outside_program`]).
+    /// Returns the inputs of the fused program, and the extra input that the kernel reads itself, if there is one
+    /// ([`Request::has_input_outside_program`]).
     pub fn program_inputs(&self) -> (&[StoredArray], Option<&StoredArray>) {
         match self.inputs.split_last() {
             Some((last, inputs)) if self.work.as_request().has_input_outside_program() => (inputs, Some(last)),
@@ -202,7 +203,7 @@ impl Call<'_> {
         self.has_output_targets() && (self.work.as_request().updates_part_of_target() || self.writes_target_range())
     }
 
-    /// Returns the specifications of the outputs, with new buffers instead of the targets.
+    /// Returns the specifications of the outputs, with new buffers instead of existing ones.
     pub(crate) fn outputs_with_new_buffers(&self) -> SmallVec<[OutputSpec; 1]> {
         self.outputs.iter().map(|output| OutputSpec::new(output.dtype, output.layout.clone())).collect()
     }

@@ -19,7 +19,7 @@ pub enum Capability {
     /// Calls of the operation `var`, which request the sum of squared distances from the mean. Without the capability, a variance is
     /// computed in two passes.
     Variance,
-    /// User-defined operations with code ([`OperationBody`](crate::body::OperationBody)), in programs and as reductions.
+    /// Programs and reductions that contain the code of user-defined operations ([`OperationBody`](crate::body::OperationBody)).
     UserDefined,
     /// Scatters whose result depends on the order in which several values for one row of the target are applied, such as sums of floats. A
     /// kernel with this capability applies the values in order. Without such a kernel, the values are grouped by row before the call,

@@ -253,7 +253,7 @@ pub struct OpDef {
     pub composite: Option<Composite>,
     /// The code of an operation that `cuprum::kernel!` declares.
     pub body: Option<&'static OperationBody>,
-    /// How elements combine, for scans and for reductions over axes or of segments.
+    /// The combination of elements. `None` unless the operation is a scan or a reduction over axes or of segments.
     pub reduction: Option<&'static ReductionDef>,
 }
 
@@ -278,7 +278,7 @@ impl Op {
     pub fn name(self) -> &'static str {
         self.0.name
     }
-    /// Returns the index among the built-in operations.
+    /// Returns the index of the operation among the built-in operations.
     pub fn index(self) -> usize {
         self.0.index as usize
     }
@@ -347,7 +347,7 @@ impl fmt::Debug for Op {
 /// ```
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct ReductionDef {
-    /// The combination of two accumulators. It is associative up to rounding.
+    /// The function that combines two accumulators. It is associative up to rounding.
     pub combine: Combine,
     /// The identity element: combining it with any value gives that value.
     pub identity: ReductionIdentity,
@@ -366,7 +366,7 @@ pub struct ReductionDef {
     pub in_rows: bool,
 }
 
-/// The combination of two accumulators.
+/// The function that combines two accumulators of a reduction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Combine {
     /// An elementwise operation of two arguments, as in NumPy's `ufunc.reduce`: `add` for a sum.

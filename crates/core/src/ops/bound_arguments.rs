@@ -66,7 +66,7 @@ impl Args {
         }
     }
 
-    /// Returns the operation's name, for messages.
+    /// Returns the operation's name, for error messages.
     pub fn op(&self) -> &'static str {
         self.op
     }

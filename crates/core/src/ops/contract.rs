@@ -392,7 +392,7 @@ fn trace_from_args(args: &Args) -> Result<Value> {
 
 /// # Matrix products
 ///
-/// [`einsum`](crate::einsum), [`tensordot`], [`inner`], [`outer`] and [`vdot`] are functions.
+/// [`einsum`](crate::einsum), [`tensordot`], [`inner`], [`outer`] and [`vdot`] are free functions, not methods.
 #[free_functions]
 impl NdArray {
     /// Returns the matrix product with `other` (`numpy.matmul`). See [`matmul`].

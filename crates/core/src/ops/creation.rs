@@ -320,7 +320,7 @@ pub(super) fn linspace_of_scalars(start: Scalar, stop: Scalar, count: usize, end
     let parts = if endpoint { count.saturating_sub(1) } else { count }.max(1) as f64;
     let step = linspace_step(start, stop, parts);
     if step == Scalar::Float(0.0) && start.as_f64() != stop.as_f64() {
-        // The step underflows to zero. As in NumPy, the distance `stop - start` is then multiplied by fractions.
+        // The step underflows to zero. As in NumPy, sample i is then `i / parts * (stop - start)` above `start`.
         let fractions = arange_of_scalars(0.into(), count.into(), 1.into(), Some(DType::F64))?.divide(parts)?;
         return fractions.multiply(stop.as_f64() - start.as_f64())?.add(start.as_f64())?.astype(dtype);
     }

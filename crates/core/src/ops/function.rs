@@ -30,9 +30,9 @@ pub struct Function {
     pub aliases: &'static [&'static str],
     /// Parameters in Python's notation, e.g. `a, axis=None, *, keepdims=False`.
     pub parameters: &'static Parameters,
-    /// First paragraph of the Rust function's documentation, for listings and help texts.
+    /// First paragraph of the Rust function's documentation, shown in lists of functions and help texts.
     pub doc: &'static str,
-    /// Path of the Rust function, for listings.
+    /// Path of the Rust function, shown in lists of functions.
     pub rust: &'static str,
     /// Whether `ndarray` has a method of this name, which takes the array as the first parameter.
     pub is_method: bool,
@@ -360,7 +360,7 @@ impl Function {
     }
 }
 
-/// All functions by path and alias.
+/// A map from each path and alias to the function.
 static FUNCTIONS_BY_PATH: LazyLock<FxHashMap<String, &'static Function>> = LazyLock::new(|| {
     let mut functions: Vec<&'static Function> = Function::all().collect();
     // If several functions have the same path, the first one is found. The order is deterministic: functions of cuprum first, then Rust

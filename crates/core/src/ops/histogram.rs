@@ -282,7 +282,7 @@ fn sum_weights_by_sorting(numbers: &NdArray, weights: &NdArray, bins: usize) -> 
 
 /// # Histograms
 ///
-/// [`bincount`] and [`histogram_bin_edges`] are functions.
+/// [`bincount`] and [`histogram_bin_edges`] are free functions, not methods.
 impl NdArray {
     /// Returns the int64 number of elements in each bin, and the bin edges (`numpy.histogram`).
     ///

@@ -19,7 +19,7 @@ use crate::scalar::Scalar;
 pub enum IndexItem {
     /// An integer, slice, new axis or ellipsis.
     Basic(Item),
-    /// An integer array that indexes one axis, or a mask over as many axes as it has.
+    /// An integer array that indexes one axis, or a boolean mask that covers as many axes as the mask has.
     Array(NdArray),
     /// An index array made from a Rust list, or the error of its creation.
     List(Box<Result<NdArray>>),

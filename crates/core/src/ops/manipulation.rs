@@ -23,7 +23,7 @@ super::ops! { Copy after creation:
 
 /// # Copies
 ///
-/// [`concat()`] and [`stack()`], which join arrays, are functions.
+/// [`concat()`] and [`stack()`], which join arrays, are free functions, not methods.
 #[free_functions]
 impl NdArray {
     /// Returns the array in C order without gaps. Copies the elements unless the array is C-contiguous already.

@@ -15,7 +15,7 @@ use crate::ops::elementwise as e;
 use crate::scalar::Scalar;
 use crate::scalar_conversion::for_each_number;
 
-/// Unwraps an operator's result. Operators document this panic, since Rust's operator traits cannot return an error.
+/// Returns an operator's result, or panics with the error's message. Rust's operator traits cannot return an error.
 #[track_caller]
 fn unwrap_operator_result<T>(result: Result<T>) -> T {
     match result {

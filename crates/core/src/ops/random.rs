@@ -572,7 +572,7 @@ impl Generator {
     /// # }
     /// ```
     pub fn standard_exponential(&self, shape: impl IntoShape, dtype: DType) -> Result<NdArray> {
-        // The digits of a 16-bit uniform number would bound the result and bias its mean.
+        // The few digits of a 16-bit uniform number would limit the largest result and bias the mean, so float32 numbers are drawn.
         let drawn = if matches!(dtype, DType::F16 | DType::BF16) { DType::F32 } else { dtype };
         let draw = || negative(log1p(negative(self.random(shape, drawn)?)?)?)?.astype(dtype);
         draw().map_err(|error| error.with_function_name("standard_exponential"))

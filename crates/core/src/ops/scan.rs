@@ -43,7 +43,7 @@ fn scan_with_options(op: Op, a: &NdArray, over: AxisOptions) -> Result<NdArray> 
 
 /// # Running sums and products
 ///
-/// [`cummax`] and [`cummin`] are functions.
+/// [`cummax`] and [`cummin`] are free functions, not methods.
 #[free_functions]
 impl NdArray {
     /// Returns the running sum along an axis, or over the flattened array for `()` (`numpy.cumsum`).

@@ -58,7 +58,7 @@ fn read_side_argument(args: &Args) -> Result<Side> {
 
 /// # Searching
 ///
-/// [`digitize`] is a function.
+/// [`digitize`] is a free function, not a method.
 #[free_functions]
 impl NdArray {
     /// Returns the indices at which values would be inserted to keep this sorted 1-D array sorted (`numpy.searchsorted`).

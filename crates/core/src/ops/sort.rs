@@ -174,7 +174,7 @@ fn equal_run_starts(changes: &NdArray) -> Result<NdArray> {
     concat(&[full_on_device(changes.device(), &[1], 0.into(), DType::I64)?, later], 0)
 }
 
-/// Returns the lengths of runs that start at `starts`, the last of which ends at `size`.
+/// Returns the lengths of runs of equal elements. The runs start at `starts`, and the last run ends at `size`.
 fn equal_run_lengths(starts: &NdArray, size: usize) -> Result<NdArray> {
     let end = full_on_device(starts.device(), &[1], (size as i64).into(), DType::I64)?;
     subtract(&concat(&[starts.index(s![1..])?, end], 0)?, starts)
@@ -182,7 +182,7 @@ fn equal_run_lengths(starts: &NdArray, size: usize) -> Result<NdArray> {
 
 /// # Sorting
 ///
-/// [`topk`], [`unique`] and the sorts of segments are functions.
+/// [`topk`], [`unique`] and the sorts of segments are free functions, not methods.
 #[free_functions]
 impl NdArray {
     /// Returns the array sorted along one axis, or flattened and sorted for `()` (`numpy.sort`).

@@ -50,7 +50,7 @@ pub enum IndexPart {
 ///
 /// An object may also support attributes, operators and indexing. By default it supports none of them.
 pub trait Object: Any + fmt::Debug + Send + Sync {
-    /// Returns Python's name of the type.
+    /// Returns the name of the object's Python type.
     fn type_name(&self) -> &'static str;
     /// Returns Python's `repr`.
     fn repr(&self) -> String;
@@ -147,7 +147,7 @@ impl Value {
         }
     }
 
-    /// Returns Python's name for the type of this value, for messages.
+    /// Returns Python's name for the type of this value, for error messages.
     pub fn type_name(&self) -> &'static str {
         match self {
             Value::Array(_) => "array",

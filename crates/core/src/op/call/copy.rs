@@ -10,7 +10,7 @@ use crate::op::Family;
 /// ([`OutputSpec::target_buffer`](crate::OutputSpec::target_buffer)), elements outside the regions keep their values.
 #[derive(Clone, Copy)]
 pub struct Copy<'a> {
-    /// The layout of each input within the output's buffer.
+    /// The region of the output's buffer to which each input is copied, as a layout.
     pub regions: &'a [Layout],
 }
 

@@ -20,7 +20,8 @@ pub struct Fft<'a> {
     pub program: &'a Program,
     /// Whether the values and the results are real or complex.
     pub kind: FftKind,
-    /// Whether the exponents are positive. `inverse` is false for [`FftKind::RealToComplex`] and true for [`FftKind::ComplexToReal`].
+    /// Whether the transform is an inverse, with positive exponents. It is false for [`FftKind::RealToComplex`] and true for
+    /// [`FftKind::ComplexToReal`].
     pub inverse: bool,
     /// Shape of the values that are transformed. No extent is 0.
     pub shape: &'a [usize],

@@ -8,6 +8,6 @@ use crate::array::Outputs;
 pub enum Outcome {
     /// The outputs, in the order of [`Call::outputs`](super::Call::outputs).
     Done(Outputs),
-    /// The kernel does not take the call. Dispatch tries the next kernel.
+    /// The kernel does not support the call. Dispatch tries the next kernel.
     Declined(DeclineReason),
 }

@@ -85,7 +85,7 @@ pub enum Linalg {
     Function(MatrixFunction),
 }
 
-/// A function of a square matrix with the values of the principal branch.
+/// A function of a square matrix: the principal square root or the principal logarithm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MatrixFunction {
     /// The principal square root, whose eigenvalues have a real part that is not negative.
@@ -104,7 +104,7 @@ pub enum Triangle {
     Upper,
 }
 
-/// The form of a matrix in an equation (`trans=` of SciPy).
+/// The form of a matrix in an equation: unchanged, transposed or conjugate transposed (`trans=` of SciPy).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Form {
     /// The matrix.

@@ -60,7 +60,7 @@ impl OutputSpec {
         self.target.as_ref().map(|target| &target.0)
     }
 
-    /// Returns whether the output is a part of its target.
+    /// Returns whether the output covers only a part of the existing buffer to which it is written.
     pub(super) fn is_part_of_target_buffer(&self) -> bool {
         self.target_buffer().is_some_and(|target| self.layout.size().saturating_mul(self.dtype.itemsize()) != target.nbytes())
     }

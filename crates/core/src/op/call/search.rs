@@ -11,11 +11,11 @@ use crate::op::Family;
 /// [`Sort`](super::Sort).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Search {
-    /// The result of each search.
+    /// The kind of result of each search: an index or a truth value.
     pub result: SearchResultKind,
 }
 
-/// The result of a binary search.
+/// The kind of result of a binary search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SearchResultKind {
     /// The int64 index at which the element would be inserted before equal elements (`side='left'`).

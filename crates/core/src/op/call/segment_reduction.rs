@@ -16,7 +16,7 @@ use crate::program::Program;
 pub struct SegmentReduction<'a> {
     /// The fused program that computes the elements to reduce.
     pub program: &'a Program,
-    /// The reduction. Its identity is the result of an empty segment.
+    /// Definition of the reduction. The identity of the reduction is the result of an empty segment.
     pub reduction: &'a ReductionDef,
     /// dtype of the accumulators, such as float32 for sums of float16 and bfloat16.
     pub acc: DType,

@@ -16,7 +16,7 @@ use crate::program::Program;
 pub struct Select<'a> {
     /// The fused program that computes the condition for each element.
     pub program: &'a Program,
-    /// Whether the selected elements of the last input are an output.
+    /// Whether the selected elements of the last input are an output of the call.
     pub values: bool,
     /// Whether the indices of the selected elements are an output of the call.
     pub indices: bool,

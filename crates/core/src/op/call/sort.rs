@@ -18,7 +18,7 @@ use crate::op::Family;
 pub struct Sort {
     /// Whether the largest element is first.
     pub descending: bool,
-    /// Whether the sorted values are an output.
+    /// Whether the sorted values are an output of the call.
     pub values: bool,
     /// Whether the indices that sort each row are an output of the call.
     pub indices: bool,

@@ -49,9 +49,9 @@ pub struct Gemm {
     pub b: [isize; 2],
     /// Row and column strides of matrix `c`, in elements.
     pub c: [isize; 2],
-    /// Extents of the batch loop, outermost first, collapsed jointly for the three operands.
+    /// Extents of the batch loop, outermost first. Axes are merged where all three operands allow.
     pub batch: Dims,
-    /// Strides of `a`, `b` and `c` along `batch`, in elements.
+    /// Strides of `a`, `b` and `c` along the axes of the batch loop, in elements.
     pub batch_strides: [Strides; 3],
 }
 

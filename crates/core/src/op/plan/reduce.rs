@@ -1,4 +1,4 @@
-//! Plans of reductions: kept and reduced axes, each collapsed, and the memory pattern, which selects the kernel.
+//! Plans of reductions: kept and reduced axes, merged where possible, and the memory pattern, which selects the kernel.
 
 use smallvec::SmallVec;
 
