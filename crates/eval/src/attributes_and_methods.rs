@@ -37,7 +37,8 @@ pub(crate) fn get_attribute(object: &Value, name: &str) -> Unlocated<Value> {
             "flags" => {
                 let stored = a.stored()?;
                 let (c, f) = (stored.layout().is_c_contiguous(), stored.layout().is_f_contiguous());
-                // `aligned` and `writeable` are true, because every array is aligned for its dtype and its elements can be assigned.
+                // The attributes `aligned` and `writeable` are true, because every array is aligned for its dtype and its elements can be
+                // assigned.
                 let field_names = &["c_contiguous", "f_contiguous", "contiguous", "fortran", "aligned", "writeable"];
                 Value::named_tuple(field_names, [c, f, c, f && !c, true, true].map(Value::from))
             }

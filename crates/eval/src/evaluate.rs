@@ -335,7 +335,7 @@ impl Evaluator<'_> {
                 outs.iter().zip(values).try_for_each(|(out, value)| self.assign_to_out_variables(out, value))
             }
             (ExprKind::Tuple(outs), value) if outs.len() == 1 => self.assign_to_out_variables(&outs[0], value),
-            // `None` as `out` means that there is no array to update.
+            // If the variable given as `out` is `None`, there is no array to update.
             (ExprKind::Name(name), _) if matches!(self.variables.get(name), Some(Value::None)) => Ok(()),
             (ExprKind::Name(name), value) if !matches!(self.variables.get(name), Some(Value::Tuple(_))) => {
                 self.variables.insert(name.clone(), value.clone());

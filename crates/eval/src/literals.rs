@@ -88,7 +88,7 @@ fn parse_radix_literal(text: &str, radix: u32, name: &str) -> Result<(Token<'sta
         let bad = &body[at..=at];
         return Err(LiteralError::new(end, format!("`{bad}` is not a {name} digit")));
     }
-    // The underscore after the prefix is removed, as `0x_ff` is valid in Python.
+    // The underscore after the base prefix is removed, as `0x_ff` is valid in Python.
     check_underscores([body.strip_prefix('_').unwrap_or(body)], end)?;
     let plain = body.replace('_', "");
     if plain.is_empty() {

@@ -80,7 +80,7 @@ const SIGNATURE_BYTES: usize = 512;
 /// the file extension names. If neither is known, text is csv if `start` contains a comma, else columns separated by blanks.
 fn recognise_format(start: &[u8], named: Option<Format>) -> Result<Format> {
     let is_text = || {
-        // The last character may continue after the bytes of `start`.
+        // The bytes of `start` may end within a UTF-8 character.
         let is_utf8 = std::str::from_utf8(start).map_or_else(|e| e.error_len().is_none() && start.len() == SIGNATURE_BYTES, |_| true);
         let is_printable = start.iter().all(|b| !b.is_ascii_control() || b.is_ascii_whitespace());
         !start.is_empty() && is_utf8 && is_printable && !ZIP_SIGNATURE.starts_with(start)

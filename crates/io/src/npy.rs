@@ -256,7 +256,7 @@ pub(crate) fn read_text_scalar(source: &mut dyn Read) -> Result<String> {
     let character = |b: &[u8; 4]| char::from_u32(if big_endian { u32::from_be_bytes(*b) } else { u32::from_le_bytes(*b) });
     let decoded = if is_wide { bytes.as_chunks::<4>().0.iter().map(character).collect() } else { String::from_utf8(bytes).ok() };
     let decoded = decoded.ok_or_else(|| file_format_error("the text is not Unicode"))?;
-    // NumPy pads texts with zeros.
+    // NumPy pads a string with zero bytes, which are not part of the string.
     Ok(decoded.trim_end_matches('\0').to_owned())
 }
 
@@ -387,7 +387,7 @@ fn parse_descr(descr: &str) -> Result<(DType, bool)> {
         "u2" | "H" => DType::U16,
         "u4" | "I" => DType::U32,
         "u8" | "Q" => DType::U64,
-        // C's long has the size of a pointer in NumPy.
+        // The codes `l` and `L` stand for C's long, which has the size of a pointer in NumPy.
         "l" | "p" => DType::I64,
         "L" | "P" => DType::U64,
         "f2" | "e" => DType::F16,

@@ -206,7 +206,7 @@ pub fn binary_repr(num: impl Into<i128>, width: Option<usize>) -> Result<String>
     }
     let too_small = |needed: u32| Error::value(name, format!("insufficient bit width for {num}: {needed} bits are needed"));
     if num >= 0 {
-        // As in NumPy, the number 0 fits every width.
+        // As in NumPy's `binary_repr`, the number 0 fits every width.
         let needed = 128 - num.leading_zeros();
         return match width {
             Some(width) if width < needed as usize => Err(too_small(needed)),

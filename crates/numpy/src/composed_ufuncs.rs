@@ -49,7 +49,7 @@ fn is_complex(x: &Operand) -> bool {
 pub fn fabs(x: impl Into<Operand>) -> Result<NdArray> {
     let x = x.into();
     let dtype = float_dtype("fabs", [&x])?;
-    // `abs` returns float64 for every Python-like number, but the result for a bool is float16.
+    // `abs` returns float64 for every Python-like number, but NumPy's result for a bool is float16.
     abs(to_float_operand(&x, dtype)?)?.astype(dtype)
 }
 
@@ -302,7 +302,8 @@ pub fn bitwise_count(x: impl Into<Operand>) -> Result<NdArray> {
     // additional bits.
     let mask = u64::MAX >> (64 - 8 * x.dtype().itemsize());
     let x = bitwise_and(abs(x)?.astype(DType::U64)?, mask)?;
-    // Adds the bits of neighbouring fields, whose width doubles from one bit to one byte. The multiplication then adds the bytes.
+    // Counts the set bits. The sums of neighbouring fields are added, and the width of a field doubles from one bit to one byte. The
+    // multiplication then adds the bytes.
     let x = subtract(&x, bitwise_and(right_shift(&x, 1)?, 0x5555_5555_5555_5555u64)?)?;
     let pairs = 0x3333_3333_3333_3333u64;
     let x = add(bitwise_and(&x, pairs)?, bitwise_and(right_shift(&x, 2)?, pairs)?)?;

@@ -417,7 +417,7 @@ pub fn fftconvolve(in1: &NdArray, in2: &NdArray, mode: ConvolutionMode, axes: im
     if in1.size() == 0 || in2.size() == 0 {
         return new_filled_array(in1, &[0], 0, DType::F64);
     }
-    // Only axes with several elements in both arrays are transformed. The product broadcasts the other axes.
+    // Only axes with several elements in both arrays need Fourier transforms. The product broadcasts the other axes.
     let axes: Vec<usize> = axes.into_iter().filter(|&a| in1.shape()[a] != 1 && in2.shape()[a] != 1).collect();
     let is_shorter = |a: &usize| in1.shape()[*a] < in2.shape()[*a];
     let is_swapped = mode == ConvolutionMode::Valid && axes.iter().any(is_shorter);

@@ -63,7 +63,7 @@ pub fn nextafter(x1: impl Into<Operand>, x2: impl Into<Operand>) -> Result<NdArr
     let moved = where_(less(&from, &to)?, cuprum_core::add(&from, &distance)?, subtract(&from, &distance)?)?;
     let from_zero = copysign(info.smallest_subnormal, &to)?.astype(from.dtype())?;
     let from_infinity = copysign(info.max, &from)?.astype(from.dtype())?;
-    // A step to zero keeps the sign: from the negative number nearest to zero, it gives -0.
+    // The next number above the negative number nearest to zero is -0, so a step to zero keeps the sign.
     let moved = where_(equal(&moved, 0)?, copysign(&moved, &from)?, &moved)?;
     let moved = where_(equal(&from, 0)?, from_zero, where_(isinf(&from)?, from_infinity, moved)?)?;
     let undefined = logical_or(isnan(&from)?, isnan(&to)?)?;

@@ -112,7 +112,7 @@ pub fn apply_along_axis(mut f: impl FnMut(&NdArray) -> Result<NdArray>, axis: is
 pub fn apply_over_axes(mut f: impl FnMut(&NdArray, isize) -> Result<NdArray>, a: &NdArray, axes: impl Into<Axes>) -> Result<NdArray> {
     let name = "apply_over_axes";
     let (mut value, axes) = (a.clone(), axes.into());
-    // As in NumPy, an axis may occur several times.
+    // As in NumPy, the argument `axes` may contain an axis several times.
     let axes: Vec<usize> = match axes.as_slice() {
         None => (0..a.ndim()).collect(),
         Some(axes) => axes.iter().map(|&axis| normalize_axis(name, axis, a.ndim())).collect::<Result<_>>()?,

@@ -309,7 +309,7 @@ pub fn fromstring(string: &str, dtype: DType, count: Option<usize>, separator: &
         return Err(Error::value(op, "binary data has no separator; NdArray::from_bytes reads it"));
     }
     let separator = separator.trim();
-    // A separator may follow the last number.
+    // A separator may follow the last number of the text.
     let text = string.trim();
     let text = if separator.is_empty() { text } else { text.strip_suffix(separator).unwrap_or(text) };
     let words = || -> Box<dyn Iterator<Item = &str>> {

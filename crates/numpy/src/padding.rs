@@ -114,7 +114,7 @@ fn pad_from_args(args: &Args) -> Result<Value> {
         Some(value) => read_pairs_per_axis(value, ndim),
     };
     let lengths = |name: &str| args.get(name).map(|value| read_length_pairs(value, ndim)).transpose();
-    // As in NumPy, any text except `odd` means an even reflection.
+    // As in NumPy, any `reflect_type` except `odd` means an even reflection.
     let odd = |name: &str| matches!(args.get(name), Some(Value::Str(kind)) if kind == "odd");
     let (mode, option) = match mode.as_str() {
         "constant" => (PadMode::Constant(pairs("constant_values")?), "constant_values"),

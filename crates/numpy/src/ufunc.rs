@@ -152,7 +152,8 @@ fn reduce_by_halves(a: &NdArray, over: &AxisOptions, op: Op) -> Result<NdArray> 
         let unfit = |_| Error::shape(name, "the mask `where` does not broadcast to the array", &[a.shape(), given.shape()]);
         let broadcast = broadcast.map_err(unfit)?;
         match operation_identity(op, dtype) {
-            // If the mask is false everywhere, the result is `initial` as it is.
+            // Elements outside the mask are replaced by the identity. This would change an `initial` value in `gcd` and `hypot`, which take
+            // absolute values.
             Some(neutral) if initial.is_none() || !takes_absolute_value => {
                 x = where_(broadcast, &x, new_filled_array(a, &[], neutral, dtype)?)?
             }
@@ -198,7 +199,7 @@ fn reduce_by_halves(a: &NdArray, over: &AxisOptions, op: Op) -> Result<NdArray> 
             }
         }
         (count, initial) => {
-            // As in NumPy, differences and quotients of 16-bit floats are rounded once.
+            // As in NumPy, 16-bit floats are subtracted or divided in float32, and only the result is rounded.
             let is_widened = matches!(dtype, DType::F16 | DType::BF16) && [SUBTRACT, DIVIDE].contains(&op);
             let x = if is_widened { x.astype(DType::F32)? } else { x };
             let (mut result, from) = match initial {
@@ -370,7 +371,7 @@ pub fn reduceat(array: &NdArray, indices: &NdArray, axis: isize, dtype: Option<D
     let Some((_, reduction)) = reductions.into_iter().find(|(op, _)| *op == ufunc) else {
         let of_segment = |&(from, to): &(i64, i64)| {
             let segment = slice_axis(&a, axis, from as isize, to as isize, 1)?;
-            // A single element stays as it is, which differs from `reduce` for `gcd` and `hypot`.
+            // A segment of a single element is returned unchanged, whereas `reduce` takes the absolute value for `gcd` and `hypot`.
             if to == from + 1 { segment.squeeze(axis as isize) } else { reduce(&segment, along(axis).dtype(a.dtype()), ufunc) }
         };
         return stack(&segments.iter().map(of_segment).collect::<Result<Vec<_>>>()?, axis as isize);

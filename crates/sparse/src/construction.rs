@@ -280,12 +280,12 @@ fn diags_from_args(args: &Args) -> Result<Value> {
     let Some(diagonals) = args.get("diagonals") else { return Err(Error::value(op, "argument 'diagonals' is missing")) };
     let offsets: Vec<i64> = args.ints("offsets")?.unwrap_or_else(|| vec![0]).into_iter().map(|k| k as i64).collect();
     let diagonals = match diagonals.items() {
-        // `diagonals` may be a single list of numbers.
+        // The argument `diagonals` may be a single list of numbers.
         Some(items) if items.iter().all(|item| matches!(item, Value::Scalar(_))) && offsets.len() == 1 => vec![diagonals.array(op)?],
         Some(items) => items.iter().map(|item| item.array(op)?.reshape(-1)).collect::<Result<_>>()?,
         None => {
             let array = diagonals.array(op)?;
-            // Each row of a 2-D array holds the elements of one diagonal.
+            // If the argument `diagonals` is a 2-D array, each row holds the elements of one diagonal.
             if array.ndim() == 2 { array.rows()?.collect() } else { vec![array] }
         }
     };

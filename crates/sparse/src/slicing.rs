@@ -127,7 +127,7 @@ fn select_along_minor_axis(a: &CompressedMatrix, selection: &AxisSelection) -> R
         AxisSelection::All => Ok(a.clone()),
         AxisSelection::Range { start, count } => {
             let end = start + count;
-            // A bound that does not fit in int32 needs indices of int64.
+            // If the end of the range does not fit in int32, the indices are compared with it in int64.
             let index = a.indices.dtype();
             let comparable = |indices: &NdArray| indices.astype(if end <= i32::MAX as usize { index } else { DType::I64 });
             let indices = comparable(&a.indices)?;

@@ -124,7 +124,7 @@ with_gamma! {
         if v.is_nan() || z.is_nan() {
             return NAN;
         }
-        // Infinite orders count as integers.
+        // An infinite order counts as an integer, so its result is not NaN for a negative z.
         if v.abs() == INFINITY {
             return if z.abs() == INFINITY { NAN } else { 0.0 };
         }
@@ -152,7 +152,7 @@ with_gamma! {
             k = k + 1.0;
             let odd = 2.0 * k - 1.0;
             term = term * ((mu - odd * odd) * w / k);
-            // The signs of consecutive terms are + + - - (repeated).
+            // In Hankel's expansion, the signs of consecutive terms are + + - -, which repeats.
             let signed = if n % 4 < 2 { term } else { -term };
             if n % 2 == 0 {
                 q = q + signed;
@@ -247,7 +247,7 @@ with_gamma! {
         if v > x || x < 60.0 {
             return jv_downward_recurrence(v, x);
         }
-        // For orders below x, the upward recurrence is stable.
+        // For orders below x, the upward recurrence of the Bessel functions J is stable.
         let first = v - v.floor();
         let mut before = jv_hankel_expansion(first, x);
         let mut value = jv_hankel_expansion(first + 1.0, x);

@@ -145,7 +145,7 @@ pub fn logsumexp(a: &NdArray, #[name("axis")] over: impl Into<AxisOptions>, b: O
 fn logsumexp_from_args(args: &Args) -> Result<Value> {
     let a = NdArray::from_args(args, "a")?;
     let over = AxisOptions::from_args(args, "axis")?;
-    // A Python number takes the dtype of `a`.
+    // If `b` is a Python number, it takes the dtype of `a`.
     let b = match args.operand_or_none("b")? {
         Some(Operand::Scalar(b)) if a.dtype().is_inexact() => {
             Some(with_device(a.device(), || NdArray::scalar_as(b, b.weak_promote(a.dtype())))?)

@@ -54,7 +54,7 @@ pub fn choose(a: &NdArray, choices: impl IntoIterator<Item: AsRef<NdArray>>, mod
     }
     let (count, indices) = (choices.len(), a.astype(DType::I64)?);
     let indices = match mode {
-        // Unlike in indexing, negative indices do not count from the end. They are replaced by the number of choices, which is out of
+        // As in NumPy's `choose`, negative indices do not count from the end. They are replaced by the number of choices, which is out of
         // bounds.
         Bounds::Raise => where_(less(&indices, 0)?, count, &indices)?,
         Bounds::Wrap => remainder(&indices, count)?,

@@ -148,7 +148,7 @@ fn repeat_slices_by_counts(a: &NdArray, counts: &NdArray, axis: usize) -> Result
         return Err(Error::value("repeat", "repeats may not contain negative values."));
     }
     let ends = counts.cumsum(0)?;
-    // The first running sum that exceeds int64 wraps to a negative number.
+    // A running sum that exceeds int64 wraps around. The first such sum is negative, so a negative sum shows the overflow.
     let has_wrapped = ends.min(())?.item()?.as_int().is_none_or(|least| least < 0);
     let total = ends.index(&[Item::At(-1)])?.item()?.as_int().and_then(|n| usize::try_from(n).ok());
     let total = total.filter(|_| !has_wrapped).ok_or_else(|| Error::shape("repeat", "the result is too large", &[a.shape()]))?;

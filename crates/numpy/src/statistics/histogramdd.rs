@@ -47,7 +47,7 @@ pub fn histogramdd(sample: &NdArray, bins: &[Bins], weights: Option<&NdArray>, d
     {
         return Err(Error::shape(name, "weights must have one element for each point", &[weights.shape(), sample.shape()]));
     }
-    // The number of cells is checked before the edges are allocated.
+    // Checks the number of cells before the edges are allocated, so that an excessive number is an error.
     let known_count = |bins: &Bins| match bins {
         Bins::Count(count) | Bins::Range(count, ..) => *count,
         Bins::Edges(edges) => edges.size().saturating_sub(1),
@@ -63,7 +63,7 @@ pub fn histogramdd(sample: &NdArray, bins: &[Bins], weights: Option<&NdArray>, d
         let x = slice_axis(sample, 1, n as isize, n as isize + 1, 1)?.squeeze(1)?;
         let edges = match bins {
             Bins::Edges(edges) => edges.clone(),
-            // As in NumPy, the edges are float64 if equal bins divide a given range, or if there are no points.
+            // As in NumPy, the edges of the bins are float64 if equal bins divide a given range, or if there are no points.
             bins if matches!(bins, Bins::Range(..)) || x.size() == 0 => histogram_bin_edges(&x.astype(DType::F64)?, bins.clone())?,
             bins => histogram_bin_edges(&x, bins.clone())?,
         };
@@ -78,7 +78,7 @@ pub fn histogramdd(sample: &NdArray, bins: &[Bins], weights: Option<&NdArray>, d
         }
         let count = edges.size() - 1;
         let last = slice_axis(&edges, 0, -1, None, 1)?;
-        // The last bin includes its upper edge.
+        // As in NumPy, the last bin of a histogram includes its upper edge.
         let after = edges.searchsorted(&x, Side::Right)?;
         let bin = subtract(where_(equal(&x, &last)?, count, after)?, 1)?;
         let inside = logical_and(greater_equal(&bin, 0)?, less(&bin, count)?)?;

@@ -256,7 +256,7 @@ fn compute_quantile(
 /// NaN.
 fn quantiles_without_nan(rows: &FlattenedRows, q: &Probabilities, method: QuantileMethod) -> Result<NdArray> {
     let sorted = rows.rows.sort(-1)?;
-    // The indices are computed in the dtype of the probabilities, as in NumPy.
+    // As in NumPy, the indices of the quantiles are computed in the dtype of the probabilities.
     let index_dtype = q.dtype.filter(|dtype| dtype.is_inexact()).unwrap_or(DType::F64);
     let count = logical_not(isnan(&rows.rows)?)?.astype(DType::I64)?.sum(over_axis(-1).keepdims())?.astype(index_dtype)?;
     let is_empty = equal(&count, 0)?;

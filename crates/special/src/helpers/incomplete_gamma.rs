@@ -195,8 +195,8 @@ macro_rules! with_incomplete_gamma {
                 if a < 0.7 {
                     return small;
                 }
-                // Uses Wilson and Hilferty's approximation (1931). The normal quantile in it is approximated by Abramowitz and Stegun,
-                // 26.2.22.
+                // Wilson and Hilferty's approximation (1931) of the quantile of a gamma distribution. The normal quantile `z` in it is
+                // approximated by Abramowitz and Stegun, 26.2.22.
                 let tail = if p < q { p } else { q };
                 let t = (-2.0 * tail.ln()).sqrt();
                 let size = t - (2.30753 + 0.27061 * t) / (1.0 + t * (0.99229 + 0.04481 * t));
@@ -231,7 +231,7 @@ macro_rules! with_incomplete_gamma {
                     if !(x > 1e-308) {
                         break;
                     }
-                    // `dP/dx = a * incomplete_gamma_prefactor(a, x) / x`.
+                    // Newton's method uses the derivative `dP/dx = a * incomplete_gamma_prefactor(a, x) / x`.
                     let mut step = 0.0;
                     let mut value = 1.0;
                     if by_logarithms {
