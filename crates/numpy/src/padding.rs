@@ -241,7 +241,7 @@ fn pad_constant(array: &NdArray, widths: &[(usize, usize)], shape: &[usize], val
                 std::cmp::Ordering::Greater => (array.shape()[n], widths[n].0),
             };
             let (extents, start): (Vec<usize>, Vec<usize>) = (0..shape.len()).map(extent).unzip();
-            // As in NumPy, an integer wraps around in an unsigned dtype, but must be representable in a signed dtype.
+            // As in NumPy, an integer constant wraps around in an unsigned dtype, but must be representable in a signed dtype.
             let is_checked = array.dtype().kind() == Kind::Signed && !matches!(value, Scalar::Complex(_));
             let value = if is_checked { value.to_checked_element(PAD_FUNCTION_NAME, array.dtype())? } else { value };
             let value = with_device(array.device(), || NdArray::scalar_as(value, array.dtype()))?;

@@ -31,7 +31,7 @@ pub struct DiaArray {
     shape: [usize; 2],
     data: NdArray,
     offsets: NdArray,
-    /// Number of matrix elements on the stored diagonals.
+    /// Number of positions of the matrix that the stored diagonals cover.
     count: usize,
     to_compressed_rows: Arc<OnceLock<CompressedMatrix>>,
 }

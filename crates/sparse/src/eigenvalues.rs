@@ -298,7 +298,7 @@ impl<'a> KrylovBasis<'a> {
             if self.spans_whole_space() {
                 return Ok(found);
             }
-            // A Ritz vector combines the basis vectors by an eigenvector of the projection. The residual norm of the Ritz vector is
+            // The coefficients of a Ritz vector in the basis are an eigenvector of the projection. The residual norm of the Ritz vector is
             // `residual` times the magnitude of the last component of that eigenvector.
             let mut errors = found.vectors.index(s![-1, ..])?.abs()?.astype(DType::F64)?.to_vec::<f64>()?;
             errors.iter_mut().for_each(|last| *last *= residual);

@@ -112,7 +112,8 @@ fn log_of_exponential_sum(a: &NdArray, over: &AxisOptions) -> Result<NdArray> {
     let is_top = equal(a, &top)?;
     let count = is_top.astype(a.dtype())?.sum(kept.clone())?;
     let rest = where_(&is_top, 0, exp(subtract(a, &top)?)?)?.sum(kept)?;
-    // If the maximum is infinite or NaN, `top` is 0, and possibly no term equals `top`. The sum is then `rest` alone.
+    // `top` is the maximum, or 0 if the maximum is infinite or NaN. In the latter case possibly no term equals `top`, and the sum is `rest`
+    // alone.
     let none = equal(&count, 0)?;
     let some = where_(&none, 1, &count)?;
     let sums = where_(&none, log(&rest)?, add(add(log1p(divide(&rest, &some)?)?, log(&some)?)?, &top)?)?;

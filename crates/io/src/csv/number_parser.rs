@@ -102,7 +102,7 @@ macro_rules! complex_numbers {
                 if is_unit(len) {
                     return Some((Complex::new(0.0, re), len + 1));
                 }
-                // As in NumPy, the imaginary part may have a sign after the `+`.
+                // As in NumPy, the imaginary part may have another sign after the `+`, as in `1+-2j`.
                 let start = if let [b'+', b'+' | b'-', ..] = text[len..] { len + 1 } else { len };
                 if let Some(b'+' | b'-') = text.get(start)
                     && let Some((im, more)) = <$t>::parse_leading_number(&text[start..])

@@ -19,7 +19,7 @@ use crate::errors::file_format_error;
 /// Size in bytes of the blocks of text that threads parse: small enough to distribute the work evenly, and large enough to take longer than
 /// starting a thread.
 const TEXT_BLOCK_BYTES: usize = 1 << 20;
-/// Maximum number of columns, which bounds the memory of the column names and of [`RowParser::targets`].
+/// Maximum number of columns, which bounds the memory of the column names and of [`RowParser::result_positions`].
 const MAX_COLUMNS: usize = 1 << 24;
 /// Upper bound of the memory that a column takes while a table is parsed, without the text of its name, in bytes.
 const MAX_MEMORY_PER_COLUMN: usize = 96;
@@ -458,11 +458,11 @@ fn add_error_location(place: String, e: Error) -> Error {
 /// A parser that converts the selected fields of each row to elements of one type.
 struct RowParser<'a, T> {
     syntax: &'a TableSyntax<'a>,
-    /// `targets[c]` holds the positions in a result row that receive field `c` of a text row. If `strict`, every field has an entry, else
-    /// only the fields up to the last selected column.
-    targets: Vec<Vec<usize>>,
-    /// The selected columns if one of them is negative, which counts from the end of each row; otherwise empty. `targets` is then correct
-    /// only for rows of `columns` fields.
+    /// `result_positions[c]` holds the positions in a result row that receive field `c` of a text row. If `strict`, every field has an
+    /// entry, else only the fields up to the last selected column.
+    result_positions: Vec<Vec<usize>>,
+    /// The selected columns if one of them is negative, which counts from the end of each row; otherwise empty. `result_positions` is
+    /// then correct only for rows of `columns` fields.
     columns_resolved_per_row: Vec<isize>,
     /// Number of fields in the first row.
     columns: usize,
@@ -481,12 +481,12 @@ impl<'a, T: ParseNumber + NoUninit> RowParser<'a, T> {
         columns: usize,
         strict: bool,
     ) -> RowParser<'a, T> {
-        let mut targets = result_positions_of_columns(outputs);
+        let mut result_positions = result_positions_of_columns(outputs);
         if strict {
-            targets.resize_with(columns, Vec::new);
+            result_positions.resize_with(columns, Vec::new);
         }
         let fill_value = options.fill_value.and_then(fill_value_as_element::<T>);
-        RowParser { syntax, targets, columns_resolved_per_row: Vec::new(), columns, width: outputs.len(), strict, fill_value }
+        RowParser { syntax, result_positions, columns_resolved_per_row: Vec::new(), columns, width: outputs.len(), strict, fill_value }
     }
 
     /// Parses all blocks into `out`. Returns the first error of the text.
@@ -519,16 +519,16 @@ impl<'a, T: ParseNumber + NoUninit> RowParser<'a, T> {
                     return Err(add_line_number(line, file_format_error("a row is missing")));
                 }
             }
-            let targets = self.result_positions_of_row(&text[at..]).map_err(|e| add_line_number(line, e))?;
-            let targets = targets.as_deref().unwrap_or(&self.targets);
-            at = self.parse_row(text, at, targets, row).map_err(|e| add_line_number(line, e))?;
+            let positions = self.result_positions_of_row(&text[at..]).map_err(|e| add_line_number(line, e))?;
+            let positions = positions.as_deref().unwrap_or(&self.result_positions);
+            at = self.parse_row(text, at, positions, row).map_err(|e| add_line_number(line, e))?;
             line += 1;
         }
         Ok(())
     }
 
     /// Returns the positions in the result for the fields of the row at the start of `text`. Returns `None` if they are
-    /// [`RowParser::targets`].
+    /// [`RowParser::result_positions`].
     fn result_positions_of_row(&self, text: &[u8]) -> Result<Option<Vec<Vec<usize>>>> {
         if self.columns_resolved_per_row.is_empty() {
             return Ok(None);
@@ -548,11 +548,11 @@ impl<'a, T: ParseNumber + NoUninit> RowParser<'a, T> {
 
     /// Parses the row that begins at `at` into `out`. Returns the start of the next line.
     #[inline]
-    fn parse_row(&self, text: &[u8], mut at: usize, targets_of_columns: &[Vec<usize>], out: &mut [u8]) -> Result<usize> {
+    fn parse_row(&self, text: &[u8], mut at: usize, positions_of_columns: &[Vec<usize>], out: &mut [u8]) -> Result<usize> {
         let syntax = self.syntax;
         let item = size_of::<T>();
-        for (column, targets) in targets_of_columns.iter().enumerate() {
-            if targets.is_empty() {
+        for (column, positions) in positions_of_columns.iter().enumerate() {
+            if positions.is_empty() {
                 at = syntax.read_field(text, at).map_err(|e| add_column_number(column + 1, e))?.1;
             } else {
                 let number = if syntax.splits_numbers { None } else { T::parse_leading_number(&text[at..]) };
@@ -567,18 +567,18 @@ impl<'a, T: ParseNumber + NoUninit> RowParser<'a, T> {
                         self.parse_field(&field).map_err(|e| add_column_number(column + 1, e))?
                     }
                 };
-                for &target in targets {
+                for &target in positions {
                     out[target * item..(target + 1) * item].copy_from_slice(bytemuck::bytes_of(&value));
                 }
             }
-            let is_last = column + 1 == targets_of_columns.len();
+            let is_last = column + 1 == positions_of_columns.len();
             match syntax.next_field_start(text, at) {
                 Some(next) if !is_last => at = next,
                 None if is_last => {}
                 Some(_) if !self.strict => {}
                 next => {
                     let more = if next.is_some() { "more than " } else { "" };
-                    return Err(file_format_error(format!("{more}{} columns, {} expected", column + 1, targets_of_columns.len())));
+                    return Err(file_format_error(format!("{more}{} columns, {} expected", column + 1, positions_of_columns.len())));
                 }
             }
         }
@@ -617,7 +617,8 @@ fn columns_resolved_per_row(options: &TextOptions) -> Vec<isize> {
     if indices.iter().any(|index| *index < 0) { indices } else { Vec::new() }
 }
 
-/// Returns the value of [`RowParser::targets`] for a result whose elements are the fields `outputs` of a row.
+/// Returns, for each field of a text row, the positions of the field in a row of the result. `outputs` lists the fields in the order of
+/// the result.
 fn result_positions_of_columns(outputs: &[usize]) -> Vec<Vec<usize>> {
     let mut targets = vec![Vec::new(); outputs.iter().max().map_or(0, |last| last + 1)];
     for (position, &column) in outputs.iter().enumerate() {

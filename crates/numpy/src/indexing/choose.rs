@@ -11,7 +11,7 @@ use crate::manipulation::broadcast_arrays;
 
 fn choose_from_args(args: &Args) -> Result<Value> {
     let mode = Bounds::from_args(args, "mode")?;
-    // As in NumPy, numbers are weak scalars.
+    // As in NumPy, numbers in a list of choices are weak scalars.
     let choices = match args.value("choices") {
         Some(Value::List(items) | Value::Tuple(items)) => {
             operands_to_arrays(args.op(), items.iter().map(|item| item.operand(args.op())).collect::<Result<_>>()?)?

@@ -31,7 +31,7 @@ impl Default for CovarianceOptions {
 impl FromArgs for CovarianceOptions {
     /// Reads the arguments `rowvar`, `bias`, `ddof`, `fweights`, `aweights` and `dtype`.
     fn from_args(args: &Args, _name: &str) -> Result<CovarianceOptions> {
-        // As in NumPy, numbers in a list must be real. An array is converted to float64.
+        // As in NumPy, a list of weights must hold real numbers. An array of weights is converted to float64.
         let weights = |name: &str| match args.get(name) {
             Some(list) if list.items().is_some() => list.array_as(args.op(), Some(DType::F64)).map(Some),
             value => value.map(|value| value.array(args.op())).transpose(),

@@ -181,7 +181,7 @@ fn histogramdd_from_args(args: &Args) -> Result<Value> {
 
 fn histogram2d_from_args(args: &Args) -> Result<Value> {
     let (x, y) = (args.array("x")?, args.array("y")?);
-    // A sequence whose length is neither 1 nor 2 holds the edges for both dimensions.
+    // A sequence of `bins` whose length is neither 1 nor 2 holds the bin edges for both dimensions.
     let bins = match args.value("bins") {
         Some(value @ (Value::Tuple(_) | Value::List(_))) if value.items().is_some_and(|items| !matches!(items.len(), 1 | 2)) => {
             vec![Bins::Edges(value.array(args.op())?); 2]
