@@ -38,7 +38,7 @@ impl SequenceItems {
     /// # Errors
     /// [`Error::Value`] above [`MAX_SEQUENCE_VALUES`] values, including nested ones, and [`Error::OutOfMemory`] above the memory limit.
     pub fn new(op: &'static str, items: Vec<Value>) -> Result<SequenceItems> {
-        let memory = MemoryReservation::reserve(op, items.len().saturating_mul(size_of::<Value>()))?;
+        let memory = MemoryReservation::reserve_host_memory(op, items.len().saturating_mul(size_of::<Value>()))?;
         let all = SequenceItems::with_memory_reservation(items, Some(memory));
         match all.0.total {
             0..=MAX_SEQUENCE_VALUES => Ok(all),

@@ -65,7 +65,7 @@ pub(super) struct ArrayState {
 
 /// The source of a deferred array's value.
 pub(super) enum Expression {
-    /// An elementwise operation on `args`, and the operations appended to it (`then`).
+    /// An elementwise operation with arguments `args`, followed by the operations `then` that were appended to the node.
     Elementwise { args: Operands, then: Vec<AppendedOperation>, siblings: Option<Arc<Siblings>> },
     /// A reduction along rows, with one result per row.
     Fold(DeferredReduction),
@@ -103,7 +103,7 @@ pub(super) struct AppendedOperation {
     pub operation: DeferredOperation,
     /// Index of the argument that receives the result of the previous operation.
     pub previous_result_index: u8,
-    /// The arguments other than the previous result, in order.
+    /// The arguments of the appended operation, in order, without the result of the previous operation.
     pub others: SmallVec<[Operand; 1]>,
 }
 
@@ -118,13 +118,13 @@ pub(crate) struct DeferredReduction {
     pub axes: Dims,
     /// dtype to which the elements are converted before they are reduced.
     pub value: DType,
-    /// The functions that compute the reduction `op`, and its number of program steps.
+    /// The functions that compute the reduction `op`, and the estimated number of program steps for `op`.
     pub implementation: &'static RowReductionImplementation,
 }
 
 /// Operation-specific part of a deferred reduction, as a table of functions. The reductions in `ops` define the tables.
 pub(crate) struct RowReductionImplementation {
-    /// Estimated number of program steps, conversions included.
+    /// Estimated number of steps that the reduction adds to a program, conversions included.
     pub nodes: u32,
     /// Appends the steps that reduce `values`, the index of a step, along rows of `length` elements. Returns the index of the last step.
     pub push: fn(fold: &DeferredReduction, program: &mut Program, values: u16, length: usize) -> u16,
@@ -148,7 +148,7 @@ impl Operand {
     }
 
     /// Returns the operand's type for dtype rules: the dtype of an array, or a weak scalar.
-    pub(crate) fn arg_type(&self) -> ArgumentType {
+    pub(crate) fn argument_type(&self) -> ArgumentType {
         match self {
             Operand::Array(a) => ArgumentType::Array(a.dtype()),
             Operand::Scalar(s) => ArgumentType::Weak(*s),

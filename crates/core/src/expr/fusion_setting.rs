@@ -21,12 +21,12 @@ pub fn fusion_enabled() -> bool {
 /// bits, since a device may add the terms in another order. On the CPU the results are bit-identical for sums and means of contiguous rows,
 /// and for variances of rows of up to 8 KiB.
 pub fn with_fusion<R>(on: bool, f: impl FnOnce() -> R) -> R {
-    struct RestoreFusion(Option<bool>);
-    impl Drop for RestoreFusion {
+    struct RestoreFusionOnDrop(Option<bool>);
+    impl Drop for RestoreFusionOnDrop {
         fn drop(&mut self) {
             SCOPED_FUSION.with(|s| s.set(self.0));
         }
     }
-    let _restore = RestoreFusion(SCOPED_FUSION.with(|s| s.replace(Some(on))));
+    let _restore = RestoreFusionOnDrop(SCOPED_FUSION.with(|s| s.replace(Some(on))));
     f()
 }
