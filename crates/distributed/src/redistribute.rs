@@ -1,4 +1,4 @@
-//! Communication: every rank receives the region of an array that it needs.
+//! Communication between ranks: fetches the region of an array that each rank needs, and combines values with a pending reduction.
 
 use cuprum_core::layout::Dims;
 use cuprum_core::{
@@ -7,12 +7,12 @@ use cuprum_core::{
 };
 use cuprum_core::{Call, OutputSpec, StepKind, Work, dispatch, plan::reduce::ReducePlan};
 
-use crate::buffer::{ShardedBuffer, sharded_array_from_parts, zero_size_array};
-use crate::exchange::{Piece, exchange_pieces};
 use crate::mesh::Mesh;
 use crate::piece_assembly::PieceAssembly;
+use crate::piece_exchange::{Piece, exchange_pieces};
 use crate::placement::{Distribution, PartialOp, Placement, Placements, Region, region_extents, region_intersection};
-use crate::views::ShardedView;
+use crate::sharded_buffer::{ShardedBuffer, sharded_array_from_parts, zero_size_array};
+use crate::sharded_views::ShardedView;
 
 /// An array of which each rank holds a region: a sharded array, or a view of one.
 struct RegionSource<'a> {
@@ -132,7 +132,7 @@ fn collective_name(mesh: Mesh, shape: &[usize], wants: &[Region], pieces: &[Piec
     if wants.iter().filter(|want| !region_extents(want).contains(&0)).all(is_whole) {
         return "all_gather";
     }
-    // A halo exchange moves few elements, and only between ranks that are adjacent along one mesh axis.
+    // An exchange counts as a halo exchange if it moves few elements, and only between ranks that are adjacent along one mesh axis.
     let sent = || pieces.iter().filter(|piece| piece.from != piece.to);
     let are_neighbours = |piece: &Piece| {
         (0..mesh.shape().len()).map(|m| mesh.rank_coordinate(piece.from, m).abs_diff(mesh.rank_coordinate(piece.to, m))).sum::<usize>() == 1
@@ -219,8 +219,8 @@ pub(crate) fn resolve_pending_reductions_along(buffer: &ShardedBuffer, axis: Opt
     Ok(Some(again.unwrap_or(result)))
 }
 
-/// Maximum number of ranks whose values one elementwise loop combines. The loop reads the values where they were received, and takes an
-/// eighth of the time of a reduction over a first axis of two elements.
+/// Maximum number of ranks whose values are combined in one fused elementwise loop. The loop reads the values where they were received, and
+/// takes an eighth of the time of a reduction over a stacked first axis of two elements.
 const MAX_RANKS_PER_COMBINING_LOOP: usize = 8;
 
 /// Combines the values of several ranks in the order of the ranks, on a local rank. Each value is a region of an array whose first axis
@@ -257,7 +257,7 @@ fn combine_in_rank_order(
 fn combine_values_of_two_ranks(op: PartialOp, left: NdArray, right: NdArray) -> Result<NdArray> {
     match op {
         PartialOp::Sum => add(left, right),
-        // A complex product with the identity element 1+0j would turn infinities into NaN.
+        // Multiplying a complex number by the identity element 1+0j would turn infinities into NaN.
         PartialOp::Prod if left.dtype().is_complex() => where_(right.equal(1)?, &left, multiply(&left, right)?),
         PartialOp::Prod => multiply(left, right),
         PartialOp::Min => minimum(left, right),

@@ -3,11 +3,11 @@
 use cuprum_core::{Array, Complex, Error, NdArray, Result, Scalar, StoredArray};
 use smallvec::SmallVec;
 
-use crate::buffer::{ShardedBuffer, sharded_array_from_parts};
 use crate::mesh::Mesh;
 use crate::placement::{Distribution, DividedAxes, PartialOp, Placement, Placements, check_placements};
 use crate::redistribute::{redistribute, redistribute_view, resolve_pending_reductions_along, to_c_contiguous};
-use crate::views::{ShardedView, divided_axes_of_view, fetch_local_parts};
+use crate::sharded_buffer::{ShardedBuffer, sharded_array_from_parts};
+use crate::sharded_views::{ShardedView, divided_axes_of_view, fetch_local_parts};
 
 /// Sharding of arrays, as methods of [`NdArray`].
 pub trait ShardedArray: Sized {
@@ -114,7 +114,8 @@ impl ShardedArray for NdArray {
 
 /// Returns the axis of an array that each mesh axis divides, or `None` for a mesh axis that divides no axis of the array.
 fn divided_axes(mesh: Mesh, stored: &StoredArray) -> DividedAxes {
-    // A C-contiguous array with the shape of its buffer is divided like the buffer. `divided_axes_of_view` would lose axes of extent 1.
+    // A C-contiguous array with the shape of its buffer is divided along the same axes as the buffer. `divided_axes_of_view` would not
+    // report divided axes of extent 1.
     let has_shape = |buffer: &&ShardedBuffer| buffer.distribution.shape[..] == *stored.shape() && stored.layout().is_c_contiguous();
     match ShardedBuffer::of(stored).filter(has_shape) {
         Some(buffer) => (0..mesh.shape().len()).map(|m| buffer.distribution.sharded_axis(m)).collect(),
@@ -122,8 +123,8 @@ fn divided_axes(mesh: Mesh, stored: &StoredArray) -> DividedAxes {
     }
 }
 
-/// Returns a view of an array with pending reductions as a view of a replicated array in which the ranks have different elements. These are
-/// the values that the ranks have not combined yet.
+/// Returns an array with pending reductions as an array that counts as replicated, although its elements differ between the ranks. The
+/// elements are the values that the ranks have not combined yet.
 fn treat_partial_as_replicated(stored: &StoredArray, buffer: &ShardedBuffer) -> Result<StoredArray> {
     let mut distribution = buffer.distribution.clone();
     for placement in &mut distribution.placements {
@@ -191,7 +192,7 @@ fn add_partial_placements(mesh: Mesh, settled: StoredArray, placements: &Placeme
 /// is -0.0, which keeps signed zeros.
 fn fill_with_identity_element(mesh: Mesh, local: usize, part: &StoredArray, op: PartialOp) -> Result<StoredArray> {
     let dtype = part.dtype();
-    let value = match op.reduction().reduction() {
+    let value = match op.reduction_op().reduction() {
         Some(_) if op == PartialOp::Sum && dtype.is_complex() => Scalar::Complex(Complex::new(-0.0, -0.0)),
         Some(_) if op == PartialOp::Sum && dtype.is_inexact() => Scalar::Float(-0.0),
         Some(reduction) => reduction.identity.of(dtype),
@@ -208,8 +209,8 @@ fn covers_whole_buffer(stored: &StoredArray) -> bool {
     })
 }
 
-/// Returns an array on a mesh as a C-contiguous array whose sharded buffer has the array's shape, and copies a view. Returns an array that
-/// is not on a mesh unchanged.
+/// Returns `stored` as a C-contiguous array that covers a sharded buffer of the same shape. Copies the elements of a view. Returns an array
+/// that is not on a mesh unchanged.
 fn with_own_contiguous_buffer(stored: &StoredArray, mesh: Mesh) -> Result<StoredArray> {
     if ShardedBuffer::of(stored).is_none() || covers_whole_buffer(stored) {
         return Ok(stored.clone());

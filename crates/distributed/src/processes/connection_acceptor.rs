@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use cuprum_core::{Error, Result};
 
 use crate::processes::handshake::{Greeting, HandshakeSession, receive_greeting};
-use crate::processes::wire::{keep_waiting_until, set_stream_options};
+use crate::processes::tcp_messages::{keep_waiting_until, set_tcp_options};
 
 /// Time limit of one handshake.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
@@ -59,7 +59,7 @@ impl Acceptor {
     pub fn next_connection(&self, end: Instant) -> Option<IncomingConnection> {
         loop {
             let is_full = self.active.load(Ordering::Relaxed) >= MAX_HANDSHAKES;
-            // Connections that are not accepted yet wait in the backlog of the listener.
+            // While no further handshake may start, new connections wait in the backlog of the listening socket.
             let accepted = if is_full { Err(ErrorKind::WouldBlock.into()) } else { self.listener.accept() };
             match accepted {
                 Ok((stream, address)) => self.start_handshake(stream, address),
@@ -71,7 +71,7 @@ impl Acceptor {
                 // An error of one connection does not end the acceptor. Examples are a reset before the connection was accepted, and too
                 // many open files.
                 Err(e) => {
-                    self.add_failure(format!("a connection failed: {e}"));
+                    self.add_handshake_failure(format!("a connection failed: {e}"));
                     std::thread::sleep(ACCEPT_POLL_INTERVAL);
                 }
             }
@@ -87,8 +87,8 @@ impl Acceptor {
         failures.iter().map(|failure| format!("; {failure}")).collect()
     }
 
-    fn add_failure(&self, text: String) {
-        push_failure(&self.failures, text);
+    fn add_handshake_failure(&self, text: String) {
+        push_handshake_failure(&self.failures, text);
     }
 
     fn start_handshake(&self, stream: TcpStream, address: SocketAddr) {
@@ -96,23 +96,23 @@ impl Acceptor {
         let (secret, sender, active, failures) = (self.secret.clone(), self.sender.clone(), self.active.clone(), self.failures.clone());
         let run = move || {
             let mut keep_waiting = keep_waiting_until(Instant::now() + HANDSHAKE_TIMEOUT, 0, || "took too long for its handshake".into());
-            let ready = set_stream_options(&stream).map_err(|e| e.to_string());
-            let received = ready.and_then(|()| receive_greeting(&stream, &secret, &mut keep_waiting).map_err(|e| e.message()));
+            let ready = set_tcp_options(&stream).map_err(|e| e.to_string());
+            let received = ready.and_then(|()| receive_greeting(&stream, &secret, &mut keep_waiting).map_err(|e| e.error_message()));
             match received {
-                // If the acceptor has been dropped, the connection is closed.
+                // If the acceptor has been dropped, nothing receives the connection, and dropping the connection closes it.
                 Ok((greeting, session)) => drop(sender.send(IncomingConnection { stream, address, greeting, session })),
-                Err(text) => push_failure(&failures, format!("the connection from {address} {text}")),
+                Err(text) => push_handshake_failure(&failures, format!("the connection from {address} {text}")),
             }
             active.fetch_sub(1, Ordering::Relaxed);
         };
         if std::thread::Builder::new().name("cuprum-handshake".into()).spawn(run).is_err() {
             self.active.fetch_sub(1, Ordering::Relaxed);
-            self.add_failure(format!("no thread for the connection from {address}"));
+            self.add_handshake_failure(format!("no thread for the connection from {address}"));
         }
     }
 }
 
-fn push_failure(failures: &Mutex<Vec<String>>, text: String) {
+fn push_handshake_failure(failures: &Mutex<Vec<String>>, text: String) {
     let mut failures = failures.lock().unwrap_or_else(|e| e.into_inner());
     if failures.len() < MAX_LISTED_FAILURES && !failures.contains(&text) {
         failures.push(text);
@@ -131,7 +131,7 @@ mod tests {
         let connect = |_| TcpStream::connect(address).unwrap();
         let silent: Vec<TcpStream> = (0..MAX_HANDSHAKES).map(connect).collect();
         let stream = connect(0);
-        set_stream_options(&stream).unwrap();
+        set_tcp_options(&stream).unwrap();
         let waiting = std::thread::spawn(move || {
             let offer = LibraryOffer::default();
             let greeting = Greeting { version: "1".into(), size: 2, rank: 1, purpose: ConnectionPurpose::Join, port: 1, offer };

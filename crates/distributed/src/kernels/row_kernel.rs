@@ -1,23 +1,23 @@
-//! Rows (expressions that contain reductions along rows): each rank computes whole rows. If ranks hold only parts of rows, the call is
-//! declined. `cuprum-core` then runs each reduction of the expression as a separate operation.
+//! Kernel family `Rows`, expressions that contain reductions along rows: each rank computes whole rows. If ranks hold only parts of rows,
+//! the call is declined. `cuprum-core` then runs each reduction of the expression as a separate operation.
 
 use cuprum_core::plan::row_loop::RowLoopPlan;
 use cuprum_core::{Call, Layout, Outcome, OutputSpec, Result, StoredArray, Work, call, decline};
 use smallvec::SmallVec;
 
 use crate::placement::{region_extents, region_of_rank};
-use crate::ranks::{
+use crate::rank_calls::{
     decline_with_reason, divided_axes_of_largest, local_output_spec, mesh_of_call, run_on_local_ranks, run_on_rank, sharded_outcome,
 };
-use crate::views::fetch_local_parts;
+use crate::sharded_views::fetch_local_parts;
 
 /// Runs an expression that contains reductions along rows.
-pub(super) fn run(call: &Call) -> Result<Outcome> {
+pub(super) fn run_row_program(call: &Call) -> Result<Outcome> {
     let Work::Rows(call::RowProgram { program, plan }) = &call.work else { decline!("not a loop over rows") };
     let Some(first) = call.inputs.first() else { decline!("a loop without inputs") };
     let mesh = mesh_of_call(call)?;
     let shape = first.shape();
-    // Axes `split..` form a row: the product of their extents is the row length.
+    // The last axes, from axis `split` on, form a row. The product of their extents is the row length.
     let mut split = shape.len();
     let mut length = 1;
     while length < plan.length && split > 0 {

@@ -1,5 +1,5 @@
-//! Reduce: reductions over axes that are not divided stay local. Over a divided axis, each block is reduced on its own, and the results of
-//! all blocks are reduced in one fixed order, so that the result does not depend on the number of ranks.
+//! Kernel family `Reduce`: reductions over axes that are not divided stay local. Over a divided axis, each block is reduced on its own, and
+//! the block results are reduced in one fixed order. The result thus does not depend on the number of ranks.
 
 use cuprum_core::device::driver;
 use cuprum_core::layout::{Dims, Strides};
@@ -13,18 +13,18 @@ use cuprum_core::{
 use smallvec::SmallVec;
 
 use crate::axis_blocks::AxisBlocks;
-use crate::buffer::{ShardedBuffer, zero_size_array};
 use crate::mesh::Mesh;
 use crate::placement::{Distribution, DividedAxes, Placement, part_index_and_count, region_extents};
-use crate::ranks::{
+use crate::rank_calls::{
     decline_with_reason, divided_axes_of_largest, has_sharded_input, local_output_spec, mesh_of_call, run_on_local_ranks, run_on_rank,
     sharded_outcome, sharded_output_from_parts,
 };
 use crate::redistribute::{fetch_regions, reduce_axis_zero};
-use crate::views::fetch_local_parts;
+use crate::sharded_buffer::{ShardedBuffer, zero_size_array};
+use crate::sharded_views::fetch_local_parts;
 
 /// Runs a reduction over axes.
-pub(super) fn run(call: &Call) -> Result<Outcome> {
+pub(super) fn run_reduction(call: &Call) -> Result<Outcome> {
     let Work::Reduce(request) = &call.work else { decline!("not a reduction over axes") };
     if !has_sharded_input(call.inputs) {
         decline!("every rank holds the inputs");
@@ -116,7 +116,7 @@ fn reduce_by_blocks(mesh: Mesh, call: &Call, request: &call::Reduce, cuts: &Divi
         Err(reason) => return decline_with_reason(reason),
     };
     let layout = Layout::contiguous(&distribution.shape)?;
-    let partials = crate::buffer::sharded_array_from_parts(mesh, dtype, layout, distribution.clone(), parts)?;
+    let partials = crate::sharded_buffer::sharded_array_from_parts(mesh, dtype, layout, distribution.clone(), parts)?;
     for placement in &mut distribution.placements {
         if *placement == Placement::Shard(0) {
             *placement = Placement::Replicate;
@@ -148,7 +148,8 @@ fn reduce_by_blocks(mesh: Mesh, call: &Call, request: &call::Reduce, cuts: &Divi
     Ok(Outcome::Done([sharded_output_from_parts(mesh, output, &output_cuts, combined)?].into_iter().collect()))
 }
 
-/// Returns whether an element of `result` is NaN, although the results `values` of all blocks, along the first axis, are numbers.
+/// Returns whether combining the blocks has produced a NaN: an element of `result` is NaN, although none of the block results combined for
+/// that element is. The first axis of `values` numbers the blocks.
 fn has_nan_of_finite_blocks(values: &StoredArray, result: &StoredArray) -> Result<bool> {
     let has_nan_block = isnan(NdArray::from(values.clone()))?.any(0)?;
     Ok(isnan(NdArray::from(result.clone()))?.greater(&has_nan_block)?.any(())?.item()?.as_bool())
@@ -168,7 +169,7 @@ fn program_of_block_reduction(call: &Call, request: &call::Reduce) -> (Program, 
     (program, request.acc)
 }
 
-/// Reduces the blocks of one local rank.
+/// Reduces the blocks of an axis that a rank of this process holds.
 struct LocalBlockReducer<'a> {
     mesh: Mesh,
     local: usize,

@@ -1,4 +1,4 @@
-//! Exchanges: pieces of arrays move between ranks, and are assembled to arrays in the order in which they arrive.
+//! Exchanges: pieces of arrays move between ranks, and are assembled into arrays in the order in which they arrive.
 
 use cuprum_core::dispatch::record_launch;
 use cuprum_core::{CallRecord, DType, Family, KernelLaunch, NdArray, Result, StoredArray, Stream};
@@ -8,14 +8,15 @@ use crate::mesh::Mesh;
 use crate::piece_assembly::PieceAssembly;
 use crate::placement::{Region, region_extents};
 
-/// A region of an array that rank `from` holds and rank `to` needs. Both may be the same rank.
+/// A region of an array that rank `from` holds and rank `to` needs. `from` and `to` may be the same rank.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Piece {
     pub from: usize,
     pub to: usize,
-    /// The region, in the coordinates of the array that the receiver assembles.
+    /// The region of the receiver's array that the piece covers.
     pub region: Region,
-    /// Index of the receiver's array among the arrays that this process assembles. Not used if the receiver belongs to another process.
+    /// Index of the receiver's array in `assemblies`, the arrays that this process assembles. Not used if the receiver belongs to another
+    /// process.
     pub slot: usize,
 }
 
@@ -48,9 +49,9 @@ pub(crate) fn exchange_pieces(
 
 /// The pieces that ranks of this process send, keep and receive in an exchange, and the arrays that are assembled from them.
 struct LocalPieces<'a> {
-    /// Pieces that a rank of this process both holds and needs, so that they are not sent.
+    /// Pieces that a rank of this process both holds and needs. They are added to the rank's array without a transfer.
     own: Vec<Piece>,
-    /// Pieces that travel between ranks, one per transfer.
+    /// Pieces that are sent from one rank to another. The piece with index `n` is the content of transfer `n`.
     sent: Vec<Piece>,
     assemblies: Vec<PieceAssembly>,
     view: &'a dyn Fn(&Piece) -> Result<NdArray>,

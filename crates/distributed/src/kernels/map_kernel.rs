@@ -1,4 +1,4 @@
-//! Map: each rank computes its part of the result. The operands are divided like the largest divided operand.
+//! Kernel family `Map`: each rank computes its part of the result. The operands are divided like the largest divided operand.
 //!
 //! Operands that are shifted against each other, such as the slices of a stencil, need elements of neighbouring ranks at the borders of
 //! each part. A rank computes the interior from its own memory, and then the borders from copies. No operand is copied as a whole.
@@ -12,17 +12,17 @@ use cuprum_core::{
 };
 use smallvec::SmallVec;
 
-use crate::buffer::axes_in_memory_order;
 use crate::mesh::Mesh;
 use crate::placement::{DividedAxes, Region, region_extents, region_of_rank};
-use crate::ranks::{
+use crate::rank_calls::{
     decline_with_reason, divided_axes_of_largest, has_sharded_input, local_output_spec, mesh_of_call, run_on_local_ranks, run_on_rank,
     sharded_outcome,
 };
-use crate::views::{fetch_local_parts, fetch_local_regions, layout_of_region, range_held_by_rank};
+use crate::sharded_buffer::axes_in_memory_order;
+use crate::sharded_views::{fetch_local_parts, fetch_local_regions, layout_of_region, range_held_by_rank};
 
 /// Runs an elementwise loop.
-pub(super) fn run(call: &Call) -> Result<Outcome> {
+pub(super) fn run_map(call: &Call) -> Result<Outcome> {
     let Work::Map(call::Map { program, .. }) = &call.work else { decline!("not an elementwise loop") };
     if !has_sharded_input(call.inputs) {
         decline!("every rank holds the inputs");
@@ -52,7 +52,7 @@ pub(super) fn run(call: &Call) -> Result<Outcome> {
 struct RankInteriors {
     /// The divided axis of the loop.
     axis: usize,
-    /// The rank's part of the loop, and the range of its interior along `axis`. One element per rank of the mesh.
+    /// For each rank of the mesh: the rank's part of the loop, and the index range of the interior along `axis`.
     ranks: Vec<(Region, Range<usize>)>,
 }
 
@@ -69,7 +69,8 @@ impl RankInteriors {
         if !is_outermost || output.target_buffer().is_some() || call.inputs.iter().any(|input| input.shape() != shape) {
             return None;
         }
-        // The interior and the borders start at multiples of 16 bytes. Kernels that write a range of an output require this alignment.
+        // Kernels that write a range of an output require a start aligned to 16 bytes. The interior and the borders therefore consist of
+        // multiples of `rows` rows.
         let row_bytes = shape.iter().enumerate().filter(|(n, _)| *n != axis).map(|(_, n)| n).product::<usize>() * output.dtype.itemsize();
         let rows = (1..=16).find(|rows| (rows * row_bytes).is_multiple_of(16))?;
         let of_rank = |rank: usize| {

@@ -1,12 +1,12 @@
-//! The steps that the rules in `kernels` share: choose the divided axes, run one call per rank, and assemble the output from the ranks'
-//! parts.
+//! Helpers for the kernels of the accelerator `mesh`: choose the divided axes, run one call per rank, and assemble the output from the
+//! ranks' parts.
 
 use cuprum_core::{Array, Call, Error, Layout, Outcome, OutputSpec, Outputs, Result, StoredArray, Stream, Work, decline, dispatch};
 
-use crate::buffer::{ShardedBuffer, axes_in_memory_order, sharded_array_from_parts};
 use crate::mesh::Mesh;
 use crate::placement::{Distribution, DividedAxes, Placement, region_extents, region_of_rank};
-use crate::views::{divided_axes_of_view, permute_shape};
+use crate::sharded_buffer::{ShardedBuffer, axes_in_memory_order, sharded_array_from_parts};
+use crate::sharded_views::{divided_axes_of_view, permute_shape};
 
 /// Runs an operation on the device of a local rank. If the device declines the operation, the inner result is `Err` with the reason.
 pub(crate) fn run_on_rank(
@@ -45,7 +45,7 @@ pub(crate) fn divided_axes_of_largest(mesh: Mesh, inputs: &[StoredArray]) -> Div
     };
     let candidates = inputs.iter().map(|input| (distinct(input), divided_axes_of_view(mesh, input)));
     let divided = candidates.filter(|(_, cuts)| cuts.iter().any(Option::is_some));
-    // The largest input decides how the loop is divided, and the first one if several are equally large.
+    // The loop is divided like the largest divided input, or like the first of several equally large ones.
     let best = divided.fold(None, |best: Option<(usize, DividedAxes)>, next| match &best {
         Some((size, _)) if *size >= next.0 => best,
         _ => Some(next),

@@ -7,22 +7,22 @@ use cuprum_core::host_buffer::HostBuffer;
 use cuprum_core::{Array, DType, Device, Error, Layout, NdArray, Result, StoredArray};
 
 use super::{Engine, PieceEndpoint, Transfer};
-use crate::processes::ledger::{ENCODED_ROUND_BYTES, ExchangeRound, describe_difference};
-use crate::processes::world::{SendJob, World};
+use crate::processes::exchange_ledger::{ENCODED_ROUND_BYTES, ExchangeRound, describe_difference};
+use crate::processes::mesh_connections::{MeshConnections, SendJob};
 
 /// Maximum size of a transfer, in bytes. A piece is sent while the next piece is copied to host memory.
 const MAX_TRANSFER_BYTES: usize = 16 << 20;
 
-/// The communication engine that sends and receives over the connections of a [`World`].
+/// The communication engine that sends and receives over the connections of a [`MeshConnections`].
 pub(crate) struct TcpEngine {
-    world: Arc<World>,
+    connections: Arc<MeshConnections>,
     reason: String,
 }
 
 impl TcpEngine {
-    /// Returns the engine over `world`. `reason` says why the ranks use no communication library of their devices, such as NCCL.
-    pub fn new(world: Arc<World>, reason: String) -> TcpEngine {
-        TcpEngine { world, reason }
+    /// Returns the engine over `connections`. `reason` says why the ranks use no communication library of their devices, such as NCCL.
+    pub fn new(connections: Arc<MeshConnections>, reason: String) -> TcpEngine {
+        TcpEngine { connections, reason }
     }
 
     /// Queues the pieces that this rank sends, one job per piece. Returns the number of jobs.
@@ -34,9 +34,9 @@ impl TcpEngine {
         pieces: &mut dyn PieceEndpoint,
         done: &std::sync::mpsc::Sender<Result<()>>,
     ) -> Result<usize> {
-        let own = self.world.rank();
+        let own = self.connections.rank();
         let mut count = 0;
-        for to in other_ranks_in_cyclic_order(own, self.world.size()) {
+        for to in other_ranks_in_cyclic_order(own, self.connections.size()) {
             // The encoded description of the exchange precedes the first piece to each rank.
             let mut header = round.to_bytes().to_vec();
             for (n, transfer) in transfers.iter().enumerate().filter(|(_, t)| t.from == own && t.to == to) {
@@ -44,7 +44,8 @@ impl TcpEngine {
                 if bytes.as_ref().len() != transfer.nbytes(dtype) {
                     return Err(Error::value("mesh", "a piece does not have the size of its transfer"));
                 }
-                self.world.queue_job(to, SendJob { header: std::mem::take(&mut header), piece: Box::new(bytes), done: done.clone() })?;
+                self.connections
+                    .queue_send_job(to, SendJob { header: std::mem::take(&mut header), piece: Box::new(bytes), done: done.clone() })?;
                 count += 1;
             }
         }
@@ -60,24 +61,24 @@ impl TcpEngine {
         round: &ExchangeRound,
         pieces: &mut dyn PieceEndpoint,
     ) -> Result<()> {
-        let own = self.world.rank();
-        for from in other_ranks_in_cyclic_order(own, self.world.size()) {
+        let own = self.connections.rank();
+        for from in other_ranks_in_cyclic_order(own, self.connections.size()) {
             let mut expected = transfers.iter().enumerate().filter(|(_, t)| t.to == own && t.from == from).peekable();
             if expected.peek().is_none() {
                 continue;
             }
             let mut header = [0; ENCODED_ROUND_BYTES];
-            self.world.receive_bytes(from, &mut header)?;
+            self.connections.receive_bytes(from, &mut header)?;
             let other = ExchangeRound::from_bytes(&header);
             if other != *round {
                 let message = describe_difference(round, &other);
                 let message =
                     message.unwrap_or_else(|| format!("runs another program: it is at exchange {}, not {}", other.number, round.number));
-                return Err(self.world.fail_by_program_difference(from, message));
+                return Err(self.connections.fail_by_program_difference(from, message));
             }
             for (n, transfer) in expected {
                 let mut buffer = HostBuffer::uninit(transfer.nbytes(dtype))?;
-                self.world.receive_bytes(from, buffer.as_mut_bytes()?)?;
+                self.connections.receive_bytes(from, buffer.as_mut_bytes()?)?;
                 if dtype == DType::Bool {
                     buffer.normalize_bools()?;
                 }
@@ -116,7 +117,7 @@ impl AsRef<[u8]> for HostBytes {
 
 impl Drop for TcpEngine {
     fn drop(&mut self) {
-        self.world.close_connections();
+        self.connections.close_connections();
     }
 }
 
@@ -135,21 +136,21 @@ impl Engine for TcpEngine {
 
     fn perform_transfers(&self, members: &[Device], dtype: DType, transfers: &[Transfer], pieces: &mut dyn PieceEndpoint) -> Result<()> {
         let member = *members.first().ok_or_else(|| Error::value("mesh", "the process has no rank"))?;
-        self.world.run_exchange(dtype, transfers, |round| {
+        self.connections.run_exchange(dtype, transfers, |round| {
             let (done, results) = channel();
             let jobs = self.queue_pieces(dtype, transfers, &round, pieces, &done)?;
             drop(done);
             pieces.on_all_sent()?;
             self.receive_pieces(member, dtype, transfers, &round, pieces)?;
-            self.world.await_jobs(&results, jobs)
+            self.connections.await_send_jobs(&results, jobs)
         })
     }
 
     fn check_for_failure(&self) -> Result<()> {
-        self.world.check_for_failure()
+        self.connections.check_for_failure()
     }
 
     fn fail_mesh(&self, error: &Error) {
-        self.world.fail_mesh(error.clone());
+        self.connections.fail_mesh(error.clone());
     }
 }

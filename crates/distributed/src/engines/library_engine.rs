@@ -13,7 +13,7 @@ use cuprum_core::device::{DeviceEvent, driver};
 use cuprum_core::{DType, Device, Error, Layout, NdArray, Result, StoredArray, Stream};
 
 use super::{Engine, PieceEndpoint, Transfer};
-use crate::processes::world::World;
+use crate::processes::mesh_connections::MeshConnections;
 
 /// Time between two checks of queued exchanges.
 const QUEUE_CHECK_INTERVAL: Duration = Duration::from_millis(5);
@@ -29,9 +29,9 @@ struct QueuedExchange {
     /// Event that the device reaches when it begins the exchange.
     begin: Box<dyn DeviceEvent>,
     end: Box<dyn DeviceEvent>,
-    /// Time at which the watching thread has seen that the device has begun the exchange.
+    /// Time at which the watching thread first saw that the device had begun the exchange; `None` before.
     seen: Option<Instant>,
-    /// Ranks that send to the rank of this process or receive from that rank.
+    /// Ranks with which the rank of this process exchanges pieces in this exchange.
     ranks: Vec<usize>,
 }
 
@@ -40,7 +40,7 @@ pub(crate) struct LibraryEngine(Arc<LibraryEngineState>);
 
 struct LibraryEngineState {
     name: &'static str,
-    world: Arc<World>,
+    connections: Arc<MeshConnections>,
     communicator: Box<dyn Communicator>,
     queued: Mutex<VecDeque<QueuedExchange>>,
 }
@@ -50,13 +50,13 @@ impl LibraryEngine {
     ///
     /// # Errors
     /// Returns an error if the thread cannot be started.
-    pub fn new(name: &'static str, world: Arc<World>, communicator: Box<dyn Communicator>) -> Result<LibraryEngine> {
-        let state = Arc::new(LibraryEngineState { name, world, communicator, queued: Mutex::new(VecDeque::new()) });
+    pub fn new(name: &'static str, connections: Arc<MeshConnections>, communicator: Box<dyn Communicator>) -> Result<LibraryEngine> {
+        let state = Arc::new(LibraryEngineState { name, connections, communicator, queued: Mutex::new(VecDeque::new()) });
         let watched = state.clone();
         let watch = move || {
             while watched.check_or_abort_exchanges() {
                 let is_idle = watched.queued.lock().unwrap_or_else(|e| e.into_inner()).is_empty();
-                watched.world.await_failure_or_close(if is_idle { IDLE_CHECK_INTERVAL } else { QUEUE_CHECK_INTERVAL });
+                watched.connections.await_failure_or_close(if is_idle { IDLE_CHECK_INTERVAL } else { QUEUE_CHECK_INTERVAL });
             }
         };
         let started = std::thread::Builder::new().name("cuprum-mesh-watch".into()).spawn(watch);
@@ -69,7 +69,7 @@ impl LibraryEngineState {
     /// Removes finished exchanges from the queue. After a failure, aborts the remaining exchanges and returns false.
     fn check_or_abort_exchanges(&self) -> bool {
         match self
-            .world
+            .connections
             .check_for_failure()
             .and_then(|()| self.communicator.check_async_error())
             .and_then(|()| self.check_queued_exchanges())
@@ -78,7 +78,7 @@ impl LibraryEngineState {
             Err(error) => {
                 // The failure is stored before the abort. A reader that sees undefined values of an aborted exchange then sees the failure
                 // too.
-                self.world.fail_mesh_after_grace(error);
+                self.connections.fail_mesh_after_grace(error);
                 self.communicator.abort();
                 self.queued.lock().unwrap_or_else(|e| e.into_inner()).clear();
                 false
@@ -90,8 +90,8 @@ impl LibraryEngineState {
     fn check_queued_exchanges(&self) -> Result<()> {
         let mut queued = self.queued.lock().unwrap_or_else(|e| e.into_inner());
         while let Some(first) = queued.front_mut() {
-            // An exchange with a device error counts as finished, because the next operation on the device returns the error. The error
-            // does not end the mesh, because it also occurs while a process exits.
+            // An exchange with a device error counts as finished, because the next operation on the device returns the error. The mesh is
+            // not marked as failed, because this error also occurs while a process exits.
             if first.end.is_reached().unwrap_or(true) {
                 queued.pop_front();
                 continue;
@@ -100,12 +100,12 @@ impl LibraryEngineState {
                 first.seen = Some(Instant::now());
             }
             let Some(seen) = first.seen else { return Ok(()) };
-            let closed = self.world.closed_ranks().find(|rank| first.ranks.contains(rank));
+            let closed = self.connections.closed_ranks().find(|rank| first.ranks.contains(rank));
             if let Some(rank) = closed.filter(|_| seen.elapsed() > CLOSED_CONNECTION_GRACE) {
                 return Err(Error::Rank { op: "mesh", rank, message: "closed its connection".into() });
             }
-            if seen.elapsed() > self.world.timeout() {
-                return Err(self.world.timeout_error(first.ranks.first().copied().unwrap_or(self.world.rank())));
+            if seen.elapsed() > self.connections.timeout() {
+                return Err(self.connections.timeout_error(first.ranks.first().copied().unwrap_or(self.connections.rank())));
             }
             return Ok(());
         }
@@ -115,7 +115,7 @@ impl LibraryEngineState {
 
 impl Drop for LibraryEngine {
     fn drop(&mut self) {
-        self.0.world.close_connections();
+        self.0.connections.close_connections();
     }
 }
 
@@ -127,8 +127,8 @@ impl Engine for LibraryEngine {
     fn perform_transfers(&self, members: &[Device], dtype: DType, transfers: &[Transfer], pieces: &mut dyn PieceEndpoint) -> Result<()> {
         let state = &self.0;
         let device = *members.first().ok_or_else(|| Error::value("mesh", "the process has no rank"))?;
-        let own = state.world.rank();
-        state.world.run_exchange(dtype, transfers, |_| {
+        let own = state.connections.rank();
+        state.connections.run_exchange(dtype, transfers, |_| {
             let (mut sends, mut receives, mut indices) = (Vec::new(), Vec::new(), Vec::new());
             for (n, transfer) in transfers.iter().enumerate() {
                 let nbytes = transfer.nbytes(dtype);
@@ -148,9 +148,9 @@ impl Engine for LibraryEngine {
             let stream = Stream::current(device);
             let begin = driver(device)?.record_event(stream)?;
             let started = Instant::now();
-            let mut patience = state.world.keep_waiting_for(first);
+            let mut patience = state.connections.keep_waiting_for(first);
             let mut keep_waiting = || {
-                if let Some(rank) = state.world.closed_ranks().find(|rank| ranks.contains(rank)) {
+                if let Some(rank) = state.connections.closed_ranks().find(|rank| ranks.contains(rank)) {
                     return Err(Error::Rank { op: "mesh", rank, message: "closed its connection".into() });
                 }
                 patience(started.elapsed())
@@ -168,18 +168,18 @@ impl Engine for LibraryEngine {
     }
 
     fn check_for_failure(&self) -> Result<()> {
-        self.0.world.check_for_failure()
+        self.0.connections.check_for_failure()
     }
 
     fn fail_mesh(&self, error: &Error) {
-        self.0.world.fail_mesh(error.clone());
+        self.0.connections.fail_mesh(error.clone());
     }
 
     fn wait_for_exchanges(&self) -> Result<()> {
         loop {
-            self.0.world.check_for_failure()?;
+            self.0.connections.check_for_failure()?;
             if self.0.queued.lock().unwrap_or_else(|e| e.into_inner()).is_empty() {
-                return self.0.world.check_for_failure();
+                return self.0.connections.check_for_failure();
             }
             std::thread::sleep(QUEUE_CHECK_INTERVAL / 5);
         }

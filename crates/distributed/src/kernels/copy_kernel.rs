@@ -1,20 +1,20 @@
-//! Copy: copies, joins, and assignments to slices. Each rank writes the elements of its part of the result.
+//! Kernel family `Copy`: copies, joins, and assignments to slices. Each rank writes the elements of its part of the result.
 
 use cuprum_core::layout::Strides;
 use cuprum_core::{Array, Call, Layout, NdArray, Outcome, OutputSpec, Result, StoredArray, Work, call, decline};
 
-use crate::buffer::{ShardedBuffer, axes_in_memory_order};
 use crate::mesh::Mesh;
 use crate::placement::{DividedAxes, Region, region_extents, region_of_rank};
-use crate::ranks::{
+use crate::rank_calls::{
     decline_with_reason, divided_axes_of_largest, has_sharded_input, local_output_spec, mesh_of_call, run_on_local_ranks, run_on_rank,
     sharded_output_from_parts,
 };
 use crate::redistribute::resolve_pending_reductions;
-use crate::views::{ViewAxisMap, fetch_local_region_parts, has_same_itemsize, permute_shape};
+use crate::sharded_buffer::{ShardedBuffer, axes_in_memory_order};
+use crate::sharded_views::{ViewAxisMap, fetch_local_region_parts, has_same_itemsize, permute_shape};
 
 /// Runs a copy of one array or a join of several.
-pub(super) fn run(call: &Call) -> Result<Outcome> {
+pub(super) fn run_copy(call: &Call) -> Result<Outcome> {
     let Work::Copy(call::Copy { regions }) = &call.work else { decline!("not a copy") };
     let mesh = mesh_of_call(call)?;
     let output = &call.outputs[0];
@@ -36,7 +36,7 @@ pub(super) fn run(call: &Call) -> Result<Outcome> {
             })
         }
     };
-    // One [`OutputRegion`] per input. Two axes of an input never map to the same axis of the output.
+    // Each input is copied to one [`OutputRegion`]. Two axes of an input never map to the same axis of the output.
     let mut maps = Vec::new();
     for region in *regions {
         match OutputRegion::of(region, &stored_shape) {
@@ -92,8 +92,8 @@ pub(super) fn run(call: &Call) -> Result<Outcome> {
     }
 }
 
-/// Returns the output axis that each mesh axis divides, numbered in memory order. This is the output axis to which the copy maps the
-/// divided axis of the largest divided input.
+/// Returns the output axis that each mesh axis divides, numbered in memory order. The output is divided along the axis to which the copy
+/// maps the divided axis of the largest divided input.
 fn divided_axes_of_output(mesh: Mesh, call: &Call, maps: &[OutputRegion]) -> DividedAxes {
     let largest = call.inputs.iter().zip(maps).filter(|(input, _)| has_sharded_input(std::slice::from_ref(input)));
     let Some((input, map)) = largest.max_by_key(|(input, _)| input.size()) else { return DividedAxes::from_elem(None, mesh.shape().len()) };
@@ -111,7 +111,8 @@ struct OutputRegion {
 }
 
 impl OutputRegion {
-    /// Describes `region`. Returns `None` unless each axis of the region runs along a different axis of the output, with a positive step.
+    /// Returns the output region that the layout `region` addresses. Returns `None` unless each axis of the layout runs along a different
+    /// axis of the output, with a positive step.
     fn of(region: &Layout, stored_shape: &[usize]) -> Option<OutputRegion> {
         let map = ViewAxisMap::new(region, stored_shape)?;
         let mut axes = Vec::new();
@@ -133,8 +134,8 @@ impl OutputRegion {
         Some(OutputRegion { map, axes, shape: region.shape().to_vec() })
     }
 
-    /// Returns whether `held`, a region of the output, can overlap this region. Compares only output axes along which this region has a
-    /// single index: `held` must contain this index.
+    /// Returns whether this output region can overlap the region `held` of a rank. Compares only the output axes along which this region
+    /// has a single index, which `held` must then contain.
     fn may_overlap(&self, held: &Region) -> bool {
         let mut fixed = (0..held.len()).filter(|stored| !self.axes.iter().flatten().any(|(axis, _)| axis == stored));
         fixed.all(|stored| held[stored].contains(&(self.map.start_index(stored).max(0) as usize)))
@@ -157,7 +158,8 @@ impl OutputRegion {
         self.shape.iter().zip(&self.axes).map(range).collect()
     }
 
-    /// Returns the layout to which a region of the input is copied, in the memory of a rank that holds the region `held` of the output.
+    /// Returns the layout into which the region `region` of the input is copied, within the memory of a rank that holds the region `held`
+    /// of the output.
     fn local_target_layout(&self, region: &Region, held: &Region, stored: &Layout) -> Result<Layout> {
         let strides: Strides =
             self.axes.iter().map(|axis| axis.map_or(0, |(stored_axis, step)| step as isize * stored.strides()[stored_axis])).collect();

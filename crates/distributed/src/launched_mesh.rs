@@ -10,9 +10,9 @@ use crate::engines::{Engine, LibraryEngine, TcpEngine};
 use crate::mesh::{DEVICE_KIND_NAME, Mesh, check_rank_count};
 use crate::processes::engine_choice::{EngineChoice, make_library_offer};
 use crate::processes::launcher_environment::{LaunchedProcess, find_launched_process};
+use crate::processes::mesh_connections::MeshConnections;
 use crate::processes::rank_connections::connect_to_other_ranks;
 use crate::processes::rendezvous::{JoiningProcess, run_rendezvous};
-use crate::processes::world::World;
 
 /// The rank of this process among the launcher's processes. All meshes over these processes share the connections of this rank.
 #[derive(Clone)]
@@ -23,8 +23,8 @@ struct LaunchedRank {
     engine: Arc<dyn Engine>,
 }
 
-/// The result of the rendezvous, set by the first mesh over several processes. An error is kept too, because the other processes do not
-/// repeat the rendezvous.
+/// The result of the rendezvous, set by the first mesh over several processes. An error is stored as well, because the other processes do
+/// not repeat the rendezvous.
 static LAUNCHED_RANK: Mutex<Option<Result<LaunchedRank>>> = Mutex::new(None);
 
 impl Mesh {
@@ -56,7 +56,7 @@ impl Mesh {
     /// ```
     pub fn from_env() -> Result<Mesh> {
         match launched_rank(|size| check_rank_count(&[size]).map(drop))? {
-            Some(member) => Mesh::find_or_create(&[member.size], &[member.device], member.rank, member.engine),
+            Some(member) => Mesh::find_or_create_mesh(&[member.size], &[member.device], member.rank, member.engine),
             None => Mesh::over_devices(&[Device::current()?]),
         }
     }
@@ -69,7 +69,7 @@ impl Mesh {
         let ranks = check_rank_count(shape)?;
         let differs = |size| Error::value("mesh", format!("a mesh of shape {shape:?} has {ranks} ranks, but there are {size} processes"));
         match launched_rank(|size| if ranks == size { Ok(()) } else { Err(differs(size)) })? {
-            Some(member) => Mesh::find_or_create(shape, &[member.device], member.rank, member.engine),
+            Some(member) => Mesh::find_or_create_mesh(shape, &[member.device], member.rank, member.engine),
             None => Mesh::grid_over_devices(shape, &[Device::current()?]),
         }
     }
@@ -102,22 +102,22 @@ fn join_mesh(launch: LaunchedProcess) -> Result<LaunchedRank> {
         entropy: random::fresh_entropy(),
     };
     let meeting = run_rendezvous(&candidate)?;
-    let world = World::start_threads(rank, size, timeout, connect_to_other_ranks(&candidate, &meeting)?)?;
+    let connections = MeshConnections::start_threads(rank, size, timeout, connect_to_other_ranks(&candidate, &meeting)?)?;
     random::set_shared_entropy_key(meeting.entropy);
     let engine: Arc<dyn Engine> = match &meeting.engine {
-        EngineChoice::Tcp { reason } => Arc::new(TcpEngine::new(world, reason.clone())),
+        EngineChoice::Tcp { reason } => Arc::new(TcpEngine::new(connections, reason.clone())),
         EngineChoice::Library { name, id } => {
-            let library = CollectiveLibrary::for_device_kind(device.kind().name()).filter(|library| library.name == name);
+            let library = CollectiveLibrary::library_for_device_kind(device.kind().name()).filter(|library| library.name == name);
             let library = library.ok_or_else(|| Error::Device { op: "mesh", message: format!("{device} has no library {name}") })?;
             let started = std::time::Instant::now();
-            let mut patience = world.keep_waiting_for((rank + 1) % size);
+            let mut patience = connections.keep_waiting_for((rank + 1) % size);
             let joined = (library.join)(CommunicatorArguments { id, size, rank, device }, &mut || patience(started.elapsed()));
             let communicator = joined.map_err(|error| {
-                let error = world.fail_mesh(error);
-                world.close_connections();
+                let error = connections.fail_mesh(error);
+                connections.close_connections();
                 error
             })?;
-            Arc::new(LibraryEngine::new(library.name, world.clone(), communicator)?)
+            Arc::new(LibraryEngine::new(library.name, connections.clone(), communicator)?)
         }
     };
     Ok(LaunchedRank { rank, size, device, engine })

@@ -1,24 +1,24 @@
-//! Contract: each rank computes some rows and columns of the result. If a summed axis is divided, each rank computes a product of the
-//! result's full extent from its part of that axis. The products are added in the order of the ranks.
+//! Kernel family `Contract`: each rank computes some rows and columns of the result. If a summed axis is divided, each rank computes a
+//! product of the result's full extent from its part of that axis. The products are added in the order of the ranks.
 
 use cuprum_core::plan::contract::Mode;
 use cuprum_core::{Array, Call, DType, NdArray, Outcome, OutputSpec, Result, StoredArray, Work, call, decline, with_device};
 
-use crate::buffer::{ShardedBuffer, axes_in_memory_order, sharded_array_from_parts};
 use crate::mesh::Mesh;
 use crate::placement::{Distribution, DividedAxes, PartialOp, Placement};
-use crate::ranks::{
+use crate::rank_calls::{
     decline_with_reason, divided_axes_of_largest, has_sharded_input, local_output_spec, mesh_of_call, run_on_local_ranks, run_on_rank,
 };
 use crate::redistribute::resolve_pending_reductions_along;
-use crate::views::{fetch_local_parts, permute_shape};
+use crate::sharded_buffer::{ShardedBuffer, axes_in_memory_order, sharded_array_from_parts};
+use crate::sharded_views::{fetch_local_parts, permute_shape};
 
 /// Minimum size in bytes of a sum of products that is divided among the ranks. Smaller sums are replicated, which saves one exchange if
 /// later operations combine the sum with replicated arrays.
 const MIN_DIVIDED_SUM_BYTES: usize = 1 << 20;
 
 /// Runs a contraction of two arrays.
-pub(super) fn run(call: &Call) -> Result<Outcome> {
+pub(super) fn run_contraction(call: &Call) -> Result<Outcome> {
     let Work::Contract(call::Contract { plan }) = &call.work else { decline!("not a contraction") };
     let [a, b] = call.inputs else { decline!("not two inputs") };
     if !has_sharded_input(call.inputs) {
@@ -36,7 +36,7 @@ pub(super) fn run(call: &Call) -> Result<Outcome> {
     if output.dtype == DType::Bool && is_partial {
         decline!("a sum of bools over a divided axis");
     }
-    // The products of 16-bit floats stay in float32 until their sum.
+    // Partial products of 16-bit floats stay in float32 until they are summed over the ranks.
     let dtype = if is_partial && matches!(output.dtype, DType::F16 | DType::BF16) { DType::F32 } else { output.dtype };
     let product = OutputSpec::new(dtype, output.layout.clone());
     let parts = run_on_local_ranks(mesh, 1, modes.iter().all(Option::is_none), |local, rank| {
@@ -78,8 +78,8 @@ pub(super) fn run(call: &Call) -> Result<Outcome> {
     Ok(Outcome::Done([sum].into_iter().collect()))
 }
 
-/// Returns the axis along which ranks divide a sum of products: axis 0 of a large sum, unless a mesh axis already divides axis 0. Returns
-/// `None` for a small sum, which is replicated.
+/// Returns the axis along which a sum of partial products over ranks is divided: axis 0 of a large sum, unless a mesh axis already divides
+/// axis 0. Returns `None` for a small sum, which every rank computes as a whole.
 fn result_axis_to_divide(product: &StoredArray) -> Option<usize> {
     let buffer = ShardedBuffer::of(product)?;
     let is_divided = (0..buffer.mesh.shape().len()).any(|m| buffer.distribution.sharded_axis(m) == Some(0));
@@ -106,8 +106,8 @@ fn mode_divided_by_each_mesh_axis(mesh: Mesh, a: (&StoredArray, &[Mode]), b: (&S
     let (of_a, of_b) = (modes(a), modes(b));
     let (large, small) = if a.0.nbytes() >= b.0.nbytes() { (of_a, of_b) } else { (of_b, of_a) };
     let is_kept = |mode: &Mode| out.contains(mode);
-    // On a grid of several mesh axes, modes (axis labels) of the result are preferred to summed modes. The grid then divides both rows and
-    // columns of the result, as in SUMMA.
+    // On a grid of several mesh axes, a mode (axis label) of the result is preferred to a summed mode. The grid then divides both the rows
+    // and the columns of the result, as in the SUMMA algorithm.
     let choose = |(large, small): (&Option<Mode>, &Option<Mode>)| match (large, small) {
         (Some(mode), _) if is_kept(mode) => Some(*mode),
         (Some(_), Some(mode)) if is_kept(mode) && mesh.shape().len() > 1 => Some(*mode),

@@ -1,5 +1,5 @@
-//! Scan: along a divided axis, each block is scanned on its own, then combined with the exclusive scan of the blocks' totals. The result
-//! does not depend on the number of ranks.
+//! Kernel family `Scan`: along a divided axis, each block is scanned on its own, then combined with the exclusive scan of the blocks'
+//! totals. The result does not depend on the number of ranks.
 
 use cuprum_core::layout::{Dims, Strides};
 use cuprum_core::op::AccumulatorDType;
@@ -12,18 +12,18 @@ use cuprum_core::{
 use smallvec::SmallVec;
 
 use crate::axis_blocks::AxisBlocks;
-use crate::buffer::{ShardedBuffer, sharded_array_from_parts, zero_size_array};
 use crate::mesh::Mesh;
 use crate::placement::{Distribution, DividedAxes, Placement, part_index_and_count, region_extents};
-use crate::ranks::{
+use crate::rank_calls::{
     decline_with_reason, divided_axes_of_largest, has_sharded_input, local_output_spec, mesh_of_call, run_on_local_ranks, run_on_rank,
     sharded_outcome, sharded_output_from_parts,
 };
 use crate::redistribute::{fetch_regions, to_c_contiguous};
-use crate::views::fetch_local_parts;
+use crate::sharded_buffer::{ShardedBuffer, sharded_array_from_parts, zero_size_array};
+use crate::sharded_views::fetch_local_parts;
 
 /// Runs a scan.
-pub(super) fn run(call: &Call) -> Result<Outcome> {
+pub(super) fn run_scan(call: &Call) -> Result<Outcome> {
     let Work::Scan(request) = &call.work else { decline!("not a scan") };
     if !has_sharded_input(call.inputs) {
         decline!("every rank holds the inputs");
@@ -54,7 +54,7 @@ fn scan_by_blocks(mesh: Mesh, call: &Call, request: &call::Scan, cuts: &DividedA
     let shape: Dims = call.outputs[0].layout.shape().into();
     let blocks = AxisBlocks::of(shape[axis]);
     let Some(combine) = request.reduction.elementwise_combination() else { decline!("a combination by a user-defined operation") };
-    // Sums of 16-bit floats stay in float32 until the end.
+    // Scans of 16-bit floats accumulate in float32, and round only the final result.
     let mut program = request.program.clone();
     let value = program.output_dtype(0);
     let acc = request.reduction.accumulator.of(value);
@@ -65,7 +65,8 @@ fn scan_by_blocks(mesh: Mesh, call: &Call, request: &call::Scan, cuts: &DividedA
     }
     let dtype = program.output_dtype(0);
     let inputs = call.inputs.iter().map(|input| fetch_local_parts(mesh, input, cuts)).collect::<Result<Vec<_>>>()?;
-    // The totals of the blocks form a sharded array. The first axis of this array is the block index, and the other axes follow.
+    // The block totals form a sharded array: its first axis is the block index, and the remaining axes are those of the input without the
+    // scanned axis.
     let others: Vec<usize> = (0..shape.len()).filter(|a| *a != axis).collect();
     let place = |cut: &Option<usize>| match cut {
         Some(a) if *a == axis => Placement::Shard(0),
@@ -154,7 +155,8 @@ fn scan_by_blocks(mesh: Mesh, call: &Call, request: &call::Scan, cuts: &DividedA
                 let prefix = prefix.expand_dims(axis as isize + 1)?;
                 let mut combined = cuprum_core::expr::elementwise(combine, &[prefix.into(), scanned.clone().into()])?;
                 if block == 0 && dtype.is_complex() {
-                    // The first block has no prefix. A complex product with the identity element 1+0j would turn infinities into NaN.
+                    // The first block has no earlier blocks to combine with, so its scan is used unchanged. Multiplying a complex number by
+                    // the identity element 1+0j would turn infinities into NaN.
                     let mut shape = Dims::from_elem(1, scanned.ndim());
                     shape[0] = count;
                     let has_prefix = arange(0, count as i64, 1)?.not_equal(0)?.reshape(&shape[..])?;
@@ -192,8 +194,8 @@ fn merge_block_axis(array: &NdArray, axis: usize) -> Result<NdArray> {
     array.transpose(&order[..])?.reshape(&shape[..])
 }
 
-/// Returns, for each block, the combination of the totals of all earlier blocks. The block index is the first axis, and the first block
-/// gets `identity`. Returns `None` if the device declines the scan of the totals.
+/// Returns the exclusive scan of the block totals: for each block, the combination of the totals of all earlier blocks. The block index is
+/// the first axis, and the first element is `identity`. Returns `None` if the device declines the scan.
 fn exclusive_scan_of_totals(
     mesh: Mesh,
     local: usize,

@@ -9,7 +9,7 @@ use cuprum_core::host_buffer::try_reserve;
 use cuprum_core::{Error, Result};
 
 /// Maximum time that one attempt to read or write blocks. The [`KeepWaiting`] function is called after each attempt.
-pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(20);
+pub(crate) const SOCKET_POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// A function that is called until a read or write is complete, with the time since the last progress. An error ends the wait.
 pub(crate) type KeepWaiting<'a> = &'a mut dyn FnMut(Duration) -> Result<()>;
@@ -26,7 +26,7 @@ pub(crate) enum WireError {
 }
 
 impl WireError {
-    /// Converts this to an error. `rank` is the rank of the other process.
+    /// Converts the I/O error to a cuprum error. `rank` is the rank of the other process.
     pub fn into_rank_error(self, rank: usize) -> Error {
         match self {
             WireError::Closed(message) | WireError::Fault(message) => Error::Rank { op: "mesh", rank, message },
@@ -35,7 +35,7 @@ impl WireError {
     }
 
     /// Returns the error message, without the rank of the other process.
-    pub fn message(&self) -> String {
+    pub fn error_message(&self) -> String {
         match self {
             WireError::Closed(message) | WireError::Fault(message) | WireError::Stopped(Error::Rank { message, .. }) => message.clone(),
             WireError::Stopped(error) => error.to_string(),
@@ -49,37 +49,42 @@ pub(crate) fn keep_waiting_until(end: Instant, rank: usize, late: impl Fn() -> S
 }
 
 /// Sets the timeouts and other options that reads and writes of this module require.
-pub(crate) fn set_stream_options(stream: &TcpStream) -> std::io::Result<()> {
+pub(crate) fn set_tcp_options(stream: &TcpStream) -> std::io::Result<()> {
     stream.set_nonblocking(false)?;
     stream.set_nodelay(true)?;
-    stream.set_read_timeout(Some(POLL_INTERVAL))?;
-    stream.set_write_timeout(Some(POLL_INTERVAL))
+    stream.set_read_timeout(Some(SOCKET_POLL_INTERVAL))?;
+    stream.set_write_timeout(Some(SOCKET_POLL_INTERVAL))
 }
 
 /// Connects to `address` within `limit`, and prepares the connection.
 pub(crate) fn connect_with_timeout(address: &SocketAddr, limit: Duration) -> std::io::Result<TcpStream> {
     let stream = TcpStream::connect_timeout(address, limit)?;
-    // If nothing listens at a port of this machine, the system may choose this port for the connecting end, which then connects to itself.
+    // If nothing listens at a port of this machine, the system may also assign that port to the new socket. The socket is then connected to
+    // itself.
     if stream.local_addr()? == stream.peer_addr()? {
         return Err(ErrorKind::ConnectionRefused.into());
     }
-    set_stream_options(&stream)?;
+    set_tcp_options(&stream)?;
     Ok(stream)
 }
 
 /// Fills `out` from the stream.
 pub(crate) fn read_full(mut stream: &TcpStream, out: &mut [u8], keep_waiting: KeepWaiting) -> Result<(), WireError> {
-    transfer_all(out.len(), keep_waiting, |done| stream.read(&mut out[done..]))
+    transfer_until_complete(out.len(), keep_waiting, |done| stream.read(&mut out[done..]))
 }
 
 /// Writes all of `bytes` to the stream.
 pub(crate) fn write_full(mut stream: &TcpStream, bytes: &[u8], keep_waiting: KeepWaiting) -> Result<(), WireError> {
-    transfer_all(bytes.len(), keep_waiting, |done| stream.write(&bytes[done..]))
+    transfer_until_complete(bytes.len(), keep_waiting, |done| stream.write(&bytes[done..]))
 }
 
 /// Calls `step` with the number of bytes transferred so far, until this number is `len`. `step` returns the number of bytes that it has
 /// transferred.
-fn transfer_all(len: usize, keep_waiting: KeepWaiting, mut step: impl FnMut(usize) -> std::io::Result<usize>) -> Result<(), WireError> {
+fn transfer_until_complete(
+    len: usize,
+    keep_waiting: KeepWaiting,
+    mut step: impl FnMut(usize) -> std::io::Result<usize>,
+) -> Result<(), WireError> {
     let (mut done, mut last) = (0, Instant::now());
     while done < len {
         match step(done) {
@@ -87,7 +92,7 @@ fn transfer_all(len: usize, keep_waiting: KeepWaiting, mut step: impl FnMut(usiz
             Ok(n) => {
                 done += n;
                 last = Instant::now();
-                // `keep_waiting` is called after progress too, so that a deadline ends a slow transfer.
+                // `keep_waiting` is called even after progress, so that a deadline ends a transfer that is slow but never stalls.
                 if done < len {
                     keep_waiting(Duration::ZERO).map_err(WireError::Stopped)?;
                 }
@@ -133,19 +138,19 @@ pub(crate) struct MessageEncoder(pub Vec<u8>);
 
 impl MessageEncoder {
     /// Appends an integer of one byte.
-    pub fn u8(mut self, value: u8) -> MessageEncoder {
+    pub fn write_u8(mut self, value: u8) -> MessageEncoder {
         self.0.push(value);
         self
     }
 
     /// Appends an integer.
-    pub fn u64(mut self, value: u64) -> MessageEncoder {
+    pub fn write_u64(mut self, value: u64) -> MessageEncoder {
         self.0.extend(value.to_le_bytes());
         self
     }
 
     /// Appends the length of `bytes`, then `bytes`. Bytes after the first [`MAX_TEXT_BYTES`] are left out.
-    pub fn bytes(mut self, bytes: &[u8]) -> MessageEncoder {
+    pub fn write_bytes(mut self, bytes: &[u8]) -> MessageEncoder {
         let bytes = &bytes[..bytes.len().min(MAX_TEXT_BYTES)];
         self.0.extend((bytes.len() as u16).to_le_bytes());
         self.0.extend(bytes);
@@ -153,9 +158,9 @@ impl MessageEncoder {
     }
 
     /// Appends text, shortened to [`MAX_TEXT_BYTES`] bytes.
-    pub fn text(self, text: &str) -> MessageEncoder {
+    pub fn write_text(self, text: &str) -> MessageEncoder {
         let end = (0..=text.len().min(MAX_TEXT_BYTES)).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
-        self.bytes(&text.as_bytes()[..end])
+        self.write_bytes(&text.as_bytes()[..end])
     }
 }
 
@@ -170,29 +175,29 @@ impl<'a> MessageDecoder<'a> {
     }
 
     /// Returns the next integer of one byte.
-    pub fn u8(&mut self) -> Option<u8> {
+    pub fn read_u8(&mut self) -> Option<u8> {
         self.take_bytes(1).map(|bytes| bytes[0])
     }
 
     /// Returns the next integer.
-    pub fn u64(&mut self) -> Option<u64> {
+    pub fn read_u64(&mut self) -> Option<u64> {
         self.take_bytes(8)?.try_into().ok().map(u64::from_le_bytes)
     }
 
     /// Reads the next integer of the message as an index. Returns `None` if the message ends before it, or if it exceeds `usize`.
-    pub fn usize(&mut self) -> Option<usize> {
-        self.u64().and_then(|value| usize::try_from(value).ok())
+    pub fn read_usize(&mut self) -> Option<usize> {
+        self.read_u64().and_then(|value| usize::try_from(value).ok())
     }
 
     /// Returns the next bytes.
-    pub fn bytes(&mut self) -> Option<&'a [u8]> {
+    pub fn read_bytes(&mut self) -> Option<&'a [u8]> {
         let length = u16::from_le_bytes(self.take_bytes(2)?.try_into().ok()?);
         self.take_bytes(usize::from(length))
     }
 
     /// Returns the next text.
-    pub fn text(&mut self) -> Option<String> {
-        self.bytes().map(|bytes| String::from_utf8_lossy(bytes).into_owned())
+    pub fn read_text(&mut self) -> Option<String> {
+        self.read_bytes().map(|bytes| String::from_utf8_lossy(bytes).into_owned())
     }
 }
 
@@ -203,14 +208,14 @@ mod tests {
     #[test]
     fn messages_end_where_their_fields_end() {
         let long = "é".repeat(MAX_TEXT_BYTES);
-        let message = MessageEncoder::default().u8(7).u64(1 << 40).text("rank").text(&long).0;
+        let message = MessageEncoder::default().write_u8(7).write_u64(1 << 40).write_text("rank").write_text(&long).0;
         let mut decoder = MessageDecoder(&message);
-        assert_eq!((decoder.u8(), decoder.usize(), decoder.text()), (Some(7), Some(1 << 40), Some("rank".into())));
-        assert_eq!(decoder.text().map(|text| text.len()), Some(MAX_TEXT_BYTES));
-        assert_eq!((decoder.u8(), decoder.u64(), decoder.bytes()), (None, None, None));
-        assert_eq!(MessageDecoder(&message[..5]).u64().and(MessageDecoder(&message[..5]).text()), None);
+        assert_eq!((decoder.read_u8(), decoder.read_usize(), decoder.read_text()), (Some(7), Some(1 << 40), Some("rank".into())));
+        assert_eq!(decoder.read_text().map(|text| text.len()), Some(MAX_TEXT_BYTES));
+        assert_eq!((decoder.read_u8(), decoder.read_u64(), decoder.read_bytes()), (None, None, None));
+        assert_eq!(MessageDecoder(&message[..5]).read_u64().and(MessageDecoder(&message[..5]).read_text()), None);
         // A length beyond the end of the message is no field.
-        assert_eq!(MessageDecoder(&[255, 255, 1]).bytes(), None);
+        assert_eq!(MessageDecoder(&[255, 255, 1]).read_bytes(), None);
     }
 
     #[test]
@@ -218,15 +223,15 @@ mod tests {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let writer = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (reader, _) = listener.accept().unwrap();
-        [&writer, &reader].iter().for_each(|stream| set_stream_options(stream).unwrap());
+        [&writer, &reader].iter().for_each(|stream| set_tcp_options(stream).unwrap());
         let mut forever = |_| Ok(());
         write_message(&writer, b"abc", &mut forever).unwrap();
         assert_eq!(read_message(&reader, 3, &mut forever).unwrap(), b"abc");
         write_full(&writer, &u32::MAX.to_le_bytes(), &mut forever).unwrap();
-        assert!(read_message(&reader, 3, &mut forever).unwrap_err().message().contains("above the limit of 3"));
+        assert!(read_message(&reader, 3, &mut forever).unwrap_err().error_message().contains("above the limit of 3"));
         let end = Instant::now() + Duration::from_millis(30);
         let late = read_full(&reader, &mut [0], &mut keep_waiting_until(end, 4, || "is late".into())).unwrap_err();
-        assert_eq!(late.message(), "is late");
+        assert_eq!(late.error_message(), "is late");
         assert_eq!(late.into_rank_error(1).to_string(), "[mesh] rank 4 is late");
         let slow = std::thread::spawn(move || {
             for _ in 0..40 {

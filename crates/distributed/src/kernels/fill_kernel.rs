@@ -1,11 +1,11 @@
-//! Fill and Random: each rank computes its part of a new array.
+//! Kernel families `Fill` and `Random`: each rank computes its part of a new array.
 
 use cuprum_core::layout::Dims;
 use cuprum_core::{Call, Fill, Kind, Layout, Outcome, OutputSpec, Random, Result, Scalar, StoredArray, Work, decline};
 
 use crate::mesh::Mesh;
 use crate::placement::{DividedAxes, region_of_rank};
-use crate::ranks::{decline_with_reason, local_output_spec, mesh_of_call, run_on_local_ranks, run_on_rank, sharded_outcome};
+use crate::rank_calls::{decline_with_reason, local_output_spec, mesh_of_call, run_on_local_ranks, run_on_rank, sharded_outcome};
 
 /// Returns the axis along which a new array is divided: the longest axis, or the first of several longest axes. Returns `None` if this axis
 /// has fewer elements than the mesh has ranks. Every rank then holds the whole array.

@@ -14,7 +14,7 @@ use crate::placement::{Distribution, region_extents};
 /// `distribution`.
 pub(crate) struct ShardedBuffer {
     pub mesh: Mesh,
-    /// dtype of the parts. Arrays over the buffer may have another dtype, as a view of raw bytes does.
+    /// dtype of the elements in `parts`. An array over this buffer may have another dtype, such as a view of the raw bytes.
     pub dtype: DType,
     pub distribution: Distribution,
     /// One C-contiguous part per rank of this process. Each part starts at offset 0 of its own buffer.
@@ -82,7 +82,7 @@ pub(crate) fn replicated_array_from_leaders(mesh: Mesh, leaders: &[Option<Stored
     let count = usize::try_from(first.layout().buffer_range().1).unwrap_or(0);
     let shape: Dims = [count].into_iter().collect();
     let parts = (0..mesh.local_devices().len()).map(|local| part(local).unwrap_or(first).clone()).collect();
-    sharded_array_from_parts(mesh, first.dtype(), first.layout().clone(), Distribution::replicated(mesh, &shape), parts)
+    sharded_array_from_parts(mesh, first.dtype(), first.layout().clone(), Distribution::new_replicated(mesh, &shape), parts)
 }
 
 /// Returns the axes of a layout without gaps in memory order, outermost first.

@@ -1,4 +1,4 @@
-//! The connections of a process to all other processes of a mesh, and the first failure, which ends the mesh.
+//! The connections of a process to all other processes of a mesh, and the mesh's first failure, after which the mesh is unusable.
 //!
 //! Each pair of ranks has two connections. The control connection carries announcements, failures and reports of progress, and a thread
 //! always reads it. The data connection carries pieces of arrays, which a thread writes and the exchanging thread reads. Two ranks can
@@ -16,10 +16,10 @@ use std::time::{Duration, Instant};
 use cuprum_core::{DType, Error, Result};
 
 use crate::engines::Transfer;
-use crate::processes::ledger::{ENCODED_ROUND_BYTES, ExchangeLedger, ExchangeRound};
+use crate::processes::exchange_ledger::{ENCODED_ROUND_BYTES, ExchangeLedger, ExchangeRound};
 use crate::processes::rank_connections::RankConnections;
-use crate::processes::wire::{
-    KeepWaiting, MAX_TEXT_BYTES, MessageDecoder, MessageEncoder, POLL_INTERVAL, WireError, read_full, read_message, write_full,
+use crate::processes::tcp_messages::{
+    KeepWaiting, MAX_TEXT_BYTES, MessageDecoder, MessageEncoder, SOCKET_POLL_INTERVAL, WireError, read_full, read_message, write_full,
     write_message,
 };
 
@@ -32,9 +32,9 @@ const FAILURE_REPORT_TIMEOUT: Duration = Duration::from_secs(1);
 const ANNOUNCEMENT_FRAME: u8 = 1;
 /// First byte of a frame of the control connection that reports a failure.
 const FAILURE_FRAME: u8 = 2;
-/// The frame of the control connection that reports that data moves, a single byte.
+/// The only byte of a frame on the control connection that reports progress: the sender still transfers data.
 const PROGRESS_FRAME: u8 = 3;
-/// Number of progress reports per time limit while data moves.
+/// Number of progress reports that a transferring rank sends within one time limit.
 const PROGRESS_REPORTS_PER_TIMEOUT: u32 = 20;
 
 /// Bytes to send: a header, which may be empty, then a range of host memory.
@@ -56,32 +56,33 @@ struct Peer {
     is_closed: AtomicBool,
 }
 
-/// The connections of this process, shared by the threads that serve them.
-pub(crate) struct World {
+/// The connections of this process to all other processes of a mesh, shared by the threads that read and write them.
+pub(crate) struct MeshConnections {
     rank: usize,
     size: usize,
     timeout: Duration,
+    /// Creation time of these connections, to which other times are relative.
     started: Instant,
-    /// Time of the last known progress of a data connection of any rank, in milliseconds after `started`.
+    /// Time at which any rank last reported progress on a data connection, in milliseconds since the connections were created.
     last_progress: AtomicU64,
-    /// Earliest time of the next progress report, in milliseconds after `started`.
+    /// Earliest time at which this rank sends its next progress report, in milliseconds since the connections were created.
     next_report: AtomicU64,
     peers: Vec<Peer>,
     ledger: Mutex<ExchangeLedger>,
     failure: OnceLock<Error>,
-    /// Signals a failure or a closed connection.
+    /// Wakes waiting threads when the mesh fails or a connection closes.
     change: (Mutex<()>, Condvar),
     is_ended: AtomicBool,
     /// Lock that is held during an exchange, so that exchanges do not overlap.
     exchanging: Mutex<()>,
 }
 
-impl World {
-    /// Starts the threads of the connections.
+impl MeshConnections {
+    /// Starts the threads that read and write the given connections.
     ///
     /// # Errors
-    /// A thread that cannot be started.
-    pub fn start_threads(rank: usize, size: usize, timeout: Duration, links: Vec<RankConnections>) -> Result<Arc<World>> {
+    /// Returns an error if a thread cannot be started.
+    pub fn start_threads(rank: usize, size: usize, timeout: Duration, links: Vec<RankConnections>) -> Result<Arc<MeshConnections>> {
         let mut peers = Vec::new();
         let mut receivers: Vec<Receiver<SendJob>> = Vec::new();
         for link in links {
@@ -97,7 +98,7 @@ impl World {
                 is_closed: AtomicBool::new(false),
             });
         }
-        let world = Arc::new(World {
+        let connections = Arc::new(MeshConnections {
             rank,
             size,
             timeout,
@@ -113,16 +114,16 @@ impl World {
         });
         for (n, receiver) in receivers.into_iter().enumerate() {
             let clone = |stream: &TcpStream| stream.try_clone().map_err(|e| Error::system("mesh connection", e));
-            let peer = &world.peers[n];
+            let peer = &connections.peers[n];
             let control = clone(&peer.control.lock().unwrap_or_else(|e| e.into_inner()))?;
-            // Reads need no time limit, because `World::close_connections` shuts the connection down.
+            // Reads need no time limit, because `MeshConnections::close_connections` shuts the connection down.
             control.set_read_timeout(None).map_err(|e| Error::system("mesh connection", e))?;
             let data = clone(&peer.data)?;
-            let (reading, sending) = (world.clone(), world.clone());
+            let (reading, sending) = (connections.clone(), connections.clone());
             start_thread("cuprum-mesh-control", move || reading.read_control_until_closed(n, &control))?;
             start_thread("cuprum-mesh-data", move || sending.run_send_jobs(n, &data, &receiver))?;
         }
-        Ok(world)
+        Ok(connections)
     }
 
     pub fn rank(&self) -> usize {
@@ -149,12 +150,12 @@ impl World {
         if self.failure.set(error.clone()).is_err() {
             return self.failure.get().cloned().unwrap_or(error);
         }
-        self.signal_change();
+        self.signal_state_change();
         let (rank, message) = match &error {
             Error::Rank { rank, message, .. } => (*rank, message.clone()),
             other => (self.rank, format!("failed: {other}")),
         };
-        let frame = MessageEncoder::default().u64(rank as u64).text(&message).0;
+        let frame = MessageEncoder::default().write_u64(rank as u64).write_text(&message).0;
         let end = Instant::now() + FAILURE_REPORT_TIMEOUT;
         let mut keep_waiting = |_| if Instant::now() < end { Ok(()) } else { Err(error.clone()) };
         for peer in self.peers.iter().filter(|peer| !peer.is_closed.load(Ordering::Relaxed)) {
@@ -173,7 +174,7 @@ impl World {
     pub fn fail_by_program_difference(&self, rank: usize, message: String) -> Error {
         let error = Error::Rank { op: "mesh", rank, message };
         let _ = self.failure.set(error.clone());
-        self.signal_change();
+        self.signal_state_change();
         self.failure.get().cloned().unwrap_or(error)
     }
 
@@ -182,7 +183,7 @@ impl World {
     pub fn fail_mesh_after_grace(&self, error: Error) -> Error {
         let end = Instant::now() + FAILURE_REPORT_GRACE;
         while self.failure.get().is_none() && Instant::now() < end && !self.is_ended.load(Ordering::Relaxed) {
-            std::thread::sleep(POLL_INTERVAL / 4);
+            std::thread::sleep(SOCKET_POLL_INTERVAL / 4);
         }
         self.fail_mesh(error)
     }
@@ -202,7 +203,7 @@ impl World {
         Error::Rank { op: "mesh", rank: slowest, message }
     }
 
-    /// Runs an exchange: announces the exchange to all ranks, then calls `run`. An error of `run` ends the mesh.
+    /// Runs an exchange: announces the exchange to all ranks, then calls `run`. An error of `run` marks the mesh as failed.
     pub fn run_exchange<R>(&self, dtype: DType, transfers: &[Transfer], run: impl FnOnce(ExchangeRound) -> Result<R>) -> Result<R> {
         let _exchanging = self.exchanging.lock().unwrap_or_else(|e| e.into_inner());
         self.check_for_failure()?;
@@ -219,7 +220,7 @@ impl World {
         frame.extend(round.to_bytes());
         for peer in self.peers.iter().filter(|peer| !peer.is_closed.load(Ordering::Relaxed)) {
             let control = peer.control.lock().unwrap_or_else(|e| e.into_inner());
-            // A closed connection matters only if this process waits for the rank's data.
+            // A connection that has closed is ignored here. The exchange reports it only if this process waits for data of that rank.
             if let Err(WireError::Stopped(error)) = write_full(&control, &frame, &mut self.keep_waiting_for(peer.rank)) {
                 drop(control);
                 return Err(self.fail_mesh_after_grace(error));
@@ -228,10 +229,10 @@ impl World {
         Ok(())
     }
 
-    /// Returns a [`KeepWaiting`] function for a wait for `rank`. The function ends the wait after a failure, or after the time limit
-    /// without progress of this wait and of all data connections of the mesh.
+    /// Returns a [`KeepWaiting`] function for a wait for data or messages of `rank`. The function ends the wait if the mesh fails. It also
+    /// ends the wait if, for the duration of the time limit, neither this wait nor any data connection of the mesh makes progress.
     ///
-    /// `rank` may itself wait for a rank whose data arrives slowly. A rank that hangs soon stops all ranks that depend on it.
+    /// Progress elsewhere counts because `rank` may itself be waiting for a rank whose data arrives slowly.
     pub fn keep_waiting_for(&self, rank: usize) -> impl FnMut(Duration) -> Result<()> {
         move |idle| {
             self.check_for_failure()?;
@@ -239,8 +240,8 @@ impl World {
         }
     }
 
-    /// Returns a [`KeepWaiting`] function like [`World::keep_waiting_for`], for the data connection of `rank`. The function also reports
-    /// the progress of the transfer.
+    /// Returns a [`KeepWaiting`] function like [`MeshConnections::keep_waiting_for`], for the data connection of `rank`. The function also
+    /// reports the progress of the transfer.
     fn keep_waiting_for_transfer(&self, rank: usize) -> impl FnMut(Duration) -> Result<()> {
         let mut keep_waiting = self.keep_waiting_for(rank);
         move |idle| {
@@ -259,7 +260,7 @@ impl World {
         Duration::from_millis(self.millis_since_start().saturating_sub(self.last_progress.load(Ordering::Relaxed)))
     }
 
-    fn report_interval(&self) -> u64 {
+    fn progress_report_interval(&self) -> u64 {
         (self.timeout / PROGRESS_REPORTS_PER_TIMEOUT).as_millis() as u64
     }
 
@@ -268,13 +269,14 @@ impl World {
         let now = self.millis_since_start();
         self.last_progress.fetch_max(now, Ordering::Relaxed);
         let due = self.next_report.load(Ordering::Relaxed);
-        let next = now + self.report_interval();
+        let next = now + self.progress_report_interval();
         if now < due || self.next_report.compare_exchange(due, next, Ordering::Relaxed, Ordering::Relaxed).is_err() {
             return;
         }
         let mut try_once = |_| Err(Error::value("mesh", "the rank does not read"));
         for peer in self.peers.iter().filter(|peer| !peer.is_closed.load(Ordering::Relaxed)) {
-            // A report may be lost: another one follows. Waiting for the lock may take as long as an announcement to a rank that hangs.
+            // A report may be dropped, because another report follows. Blocking on the lock could take as long as an announcement to a rank
+            // that hangs.
             if let Ok(control) = peer.control.try_lock() {
                 let _ = write_full(&control, &[PROGRESS_FRAME], &mut try_once);
             }
@@ -282,7 +284,7 @@ impl World {
     }
 
     /// Queues a job for the thread that sends to `rank`.
-    pub fn queue_job(&self, rank: usize, job: SendJob) -> Result<()> {
+    pub fn queue_send_job(&self, rank: usize, job: SendJob) -> Result<()> {
         let ended = || Error::Rank { op: "mesh", rank, message: "has no connection".into() };
         let peer = self.find_peer(rank).ok_or_else(ended)?;
         let jobs = peer.jobs.lock().unwrap_or_else(|e| e.into_inner());
@@ -290,10 +292,10 @@ impl World {
     }
 
     /// Waits until `count` jobs are sent.
-    pub fn await_jobs(&self, results: &Receiver<Result<()>>, count: usize) -> Result<()> {
+    pub fn await_send_jobs(&self, results: &Receiver<Result<()>>, count: usize) -> Result<()> {
         let mut left = count;
         while left > 0 {
-            match results.recv_timeout(POLL_INTERVAL) {
+            match results.recv_timeout(SOCKET_POLL_INTERVAL) {
                 Ok(result) => {
                     result?;
                     left -= 1;
@@ -321,7 +323,7 @@ impl World {
         self.peers.iter().find(|peer| peer.rank == rank)
     }
 
-    fn signal_change(&self) {
+    fn signal_state_change(&self) {
         drop(self.change.0.lock().unwrap_or_else(|e| e.into_inner()));
         self.change.1.notify_all();
     }
@@ -332,16 +334,17 @@ impl World {
         drop(self.change.1.wait_timeout(guard, limit));
     }
 
-    /// Reads the control connection of a peer until it closes.
+    /// Handles the frames of peer number `n` until its control connection closes.
     fn read_control_until_closed(&self, n: usize, control: &TcpStream) {
         let peer = &self.peers[n];
         let mut keep_waiting = |_| Ok(());
         while self.handle_next_frame(peer, control, &mut keep_waiting).is_some() {}
         peer.is_closed.store(true, Ordering::Release);
-        self.signal_change();
+        self.signal_state_change();
     }
 
-    /// Reads one frame. Returns `None` at the end of the connection, or for an invalid frame.
+    /// Reads one frame from the control connection of `peer` and acts on it. Returns `None` if the connection has ended or the frame is
+    /// invalid.
     fn handle_next_frame(&self, peer: &Peer, control: &TcpStream, keep_waiting: KeepWaiting) -> Option<()> {
         let mut kind = [0];
         read_full(control, &mut kind, keep_waiting).ok()?;
@@ -359,11 +362,14 @@ impl World {
             FAILURE_FRAME => {
                 let frame = read_message(control, 2 * MAX_TEXT_BYTES, keep_waiting).ok()?;
                 let mut fields = MessageDecoder(&frame);
-                let (rank, message) = (fields.usize()?, fields.text()?);
+                let (rank, message) = (fields.read_usize()?, fields.read_text()?);
                 self.record_reported_failure(peer.rank, rank, message);
             }
-            // The rank makes no further report during the interval that follows.
-            PROGRESS_FRAME => drop(self.last_progress.fetch_max(self.millis_since_start() + self.report_interval(), Ordering::Relaxed)),
+            // The sending rank makes no further report during the following interval, so progress is assumed until the interval ends.
+            PROGRESS_FRAME => {
+                let progress = self.millis_since_start() + self.progress_report_interval();
+                self.last_progress.fetch_max(progress, Ordering::Relaxed);
+            }
             _ => return None,
         }
         Some(())
@@ -372,13 +378,13 @@ impl World {
     /// Stores a failure that `reporter` has reported, unless the mesh has already failed. The failure is not passed on, because `reporter`
     /// reports it to all ranks.
     fn record_reported_failure(&self, reporter: usize, rank: usize, message: String) {
-        // If the connection between two ranks fails, each of the two reports the other as failed.
+        // If the connection between two ranks fails, each of the two ranks reports the other one as failed.
         let rank = if rank == self.rank { reporter } else { rank };
         let _ = self.failure.set(Error::Rank { op: "mesh", rank, message });
-        self.signal_change();
+        self.signal_state_change();
     }
 
-    /// Sends the queued jobs of peer `n` until its queue is closed.
+    /// Sends the jobs in the queue of peer number `n` on its data connection, until the queue is closed.
     fn run_send_jobs(&self, n: usize, data: &TcpStream, jobs: &Receiver<SendJob>) {
         let rank = self.peers[n].rank;
         while let Ok(job) = jobs.recv() {
@@ -387,7 +393,7 @@ impl World {
             self.report_progress();
             let sent = sent.map_err(|e| self.fail_mesh_after_grace(e.into_rank_error(rank)));
             drop(job.piece);
-            // If the exchange has ended after a failure, nothing receives the result.
+            // If the exchange has ended after a failure, the receiver of the result is gone, and the error is ignored.
             let _ = job.done.send(sent);
         }
     }
@@ -398,7 +404,7 @@ impl World {
         for peer in &self.peers {
             *peer.jobs.lock().unwrap_or_else(|e| e.into_inner()) = None;
             let control = peer.control.lock().unwrap_or_else(|e| e.into_inner());
-            // Errors are ignored: the connection may be closed already.
+            // Errors are ignored, because the connection may already be closed.
             let _ = control.shutdown(Shutdown::Both);
             let _ = peer.data.shutdown(Shutdown::Both);
         }

@@ -18,7 +18,7 @@ const MAX_STORED_ROUNDS: usize = 256;
 pub(crate) struct ExchangeRound {
     /// Number of the exchange, counted from 1.
     pub number: u64,
-    /// Digest of this exchange and of all before it.
+    /// Hash of the descriptions of this exchange and all earlier ones.
     pub digest: u64,
     /// Number of transfers.
     pub transfers: u32,
@@ -30,7 +30,7 @@ pub(crate) struct ExchangeRound {
 pub(crate) const ENCODED_ROUND_BYTES: usize = 21;
 
 impl ExchangeRound {
-    /// Encodes the round as the bytes of an announcement.
+    /// Encodes an exchange announcement as bytes.
     pub fn to_bytes(self) -> [u8; ENCODED_ROUND_BYTES] {
         let mut bytes = [0; ENCODED_ROUND_BYTES];
         bytes[..8].copy_from_slice(&self.number.to_le_bytes());
@@ -40,13 +40,13 @@ impl ExchangeRound {
         bytes
     }
 
-    /// Decodes the bytes of an announcement.
+    /// Decodes an exchange announcement from its bytes.
     pub fn from_bytes(bytes: &[u8; ENCODED_ROUND_BYTES]) -> ExchangeRound {
         let word = |range: Range<usize>| bytes[range].iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte));
         ExchangeRound { number: word(0..8), digest: word(8..16), transfers: word(16..20) as u32, dtype: bytes[20] }
     }
 
-    /// Returns a description for error messages, such as `2 pieces of float32`.
+    /// Formats the number and dtype of the pieces for error messages, such as `2 pieces of float32`.
     fn describe_contents(&self) -> String {
         let dtype = DType::ALL.get(usize::from(self.dtype)).map_or("an unknown dtype", |dtype| dtype.name());
         format!("{} pieces of {dtype}", self.transfers)
@@ -93,8 +93,8 @@ impl ExchangeLedger {
         (round, fault)
     }
 
-    /// Compares an announcement by `rank` with this rank's exchange of the same number, or stores it until this rank begins that exchange.
-    /// Returns a message if the two differ.
+    /// Compares an announcement by `rank` with this rank's exchange of the same number. If this rank has not begun that exchange, stores
+    /// the announcement for a later comparison. Returns a message if announcement and exchange differ.
     pub fn add_announcement(&mut self, rank: usize, round: ExchangeRound) -> Option<String> {
         if round.number > self.last.number {
             push_round(self.ahead.get_mut(rank)?, round);

@@ -6,17 +6,17 @@ use std::sync::Arc;
 use cuprum_core::device::{Buffer, DeviceDriver, DeviceEvent, DeviceInfo, driver};
 use cuprum_core::{DType, Device, Error, Layout, MemoryStats, Result, StoredArray, Stream, full};
 
-use crate::buffer::{ShardedBuffer, sharded_array_from_parts};
 use crate::mesh::Mesh;
 use crate::placement::Distribution;
 use crate::redistribute::{all_gather, gather_on_leaders};
+use crate::sharded_buffer::{ShardedBuffer, sharded_array_from_parts};
 
 /// The device driver of one mesh. A mesh has only stream 0; work runs on the current streams of the ranks' devices.
 pub(crate) struct MeshDriver(Mesh);
 
 impl MeshDriver {
     /// Returns the driver of a mesh.
-    pub fn open(device: Device) -> Result<Box<dyn DeviceDriver>> {
+    pub fn open_mesh_driver(device: Device) -> Result<Box<dyn DeviceDriver>> {
         Ok(Box::new(MeshDriver(Mesh::of_device(device)?)))
     }
 
@@ -33,7 +33,7 @@ impl MeshDriver {
             };
             parts.push(part);
         }
-        Ok(sharded_array_from_parts(mesh, DType::U8, layout, Distribution::replicated(mesh, &[nbytes]), parts)?.buffer().clone())
+        Ok(sharded_array_from_parts(mesh, DType::U8, layout, Distribution::new_replicated(mesh, &[nbytes]), parts)?.buffer().clone())
     }
 }
 

@@ -6,10 +6,10 @@ use cuprum_core::layout::{Dims, Strides};
 use cuprum_core::{Array, Layout, NdArray, Result, StoredArray};
 use smallvec::SmallVec;
 
-use crate::buffer::ShardedBuffer;
 use crate::mesh::Mesh;
 use crate::placement::{DividedAxes, Region, region_extents, region_of_rank};
 use crate::redistribute::{fetch_region_parts, fetch_regions, gather_on_leaders, resolve_pending_reductions};
+use crate::sharded_buffer::ShardedBuffer;
 
 /// The axes of a layout in terms of the axes of the stored array.
 #[derive(Debug)]
@@ -21,8 +21,8 @@ pub(crate) struct ViewAxisMap {
 }
 
 impl ViewAxisMap {
-    /// Returns the map of a layout over a C-contiguous array of `shape`. Returns `None` if an axis of the layout runs past the end of a
-    /// stored axis, as after a reshape that merges axes.
+    /// Returns the map from the axes of `layout` to the axes of a C-contiguous array of `shape`. Returns `None` if an axis of the layout
+    /// runs past the end of a stored axis, as after a reshape that merges axes.
     pub fn new(layout: &Layout, shape: &[usize]) -> Option<ViewAxisMap> {
         let stored = Layout::contiguous(shape).ok()?;
         let mut start = Strides::new();
@@ -118,9 +118,10 @@ impl ViewAxisMap {
         Some(start..end.max(start))
     }
 
-    /// Returns the region of a layout of `shape` whose elements are in `held`, a region of the stored array. Returns `None` if these
-    /// elements may form no region: several axes of the layout run along one stored axis, or `held` lacks the only element of a 0-d layout,
-    /// which has no empty region.
+    /// Returns the region of a view whose elements lie in `held`, a region of the stored array. The view has the shape `shape`.
+    ///
+    /// Returns `None` if these elements may not form a region. This is the case if several axes of the view run along one stored axis. It
+    /// is also the case if `held` lacks the only element of a 0-d view, because a 0-d view has no empty region.
     fn held_view_region(&self, held: &Region, shape: &[usize]) -> Option<Region> {
         let whole: Region = shape.iter().map(|&n| 0..n).collect();
         let mut region = whole.clone();
@@ -147,7 +148,8 @@ impl ViewAxisMap {
         self.start[stored_axis]
     }
 
-    /// Returns the layout of a region of the view over the memory of `part`. The array `part` holds the region `held` of the stored array.
+    /// Returns the layout that addresses a region of the view in the memory of one rank. `part` is the layout of the rank's memory, which
+    /// holds the region `held` of the stored array.
     fn local_layout(&self, region: &Region, part: &Layout, held: &Region) -> Result<Layout> {
         let along = |step: &Strides| step.iter().zip(part.strides()).map(|(step, stride)| step * stride).sum::<isize>();
         let strides: Strides = self.steps.iter().map(along).collect();
@@ -160,7 +162,7 @@ impl ViewAxisMap {
     }
 }
 
-/// Returns the indices `i` with `first + step * i` in `held`. `step` is not 0.
+/// Returns the range of indices `i >= 0` for which `first + step * i` is in `held`. `step` is not 0.
 fn indices_in_range(first: isize, step: isize, held: &Range<usize>) -> Range<usize> {
     let (low, high) = (held.start as isize - first, held.end as isize - 1 - first);
     let (low, high) = if step > 0 { (low, high) } else { (-high, -low) };
@@ -275,7 +277,7 @@ pub(crate) fn fetch_local_regions(mesh: Mesh, array: &StoredArray, region: &dyn 
             let view = |((local, rank), part): ((usize, usize), &StoredArray)| {
                 let region = region(rank);
                 if region.iter().any(|range| range.is_empty()) {
-                    return crate::buffer::zero_size_array(mesh.local_devices()[local], array.dtype(), &region_extents(&region));
+                    return crate::sharded_buffer::zero_size_array(mesh.local_devices()[local], array.dtype(), &region_extents(&region));
                 }
                 StoredArray::new(array.dtype(), map.local_layout(&region, part.layout(), &held(rank))?, part.buffer().clone())
             };
@@ -320,8 +322,9 @@ pub(crate) fn fetch_local_region_parts(
     Ok(fetch_local_regions(mesh, array, region)?.into_iter().zip(mesh.local_ranks()).map(whole).collect())
 }
 
-/// Returns the buffer, the map and the divided axis of a view. Returns `None` unless the stored array is divided along one axis and exactly
-/// one axis of the view runs along that axis.
+/// Returns the sharded buffer of a view, the [`ViewAxisMap`] of the view, and the view's axis that runs along the divided axis of the
+/// stored array. Returns `None` unless the stored array is divided along exactly one axis, and exactly one axis of the view runs along that
+/// axis.
 fn find_divided_axis(mesh: Mesh, array: &StoredArray) -> Option<(&ShardedBuffer, ViewAxisMap, usize)> {
     let buffer =
         ShardedBuffer::of(array).filter(|buffer| !buffer.distribution.has_pending_reduction() && has_same_itemsize(array, buffer))?;
@@ -388,7 +391,7 @@ impl StoredRows {
         let view = |((local, rank), part): ((usize, usize), &StoredArray)| {
             let layout = &layouts[rank];
             if layout.size() == 0 {
-                return crate::buffer::zero_size_array(mesh.local_devices()[local], array.dtype(), layout.shape());
+                return crate::sharded_buffer::zero_size_array(mesh.local_devices()[local], array.dtype(), layout.shape());
             }
             let offset = layout.offset() + part.layout().offset() - rows(rank).start * self.length;
             StoredArray::new(array.dtype(), layout.with_offset(offset), part.buffer().clone())

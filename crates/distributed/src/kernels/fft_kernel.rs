@@ -1,22 +1,22 @@
-//! Fft: each rank transforms along axes that are not divided. If every axis that could be divided is transformed, the operation takes two
-//! steps with an exchange between the steps.
+//! Kernel family `Fft`: each rank transforms along axes that are not divided. If every axis that could be divided is transformed, the
+//! operation takes two steps with an exchange between the steps.
 
 use cuprum_core::call::{Fft, FftKind};
 use cuprum_core::layout::Dims;
 use cuprum_core::{Call, Outcome, OutputSpec, Program, Result, StoredArray, Work, decline};
 use smallvec::SmallVec;
 
-use crate::buffer::zero_size_array;
 use crate::mesh::Mesh;
 use crate::placement::{DividedAxes, region_extents, region_of_rank};
-use crate::ranks::{
+use crate::rank_calls::{
     decline_with_reason, divided_axes_of_largest, has_sharded_input, local_output_spec, mesh_of_call, run_on_local_ranks, run_on_rank,
     sharded_outcome, sharded_output_from_parts,
 };
-use crate::views::fetch_local_parts;
+use crate::sharded_buffer::zero_size_array;
+use crate::sharded_views::fetch_local_parts;
 
 /// Runs a discrete Fourier transform.
-pub(super) fn run(call: &Call) -> Result<Outcome> {
+pub(super) fn run_fft(call: &Call) -> Result<Outcome> {
     let Work::Fft(request) = &call.work else { decline!("not a Fourier transform") };
     if !has_sharded_input(call.inputs) {
         decline!("every rank holds the inputs");

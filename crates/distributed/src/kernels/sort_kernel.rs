@@ -1,20 +1,20 @@
-//! Sort: each rank sorts whole rows. If several rows are divided among ranks, an exchange first gives each rank whole rows. A single
-//! divided row is sorted by `sample_sort`.
+//! Kernel family `Sort`: each rank sorts whole rows. If several rows are divided among ranks, an exchange first gives each rank whole rows.
+//! A single divided row is sorted by `sample_sort`.
 
 use cuprum_core::{Call, Outcome, OutputSpec, Result, Work, decline};
 use smallvec::SmallVec;
 
 use super::sample_sort;
-use crate::buffer::zero_size_array;
-use crate::ranks::{
+use crate::rank_calls::{
     decline_with_reason, divided_axes_of_largest, has_sharded_input, local_output_spec, mesh_of_call, run_on_local_ranks, run_on_rank,
     sharded_outcome,
 };
 use crate::redistribute::to_c_contiguous;
-use crate::views::fetch_local_parts;
+use crate::sharded_buffer::zero_size_array;
+use crate::sharded_views::fetch_local_parts;
 
 /// Runs a sort of rows.
-pub(super) fn run(call: &Call) -> Result<Outcome> {
+pub(super) fn run_sort(call: &Call) -> Result<Outcome> {
     let Work::Sort(request) = &call.work else { decline!("not a sort of rows") };
     if !has_sharded_input(call.inputs) {
         decline!("every rank holds the input");
@@ -23,7 +23,7 @@ pub(super) fn run(call: &Call) -> Result<Outcome> {
     let shape = call.inputs[0].shape();
     let row_axis = shape.len() - 1;
     if row_axis == 0 {
-        return sample_sort::run(mesh, call, request);
+        return sample_sort::sort_divided_row(mesh, call, request);
     }
     let mut cuts = divided_axes_of_largest(mesh, call.inputs);
     for (mesh_axis, ranks) in mesh.shape().iter().enumerate() {

@@ -9,7 +9,7 @@ use cuprum_core::{DType, Device, NdArray, Result, Stream};
 use super::{Engine, PieceEndpoint, Transfer};
 
 /// Name of the engine.
-pub(super) const ENGINE_NAME: &str = "loopback";
+pub(super) const LOOPBACK_ENGINE_NAME: &str = "loopback";
 
 /// Maximum size of a transfer, in bytes. At this size, a copy between two GPUs over NVLink takes longer than the calls that start the copy.
 const MAX_TRANSFER_BYTES: usize = 128 << 20;
@@ -19,7 +19,7 @@ pub(crate) struct LoopbackEngine;
 
 impl Engine for LoopbackEngine {
     fn name(&self) -> &'static str {
-        ENGINE_NAME
+        LOOPBACK_ENGINE_NAME
     }
 
     fn max_transfer_bytes(&self) -> usize {
@@ -27,8 +27,8 @@ impl Engine for LoopbackEngine {
     }
 
     fn perform_transfers(&self, members: &[Device], _dtype: DType, transfers: &[Transfer], pieces: &mut dyn PieceEndpoint) -> Result<()> {
-        // All copies are queued before the first piece is received. In another order, a device would wait for a piece before it sends the
-        // next piece.
+        // All copies are queued before the first received piece is processed. Otherwise a device could not send its next piece before it
+        // has received the current one.
         let mut copies = Vec::new();
         for (n, transfer) in transfers.iter().enumerate() {
             copies.push((n, trace::with_rank(transfer.from, || copy_to_device(&pieces.piece_to_send(n)?, members[transfer.to]))?));
@@ -53,8 +53,8 @@ fn copy_to_device(array: &NdArray, receiver: Device) -> Result<NdArray> {
     // The copy of a strided view to a contiguous array runs on the current stream, so that no transfer of an earlier piece delays this
     // copy.
     let array = array.contiguous()?;
-    // A CUDA graph cannot capture a copy between devices. If the current streams are being captured, the copy is made on them, so that
-    // it returns an error with this reason.
+    // A CUDA graph cannot capture a copy between devices. While a stream is being captured, the copy is queued on that stream, so that it
+    // fails with this reason.
     if Stream::current(sender).is_capturing() || Stream::current(receiver).is_capturing() {
         return array.to_device(receiver);
     }
