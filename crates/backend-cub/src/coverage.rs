@@ -15,7 +15,7 @@ use cuprum_core::testing::calls::{array, reason, with_call};
 use cuprum_core::{Call, DType, DeclineReason, Device, DeviceKind, Family, Op, OutputSpec, Program, Result, StoredArray};
 use smallvec::SmallVec;
 
-use crate::source::USER_MAX_OP;
+use crate::kernel_source::USER_MAX_OP;
 use crate::{histogram, reduce, scan, segment, select, sort};
 
 /// A row of the coverage table: one kind of call, and whether CUB supports it.

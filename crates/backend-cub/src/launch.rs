@@ -11,8 +11,8 @@ use cuprum_backend_cuda::module::Function;
 use cuprum_core::{Call, DeclineReason, Error, Outcome, Program, Result};
 
 use crate::compile::{self, CompiledKernels};
-use crate::parameters::{DevicePointer, KernelParameters, ProgramParams};
-use crate::source::GeneratedSource;
+use crate::kernel_parameter_lists::{DevicePointer, KernelParameters, ProgramParams};
+use crate::kernel_source::GeneratedSource;
 
 /// Name of the accelerator.
 pub const ACCELERATOR_NAME: &str = "cub";

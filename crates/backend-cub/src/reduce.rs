@@ -18,5 +18,5 @@ pub fn run_call(call: &Call) -> Result<Outcome> {
         }
         request::request_for_call(call, addresses)
     };
-    crate::launch::compile_and_launch_call(call, describe, launch::launch_request)
+    crate::launch::compile_and_launch_call(call, describe, launch::launch_reduce_kernel)
 }

@@ -6,8 +6,8 @@ use cuprum_core::call::{Binning, Work};
 use cuprum_core::{Call, DType, DeclineReason, Program, Result};
 
 use crate::fused_input;
+use crate::kernel_source::{GeneratedSource, SourceDefinitions, SourceTemplate};
 use crate::launch::KernelRequest;
-use crate::source::{GeneratedSource, SourceDefinitions, SourceTemplate};
 
 /// Threads per block, as in `histogram.cu`.
 pub const THREADS_PER_BLOCK: u32 = 512;
@@ -143,11 +143,11 @@ pub fn sources_for_compile_check() -> Vec<(String, String)> {
     let list = [
         of(Program::identity(F32), even, 256, 4),
         of(Program::identity(F64), even, 1 << 20, 2),
-        of(crate::source::fused_example_program(U8, F32), even, 256, 16),
+        of(crate::kernel_source::fused_example_program(U8, F32), even, 256, 16),
         of(Program::identity(F32), edges, 100, 1),
         of(Program::identity(F64), edges, 1 << 20, 2),
         of(Program::identity(I64), number, 1000, 2),
-        of(crate::source::fused_example_program(I16, I64), number, 1 << 20, 8),
+        of(crate::kernel_source::fused_example_program(I16, I64), number, 1 << 20, 8),
         of(test_programs::take_program(I64, I32), number, 1000, 1),
     ];
     list.into_iter().flatten().collect()

@@ -16,14 +16,14 @@ use cuprum_core::testing::calls;
 use cuprum_core::{Array, Call, DType, DeclineReason, Device, DeviceKind, Layout, Op, Program, Result};
 
 use crate::fused_input;
+use crate::kernel_parameter_lists::AxesParam;
+use crate::kernel_source::{BLOCK_FOLD_AND_SCAN_SOURCE, GeneratedSource, SourceDefinitions, SourceTemplate, USER_MAX_OP};
 use crate::launch::KernelRequest;
-use crate::parameters::AxesParam;
-use crate::source::{BLOCK_FOLD_AND_SCAN_SOURCE, GeneratedSource, SourceDefinitions, SourceTemplate, USER_MAX_OP};
 
 /// Threads per block, as in `reduce.cu`.
 pub const THREADS_PER_BLOCK: usize = 256;
 /// Maximum number of chunks of a reduction, counted over all rows.
-const MAX_CHUNKS: usize = 8192;
+const MAX_REDUCTION_CHUNKS: usize = 8192;
 /// Minimum number of rows at which no row is split into chunks, because so many rows fill the device without a split.
 const MIN_UNSPLIT_ROWS: usize = 256;
 const _: () = assert!(MIN_UNSPLIT_ROWS <= COUNTER_COUNT);
@@ -146,7 +146,7 @@ pub fn request_for_call<'a>(call: &'a Call, addresses: &[u64]) -> Result<ReduceR
         output: output.dtype,
         access: InputAccess { repeated, aligned },
         width,
-        wide_indices: !codegen::reduction_fits_narrow_index(plan),
+        wide_indices: !codegen::reduction_fits_32_bit_index(plan),
         split: choose_row_split(plan.kept_size, plan.reduced_size, elements_per_block_step(call.inputs.len(), width)),
     })
 }
@@ -181,7 +181,7 @@ pub fn rows_per_block(lanes: usize) -> u64 {
 fn choose_row_split(rows: usize, columns: usize, elements_per_block_step: usize) -> RowSplit {
     if rows < MIN_UNSPLIT_ROWS && (rows == 1 || columns > 2 * elements_per_block_step) {
         let steps = columns.div_ceil(elements_per_block_step);
-        let per_chunk = steps.saturating_mul(rows).div_ceil(MAX_CHUNKS).max(1);
+        let per_chunk = steps.saturating_mul(rows).div_ceil(MAX_REDUCTION_CHUNKS).max(1);
         return RowSplit::Chunks { chunks: steps.div_ceil(per_chunk), chunk: per_chunk * elements_per_block_step };
     }
     match columns {
@@ -314,8 +314,8 @@ pub fn sources_for_compile_check() -> Vec<(String, String)> {
         rows(ops::ALL, Bool, Bool, Bool),
         rows(ops::COUNT_NONZERO, Bool, I64, I64),
         rows(ops::ARGMAX, BF16, BF16, I64),
-        of(ops::SUM, crate::source::fused_example_program(F32, F64), F64, F64, &[], false),
-        of(ops::MAX, crate::source::fused_example_program(F64, F64), F64, F64, &[300], false),
+        of(ops::SUM, crate::kernel_source::fused_example_program(F32, F64), F64, F64, &[], false),
+        of(ops::MAX, crate::kernel_source::fused_example_program(F64, F64), F64, F64, &[300], false),
         of(ops::MAX, Program::identity(U8), U8, U8, &[], true),
         of(ops::ARGMIN, Program::identity(I16), I16, I64, &[], true),
         of(ops::SUM, codegen::test_programs::take_program(F32, I32), F32, F32, &[300], false),
@@ -348,7 +348,7 @@ mod tests {
     use cuprum_core::StoredArray;
 
     use super::*;
-    use crate::source::fused_example_program;
+    use crate::kernel_source::fused_example_program;
     use crate::testing::{array, contiguous, output, reason, with_call};
 
     /// Describes the reduction of inputs of equal shapes in aligned memory.
@@ -384,7 +384,7 @@ mod tests {
         assert_eq!(split(1 << 25), RowSplit::Chunks { chunks: 8192, chunk: 4096 });
         assert_eq!(split((1 << 27) + 1), RowSplit::Chunks { chunks: 6554, chunk: 5 * 4096 });
         let RowSplit::Chunks { chunks, chunk } = split(1 << 34) else { panic!() };
-        assert!(chunks <= MAX_CHUNKS && chunks * chunk >= 1 << 34);
+        assert!(chunks <= MAX_REDUCTION_CHUNKS && chunks * chunk >= 1 << 34);
     }
 
     #[test]

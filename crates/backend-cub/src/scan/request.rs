@@ -9,9 +9,9 @@ use cuprum_core::plan::scan::ScanPlan;
 use cuprum_core::{Call, DType, DeclineReason, Layout, Op, Program, Result};
 
 use crate::fused_input;
+use crate::kernel_parameter_lists::{AxesParam, OffsetsParam};
+use crate::kernel_source::{BLOCK_FOLD_AND_SCAN_SOURCE, GeneratedSource, SourceDefinitions, SourceTemplate};
 use crate::launch::KernelRequest;
-use crate::parameters::{AxesParam, OffsetsParam};
-use crate::source::{BLOCK_FOLD_AND_SCAN_SOURCE, GeneratedSource, SourceDefinitions, SourceTemplate};
 
 /// Threads per block, as in `scan_rows.cu` and `scan_columns.cu`.
 pub const THREADS_PER_BLOCK: usize = 256;
@@ -117,7 +117,7 @@ pub fn request_for_call<'a>(call: &'a Call) -> Result<ScanRequest<'a>, DeclineRe
     };
     let request =
         ScanRequest { op: call.op, fold, program, plan, output: output.dtype, access: InputAccess { repeated, aligned: false }, axis };
-    if request.line_group_count().saturating_mul(request.tiles_per_group()) > i32::MAX as usize {
+    if request.scan_line_group_count().saturating_mul(request.tiles_per_group()) > i32::MAX as usize {
         return Err(DeclineReason::with_text(|| format!("{} lines of {} elements are more than 2^31 tiles", plan.line_count, plan.len)));
     }
     Ok(request)
@@ -125,27 +125,27 @@ pub fn request_for_call<'a>(call: &'a Call) -> Result<ScanRequest<'a>, DeclineRe
 
 impl ScanRequest<'_> {
     /// Returns the number of scanned rows or columns.
-    pub fn line_count(&self) -> usize {
+    pub fn scan_line_count(&self) -> usize {
         self.plan.line_count
     }
 
     /// Returns the number of elements of a row or column.
-    pub fn line_length(&self) -> usize {
+    pub fn scan_line_length(&self) -> usize {
         self.plan.len
     }
 
     /// Returns the number of rows or columns that a block scans at the same time.
-    fn lines_per_block(&self) -> usize {
+    fn scan_lines_per_block(&self) -> usize {
         if self.axis == ScanAxis::Rows { 1 } else { COLUMNS_PER_WARP }
     }
 
     /// Returns the number of groups. A group is the rows or columns that one block scans at the same time.
-    pub fn line_group_count(&self) -> usize {
-        self.plan.line_count.div_ceil(self.lines_per_block())
+    pub fn scan_line_group_count(&self) -> usize {
+        self.plan.line_count.div_ceil(self.scan_lines_per_block())
     }
 
-    /// Returns the number of tiles along the scanned axis per group of rows or columns (see [`Self::line_group_count`]). A thread block
-    /// scans one tile.
+    /// Returns the number of tiles along the scanned axis per group of rows or columns (see [`Self::scan_line_group_count`]). A thread
+    /// block scans one tile.
     pub fn tiles_per_group(&self) -> usize {
         self.plan.len.div_ceil(self.tile_length())
     }
@@ -164,13 +164,13 @@ impl ScanRequest<'_> {
         let most = 128 / self.accumulator_dtype().itemsize().max(4);
         match (self.axis, self.plan.line_count) {
             (ScanAxis::Rows, 1) => most,
-            _ => self.plan.len.div_ceil(THREADS_PER_BLOCK / self.lines_per_block()).next_power_of_two().min(most),
+            _ => self.plan.len.div_ceil(THREADS_PER_BLOCK / self.scan_lines_per_block()).next_power_of_two().min(most),
         }
     }
 
     /// Returns the number of elements of a row or column in one tile.
     pub fn tile_length(&self) -> usize {
-        THREADS_PER_BLOCK / self.lines_per_block() * self.items_per_thread()
+        THREADS_PER_BLOCK / self.scan_lines_per_block() * self.items_per_thread()
     }
 
     /// Returns the size of the look-back states of all tiles, in 64-bit words.
@@ -180,7 +180,7 @@ impl ScanRequest<'_> {
         } else {
             self.tiles_per_group() * COLUMNS_PER_WARP
         };
-        self.words_per_look_back_state() * self.line_group_count() * per_group
+        self.words_per_look_back_state() * self.scan_line_group_count() * per_group
     }
 
     /// Returns the size of one look-back state in 64-bit words, as in `fold_look_back.cuh`.
@@ -207,7 +207,7 @@ impl KernelRequest for ScanRequest<'_> {
             .with_number(self.access.repeated)
             .with_number(self.items_per_thread() as u64)
             .with_number(self.plan.lines.len() as u64)
-            .with_number(self.lines_per_block() as u64)
+            .with_number(self.scan_lines_per_block() as u64)
     }
 
     fn cuda_source(&self) -> Result<GeneratedSource, &'static str> {
@@ -250,8 +250,8 @@ pub fn sources_for_compile_check() -> Vec<(String, String)> {
         (ops::CUMMIN, U64, vec![9]),
     ];
     let fused = [
-        along_last(ops::CUMPROD, F64, crate::source::fused_example_program(F64, F64), &[9]),
-        along_last(ops::CUMSUM, F32, crate::source::fused_example_program(F64, F32), &[7, 600]),
+        along_last(ops::CUMPROD, F64, crate::kernel_source::fused_example_program(F64, F64), &[9]),
+        along_last(ops::CUMSUM, F32, crate::kernel_source::fused_example_program(F64, F32), &[7, 600]),
         along_last(ops::CUMSUM, F64, test_programs::take_program(F64, I64), &[9]),
     ];
     let columns = [
@@ -260,7 +260,7 @@ pub fn sources_for_compile_check() -> Vec<(String, String)> {
         along_axis(0, ops::CUMPROD, C128, Program::identity(C128), &[900, 70]),
         along_axis(0, ops::CUMMAX, Bool, Program::identity(Bool), &[900, 70]),
         along_axis(0, ops::CUMMIN, I64, Program::identity(I64), &[40, 70]),
-        along_axis(1, ops::CUMSUM, F64, crate::source::fused_example_program(F32, F64), &[3, 900, 70]),
+        along_axis(1, ops::CUMSUM, F64, crate::kernel_source::fused_example_program(F32, F64), &[3, 900, 70]),
     ];
     let plain = plain.into_iter().map(|(op, d, shape)| along_last(op, d, Program::identity(d), &shape));
     plain.chain(fused).chain(columns).flatten().collect()
@@ -285,7 +285,7 @@ mod tests {
     fn tile_sizes() {
         let shape = |dtype| {
             with_request(array(dtype, contiguous(&[1000])), 0, ops::CUMSUM, |s| {
-                (s.tile_length(), s.words_per_look_back_state(), s.line_length())
+                (s.tile_length(), s.words_per_look_back_state(), s.scan_line_length())
             })
             .unwrap()
         };
@@ -308,7 +308,7 @@ mod tests {
     fn tiles_of_rows() {
         let tiling = |shape: &[usize], axis| {
             with_request(array(DType::F32, contiguous(shape)), axis, ops::CUMMAX, |s| {
-                (s.line_group_count(), s.tiles_per_group(), s.tile_length(), s.look_back_word_count())
+                (s.scan_line_group_count(), s.tiles_per_group(), s.tile_length(), s.look_back_word_count())
             })
             .unwrap()
         };
@@ -322,7 +322,7 @@ mod tests {
     fn tiles_of_columns() {
         let tiling = |dtype, shape: &[usize], axis| {
             with_request(array(dtype, contiguous(shape)), axis, ops::CUMSUM, |s| {
-                (s.axis, s.line_group_count(), s.tiles_per_group(), s.tile_length(), s.look_back_word_count())
+                (s.axis, s.scan_line_group_count(), s.tiles_per_group(), s.tile_length(), s.look_back_word_count())
             })
             .unwrap()
         };

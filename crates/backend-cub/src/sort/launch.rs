@@ -8,11 +8,11 @@ use cuprum_core::plan::sort::SortPlan;
 use cuprum_core::{Outcome, Result};
 
 use super::request::{DIGIT_VALUE_COUNT, DigitBitRange, RADIX_SELECT_BINS, SortMethod, SortRequest};
+use crate::kernel_parameter_lists::{DevicePointer, KernelParameter, KernelParameters, kernel_parameters, parameter_by_value};
 use crate::launch::LaunchContext;
-use crate::parameters::{DevicePointer, KernelParameter, KernelParameters, kernel_parameters, parameter_by_value};
 
 /// Queues the kernels of a sort.
-pub fn launch_request(context: &LaunchContext, request: &SortRequest) -> Result<Outcome> {
+pub fn launch_sort_kernels(context: &LaunchContext, request: &SortRequest) -> Result<Outcome> {
     let call = context.call;
     let outputs: Vec<Arc<CudaBuffer>> = (0..call.outputs.len()).map(|n| device::allocate_output(call, n)).collect::<Result<_>>()?;
     if !request.plan.is_empty() {

@@ -8,8 +8,8 @@ use cuprum_core::call::{Sort as SortOptions, Work};
 use cuprum_core::plan::sort::SortPlan;
 use cuprum_core::{Array, Call, DType, DeclineReason, Result};
 
+use crate::kernel_source::{BLOCK_FOLD_AND_SCAN_SOURCE, GeneratedSource, SourceDefinitions, SourceTemplate};
 use crate::launch::KernelRequest;
-use crate::source::{BLOCK_FOLD_AND_SCAN_SOURCE, GeneratedSource, SourceDefinitions, SourceTemplate};
 
 /// Number of values of an 8-bit digit, as in `sort_passes.cu`.
 pub const DIGIT_VALUE_COUNT: usize = 256;

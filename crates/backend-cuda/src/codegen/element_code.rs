@@ -299,7 +299,7 @@ pub(super) fn step_expression(program: &Program, n: usize) -> Result<Option<Stri
         StepKind::Apply(op) if op == FUSED_TAKE => take_expression(program, n).ok_or(op.name())?,
         StepKind::Apply(op) => match op.0.body {
             Some(body) => user_function_call(program, step, body).ok_or(op.name())?,
-            None => expression_table::expression(op).ok_or(op.name())?.substitute_step_variables(step.args()),
+            None => expression_table::cpp_expression(op).ok_or(op.name())?.substitute_step_variables(step.args()),
         },
     }))
 }

@@ -5,7 +5,7 @@ use cuprum_core::op::{Combine, ReductionDef};
 use cuprum_core::ops::elementwise::{ADD, LOGICAL_AND, LOGICAL_OR, MAXIMUM, MINIMUM, MULTIPLY};
 use cuprum_core::{DType, Op};
 
-use super::{AccumulatorCode, expression};
+use super::{AccumulatorCode, cpp_expression};
 
 /// Upper bound of the size of the C++ struct `Moments` for every dtype, in bytes.
 const MAX_MOMENTS_BYTES: usize = 32;
@@ -96,7 +96,7 @@ impl From<AccumulatorCode> for ReductionCode {
 pub(crate) fn has_reduction_code(op: Op, reduction: &ReductionDef) -> bool {
     match reduction.combine {
         Combine::Elementwise(by) if reduction.returns_index => INDEX_REDUCTION_EXPRESSIONS.iter().any(|row| row.0 == by),
-        Combine::Elementwise(by) => expression(by).is_some(),
+        Combine::Elementwise(by) => cpp_expression(by).is_some(),
         Combine::Body => op.0.body.is_some_and(|body| !body.source.is_empty()),
         Combine::Moments => true,
     }

@@ -27,5 +27,5 @@ pub fn open_library(path: &Path) -> Result<libloading::Library, libloading::Erro
 /// path has it.
 pub fn open_driver_by_path() -> Option<libloading::Library> {
     let system_root = std::env::var_os("SystemRoot").map(PathBuf::from).filter(|folder| folder.is_absolute());
-    Platform::CURRENT.driver_files(system_root).iter().filter(|file| file.is_file()).find_map(|file| open_library(file).ok())
+    Platform::CURRENT.driver_file_paths(system_root).iter().filter(|file| file.is_file()).find_map(|file| open_library(file).ok())
 }

@@ -148,7 +148,7 @@ impl StreamTable {
     }
 
     /// Takes back `event` for reuse.
-    pub fn put_event(&self, event: EventHandle) {
+    pub fn return_event(&self, event: EventHandle) {
         lock(&self.events).push(event);
     }
 
@@ -159,7 +159,7 @@ impl StreamTable {
     }
 
     /// Takes back `stream` for later captures.
-    pub fn put_capture_stream(&self, stream: StreamHandle) {
+    pub fn return_capture_stream(&self, stream: StreamHandle) {
         lock(&self.idle).push(stream);
     }
 

@@ -19,7 +19,7 @@ impl BufferErrorWords {
     }
 
     /// Adds the error words of the launches on which the buffer depends to `list`.
-    pub(super) fn merge_into_list(&self, list: &mut LaunchErrorWords) {
+    pub(super) fn merge_error_words_into(&self, list: &mut LaunchErrorWords) {
         if !self.is_empty() {
             merge_error_words(list, &lock(&self.error_words));
         }
@@ -67,7 +67,7 @@ impl BufferErrorWords {
     /// all values of the buffer.
     pub(in crate::driver) fn record_copy_from(&self, source: &BufferErrorWords, is_whole: bool) {
         let mut error_words = LaunchErrorWords::new();
-        source.merge_into_list(&mut error_words);
+        source.merge_error_words_into(&mut error_words);
         if is_whole { self.replace_error_words(error_words) } else { self.add_error_words(&error_words) }
     }
 }

@@ -50,7 +50,7 @@ unsafe impl Send for ErrorWord {}
 unsafe impl Sync for ErrorWord {}
 
 impl ErrorWord {
-    fn clear_word(self) {
+    fn clear_error_word(self) {
         // SAFETY: `host` points to four aligned u64 that are never freed. The write is volatile, because the device may write too.
         unsafe { self.host.cast::<u64>().write_volatile(0) };
     }
@@ -66,7 +66,7 @@ impl ErrorWord {
         // SAFETY: `host` points to four aligned u64 that are never freed. A kernel sets a final code only after it has written the other
         // fields, so all fields are complete.
         let [_, op, value, length] = unsafe { self.host.read_volatile() };
-        self.clear_word();
+        self.clear_error_word();
         Some(ReportedFault { code, op, value: value.cast_signed(), length })
     }
 }
@@ -77,7 +77,7 @@ pub(super) struct FreeErrorWords(pub(super) Mutex<Vec<ErrorWord>>);
 
 impl FreeErrorWords {
     /// Returns an unused error word. If none is left, takes new ones from `allocate`.
-    pub(super) fn take_free_word(&self, allocate: impl FnOnce() -> Result<Vec<ErrorWord>>) -> Result<ErrorWord> {
+    pub(super) fn take_free_error_word(&self, allocate: impl FnOnce() -> Result<Vec<ErrorWord>>) -> Result<ErrorWord> {
         if let Some(word) = lock(&self.0).pop() {
             return Ok(word);
         }
@@ -171,7 +171,7 @@ impl Drop for LaunchErrorWord {
     fn drop(&mut self) {
         // A ledger or a graph holds a reference to this error word until the launch has ended. When the last reference is dropped, no
         // kernel uses the error word any more.
-        self.word.clear_word();
+        self.word.clear_error_word();
         lock(&self.free.0).push(self.word);
     }
 }

@@ -126,7 +126,7 @@ static FAULT_TRACKERS: PerDevice<FaultTracker> = PerDevice::new();
 impl Context {
     /// Returns the words in which kernels report errors, and the lists of launches per thread that have not been checked for errors.
     pub(super) fn fault_tracker(&self) -> &'static FaultTracker {
-        FAULT_TRACKERS.get(self)
+        FAULT_TRACKERS.get_or_create(self)
     }
 
     /// Returns an error word for a launch on `stream`, and adds the launch to this thread's ledger.
@@ -145,7 +145,7 @@ impl Context {
     /// error word.
     pub(in crate::driver) fn new_error_word(&'static self, is_graph: bool) -> Result<Arc<LaunchErrorWord>> {
         let free = &self.fault_tracker().free;
-        let word = free.take_free_word(|| {
+        let word = free.take_free_error_word(|| {
             self.set_current()?;
             allocate_error_words()
         })?;
@@ -212,7 +212,7 @@ impl Context {
         buffers: impl Iterator<Item = &'a DeviceBuffer>,
     ) -> Result<()> {
         let mut inputs = LaunchErrorWords::new();
-        buffers.for_each(|buffer| buffer.buffer_error_words().merge_into_list(&mut inputs));
+        buffers.for_each(|buffer| buffer.buffer_error_words().merge_error_words_into(&mut inputs));
         let ledger = self.get_or_create_ledger()?;
         if let Some(fault) = error_word.prepare_relaunch(inputs) {
             ledger.record_fault(fault);

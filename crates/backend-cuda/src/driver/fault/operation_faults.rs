@@ -58,7 +58,7 @@ impl DeviceBuffer {
     #[inline]
     pub fn record_dependencies<'a>(outputs: impl Iterator<Item = &'a DeviceBuffer>, inputs: impl Iterator<Item = &'a DeviceBuffer>) {
         let mut error_words = LaunchErrorWords::new();
-        inputs.for_each(|input| input.buffer_error_words().merge_into_list(&mut error_words));
+        inputs.for_each(|input| input.buffer_error_words().merge_error_words_into(&mut error_words));
         error_words.extend(take_prepared_error_word());
         for output in outputs {
             output.buffer_error_words().add_error_words(&error_words);

@@ -69,13 +69,13 @@ impl DeviceInfo {
 }
 
 /// Returns the driver's version and devices, or the reason why CUDA cannot be used. The detection runs once per process.
-pub fn probe() -> std::result::Result<&'static DriverInfo, String> {
+pub fn probe_driver() -> std::result::Result<&'static DriverInfo, String> {
     static PROBED_DRIVER: OnceLock<std::result::Result<DriverInfo, String>> = OnceLock::new();
-    let run = || catch_unwind(probe_driver).unwrap_or_else(|_| Err("the CUDA driver could not be probed".into()));
+    let run = || catch_unwind(detect_driver).unwrap_or_else(|_| Err("the CUDA driver could not be probed".into()));
     PROBED_DRIVER.get_or_init(run).as_ref().map_err(String::clone)
 }
 
-fn probe_driver() -> std::result::Result<DriverInfo, String> {
+fn detect_driver() -> std::result::Result<DriverInfo, String> {
     if let Some(refusal) = libraries::why_bare_name_is_unsafe(&["libcuda.so", "libcuda64", "libnvcuda"], &libraries::read_process_env) {
         return Err(refusal);
     }
@@ -115,7 +115,7 @@ fn probe_driver() -> std::result::Result<DriverInfo, String> {
 /// Returns an error if the driver lacks the function `name`. Must precede calls of driver functions that the oldest supported driver may
 /// lack.
 pub fn require_function(name: &'static str) -> Result<()> {
-    probe().map_err(CudaError::Missing)?;
+    probe_driver().map_err(CudaError::Missing)?;
     if has_symbol(name) { Ok(()) } else { Err(CudaError::Missing(format!("the NVIDIA driver lacks {name}; update it"))) }
 }
 

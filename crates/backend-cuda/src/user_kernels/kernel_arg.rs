@@ -4,8 +4,8 @@ use cuprum_core::error::shape_text;
 use cuprum_core::{Complex, DType, Device, Error, NdArray, Result, bf16, f16};
 use smallvec::SmallVec;
 
+use super::kernel_signature::{Parameter, ParameterKind};
 use super::launch::OP;
-use super::signature::{Parameter, ParameterKind};
 use crate::device;
 
 /// An argument of [`RawKernel::launch`](super::RawKernel::launch). The macro [`args!`](crate::args) makes a list of arguments.
@@ -78,8 +78,8 @@ impl<'a> Arg<'a> {
         }
     }
 
-    /// Returns a description of the argument for error messages.
-    fn description(&self) -> String {
+    /// Returns a describe_for_error of the argument for error messages.
+    fn describe_for_error(&self) -> String {
         match &self.0 {
             ArgValue::Read(held) => format!("an array of {held:?}"),
             ArgValue::Write(held) => format!("an array to write, of {held:?}"),
@@ -119,15 +119,15 @@ impl<'a> Arg<'a> {
     /// Returns the bytes of this argument for the launch. The argument must have passed [`evaluate_and_check_args`].
     fn parameter_bytes(&mut self) -> Result<Bytes> {
         Ok(match &mut self.0 {
-            ArgValue::Read(held) => address_bytes(device::pointer_to_read(&held.array.stored()?)?),
+            ArgValue::Read(held) => address_to_bytes(device::pointer_to_read(&held.array.stored()?)?),
             ArgValue::Write(held) => {
                 if !held.strided {
                     held.array.make_unique()?;
                 }
-                address_bytes(device::pointer_to_write(&held.array.stored()?)?)
+                address_to_bytes(device::pointer_to_write(&held.array.stored()?)?)
             }
             ArgValue::Number(_, bytes) | ArgValue::Bytes(bytes) => bytes.clone(),
-            ArgValue::Null => address_bytes(0),
+            ArgValue::Null => address_to_bytes(0),
         })
     }
 }
@@ -135,7 +135,7 @@ impl<'a> Arg<'a> {
 /// The bytes of one kernel argument, which the driver copies at the launch.
 pub(super) type Bytes = SmallVec<[u8; 16]>;
 
-fn address_bytes(pointer: u64) -> Bytes {
+fn address_to_bytes(pointer: u64) -> Bytes {
     Bytes::from_slice(&pointer.to_ne_bytes())
 }
 
@@ -163,7 +163,7 @@ pub(super) fn evaluate_and_check_args(kernel: &str, device: Device, args: &mut [
             format!("{kernel}: argument {n}{name}")
         };
         if let Some(why) = declared.and_then(|p| arg.mismatch_reason(p.kind)) {
-            let message = format!("{}, {why}, was given {}", place(), arg.description());
+            let message = format!("{}, {why}, was given {}", place(), arg.describe_for_error());
             return Err(match arg.as_array() {
                 Some(array) => Error::dtype(OP, message, &[array.dtype()]),
                 None => Error::value(OP, message),
@@ -172,7 +172,7 @@ pub(super) fn evaluate_and_check_args(kernel: &str, device: Device, args: &mut [
         if let Some(&size) = parameters.sizes.and_then(|all| all.get(n)).filter(|&&size| size != arg.parameter_size()) {
             return Err(Error::value(
                 OP,
-                format!("{} has {size} bytes, was given {} ({} bytes)", place(), arg.description(), arg.parameter_size()),
+                format!("{} has {size} bytes, was given {} ({} bytes)", place(), arg.describe_for_error(), arg.parameter_size()),
             ));
         }
         arg.evaluate_and_check_array(place, device)?;
@@ -244,7 +244,7 @@ impl<'a> From<&'a mut NdArray> for Arg<'a> {
 }
 
 /// Returns a scalar argument of `dtype` whose value has the bytes `bytes`.
-pub(super) fn number_argument(dtype: DType, bytes: &[u8]) -> Arg<'static> {
+pub(super) fn scalar_argument(dtype: DType, bytes: &[u8]) -> Arg<'static> {
     Arg(ArgValue::Number(dtype, Bytes::from_slice(bytes)))
 }
 
@@ -252,7 +252,7 @@ macro_rules! numbers {
     ($($t:ty, $dtype:ident;)*) => {$(
         impl From<$t> for Arg<'_> {
             fn from(value: $t) -> Self {
-                number_argument(DType::$dtype, &value.to_ne_bytes())
+                scalar_argument(DType::$dtype, &value.to_ne_bytes())
             }
         }
     )*};
@@ -265,17 +265,17 @@ numbers! {
 
 impl From<bool> for Arg<'_> {
     fn from(value: bool) -> Self {
-        number_argument(DType::Bool, &[value.into()])
+        scalar_argument(DType::Bool, &[value.into()])
     }
 }
 impl From<Complex<f32>> for Arg<'_> {
     fn from(value: Complex<f32>) -> Self {
-        number_argument(DType::C64, &[value.re.to_ne_bytes(), value.im.to_ne_bytes()].concat())
+        scalar_argument(DType::C64, &[value.re.to_ne_bytes(), value.im.to_ne_bytes()].concat())
     }
 }
 impl From<Complex<f64>> for Arg<'_> {
     fn from(value: Complex<f64>) -> Self {
-        number_argument(DType::C128, &[value.re.to_ne_bytes(), value.im.to_ne_bytes()].concat())
+        scalar_argument(DType::C128, &[value.re.to_ne_bytes(), value.im.to_ne_bytes()].concat())
     }
 }
 
@@ -295,7 +295,7 @@ mod tests {
     use cuprum_core::testing::calls;
     use cuprum_core::{DeviceKind, Layout};
 
-    use super::super::signature;
+    use super::super::kernel_signature;
     use super::*;
 
     fn cuda() -> Device {
@@ -312,7 +312,7 @@ mod tests {
 
     /// Returns the error for arguments of a kernel with this declaration and these parameter sizes.
     fn check_error<const N: usize>(declared: &str, sizes: Option<&[usize]>, mut args: [Arg; N]) -> String {
-        let declared = signature::parse_parameters(declared).filter(|all| !all.is_empty());
+        let declared = kernel_signature::parse_parameters(declared).filter(|all| !all.is_empty());
         match evaluate_and_check_args("k", cuda(), &mut args, &ParameterInfo { declared: declared.as_deref(), sizes }) {
             Ok(()) => "accepted".into(),
             Err(e) => e.to_string(),

@@ -10,13 +10,13 @@ use rustc_hash::FxHasher;
 use smallvec::SmallVec;
 
 use super::RawSource;
-use super::arg::{self, Arg};
+use super::kernel_arg::{self, Arg};
 use crate::codegen::{self, ctype};
 use crate::compile::single_flight::SingleFlight;
 
 /// The name and the parsed parameters of a kernel that a user declares by strings such as `float32 x, raw T y`.
 #[derive(Clone, Debug)]
-pub(super) struct Declaration {
+pub(super) struct KernelDeclaration {
     /// Name of the public type that the user's code constructs, for error messages.
     op: &'static str,
     pub name: String,
@@ -53,9 +53,9 @@ impl DeclaredParameter {
     }
 }
 
-impl Declaration {
+impl KernelDeclaration {
     /// Parses the declarations of inputs and outputs. Returns an error if a declaration or the name of the kernel is invalid.
-    pub fn new(op: &'static str, inputs: &str, outputs: &str, name: &str) -> Result<Declaration> {
+    pub fn new(op: &'static str, inputs: &str, outputs: &str, name: &str) -> Result<KernelDeclaration> {
         let (inputs, outputs) = (parse_parameters(op, inputs)?, parse_parameters(op, outputs)?);
         if outputs.is_empty() || outputs.iter().any(|o| o.raw) {
             return Err(Error::value(op, "outputs are one or more, and not raw: use RawKernel for scattered results"));
@@ -67,7 +67,7 @@ impl Declaration {
             return Err(Error::value(op, format!("no input determines the dtype of output `{}`", lost.name)));
         }
         check_identifier(op, name)?;
-        Ok(Declaration { op, name: name.to_owned(), inputs, outputs })
+        Ok(KernelDeclaration { op, name: name.to_owned(), inputs, outputs })
     }
 
     /// Returns the name of the kernel in its module: the user's name with a prefix, which avoids clashes with CUDA functions.
@@ -168,10 +168,10 @@ impl Declaration {
     }
 
     /// Returns the kernel arguments for the inputs: a pointer for each array, a number for each scalar. `args` must have passed
-    /// [`Declaration::resolve_dtypes`], and `views` are the result of [`Declaration::input_views`].
+    /// [`KernelDeclaration::resolve_dtypes`], and `views` are the result of [`KernelDeclaration::input_views`].
     pub fn kernel_arguments<'a>(&self, args: &[Operand], views: &'a InputViews, dtypes: &[DType]) -> SmallVec<[Arg<'a>; 8]> {
         let one = |((arg, view), &dtype): ((&Operand, &'a Option<NdArray>), &DType)| match (arg, view) {
-            (Operand::Scalar(s), _) => Some(arg::number_argument(dtype, &s.to_bytes(dtype)[..dtype.itemsize()])),
+            (Operand::Scalar(s), _) => Some(kernel_arg::scalar_argument(dtype, &s.to_bytes(dtype)[..dtype.itemsize()])),
             (_, view) => view.as_ref().map(Arg::strided),
         };
         args.iter().zip(views).zip(dtypes).filter_map(one).collect()
@@ -241,15 +241,15 @@ impl<K: Clone> SpecializationCache<K> {
     }
 
     /// Returns a writer for the CUDA source of the specialisation `used`. After the caller has written the kernel,
-    /// [`Self::complete_source`] returns the complete source.
-    pub fn source_writer<'a>(&self, declared: &'a Declaration, used: &'a KernelSpecialization) -> SourceWriter<'a> {
+    /// [`Self::finish_source`] returns the complete source.
+    pub fn source_writer<'a>(&self, declared: &'a KernelDeclaration, used: &'a KernelSpecialization) -> SourceWriter<'a> {
         SourceWriter::new(declared, &used.dtypes, &self.preamble)
     }
 
     /// Returns the complete CUDA source of the specialisation whose code was written to `text`.
-    pub fn complete_source(&self, text: SourceWriter) -> RawSource {
+    pub fn finish_source(&self, text: SourceWriter) -> RawSource {
         let name = &text.declared.name;
-        let source = RawSource::new([codegen::PRELUDE, &text.out].concat()).with_name(format!("{name}.cu"));
+        let source = RawSource::new([codegen::CUDA_PRELUDE, &text.out].concat()).with_name(format!("{name}.cu"));
         source.with_headers(text.headers).with_options(&self.options)
     }
 }
@@ -257,7 +257,7 @@ impl<K: Clone> SpecializationCache<K> {
 /// A writer of the CUDA source of one specialisation of a user-defined kernel, without the prelude. User code is in headers, so that
 /// compiler messages show the line numbers of the user's code.
 pub(super) struct SourceWriter<'a> {
-    declared: &'a Declaration,
+    declared: &'a KernelDeclaration,
     /// Dtypes of inputs, then outputs.
     dtypes: &'a [DType],
     pub out: String,
@@ -267,7 +267,7 @@ pub(super) struct SourceWriter<'a> {
 
 impl<'a> SourceWriter<'a> {
     /// Creates a writer whose source begins with a type alias for each generic dtype (`using T = float;`) and the user's preamble.
-    pub fn new(declared: &'a Declaration, dtypes: &'a [DType], preamble: &str) -> SourceWriter<'a> {
+    pub fn new(declared: &'a KernelDeclaration, dtypes: &'a [DType], preamble: &str) -> SourceWriter<'a> {
         let mut text = SourceWriter { declared, dtypes, out: String::new(), headers: Vec::new() };
         let mut letters: SmallVec<[char; 4]> = SmallVec::new();
         for (p, &dtype) in declared.inputs.iter().chain(&declared.outputs).zip(dtypes) {
@@ -374,7 +374,7 @@ pub(super) mod tests {
     }
 
     /// Returns the specialisation that a call with `args` uses.
-    pub fn used(declared: &Declaration, args: &[Operand], rank: usize, wide: bool) -> KernelSpecialization {
+    pub fn used(declared: &KernelDeclaration, args: &[Operand], rank: usize, wide: bool) -> KernelSpecialization {
         let is_scalar = args.iter().map(|a| super::operand_as_array(a).is_none()).collect();
         KernelSpecialization { device: cuda(), dtypes: declared.resolve_dtypes(args).unwrap(), is_scalar, rank, wide }
     }
@@ -382,7 +382,7 @@ pub(super) mod tests {
     #[test]
     fn axes_have_the_size_of_the_struct() {
         let Some(compiler) = compiler() else { return };
-        let mut text = String::from(codegen::PRELUDE);
+        let mut text = String::from(codegen::CUDA_PRELUDE);
         for (rank, operands, wide) in (0..4).flat_map(|r| (1..4).flat_map(move |n| [(r, n, false), (r, n, true)])) {
             let strides = vec![vec![1isize; rank]; operands];
             let packed = codegen::pack_axes(&vec![2; rank], strides.iter().map(|s| &s[..]), wide);
@@ -394,7 +394,7 @@ pub(super) mod tests {
 
     #[test]
     fn each_specialization_is_compiled_once() {
-        let declared = Declaration::new("Op", "T x, T y", "T z", "f").unwrap();
+        let declared = KernelDeclaration::new("Op", "T x, T y", "T z", "f").unwrap();
         let (x, other) = (array(DType::F32), array(DType::F64));
         let base = used(&declared, &[x.clone(), x.clone()], 1, false);
         let uses = [
@@ -416,7 +416,7 @@ pub(super) mod tests {
 
     #[test]
     fn specializations_do_not_wait_for_each_other() {
-        let declared = Declaration::new("Op", "T x", "T y", "f").unwrap();
+        let declared = KernelDeclaration::new("Op", "T x", "T y", "f").unwrap();
         let [slow, quick] = [1, 2].map(|rank| used(&declared, &[array(DType::F32)], rank, false));
         let built = SpecializationCache::default();
         let (done, wait) = std::sync::mpsc::channel();
@@ -439,7 +439,7 @@ pub(super) mod tests {
             ("table", DeclaredType::Fixed(DType::I64), true),
         ];
         assert_eq!(names, expected);
-        let refused = |inputs, outputs, name| why(Declaration::new("Op", inputs, outputs, name));
+        let refused = |inputs, outputs, name| why(KernelDeclaration::new("Op", inputs, outputs, name));
         assert!(refused("float32", "T y", "f").contains("`float32` is not `dtype name`"));
         assert!(refused("raw T x z", "T y", "f").contains("is not `dtype name` or `raw dtype name`"));
         assert!(refused("string x", "T y", "f").contains("string"));
@@ -453,7 +453,7 @@ pub(super) mod tests {
 
     #[test]
     fn dtypes_follow_from_arrays_then_numbers() {
-        let declared = Declaration::new("Op", "T x, T y, float64 z", "T a, bool b", "f").unwrap();
+        let declared = KernelDeclaration::new("Op", "T x, T y, float64 z", "T a, bool b", "f").unwrap();
         let dtypes = |args: &[Operand]| declared.resolve_dtypes(args).map(|d| d.to_vec());
         let half = array(DType::F16);
         assert_eq!(dtypes(&[2.into(), half.clone(), 1.into()]).unwrap(), [DType::F16, DType::F16, DType::F64, DType::F16, DType::Bool]);
@@ -462,7 +462,7 @@ pub(super) mod tests {
         assert!(why(dtypes(&[half.clone(), half.clone(), half.clone()])).contains("`z` is float64 here"));
         assert!(why(dtypes(&[array(DType::I32), 2.5.into(), 1.into()])).contains("`y` is int32 here"));
         assert!(why(dtypes(&[half.clone(), half])).contains("f takes 3 inputs, 2 given"));
-        let raw = Declaration::new("Op", "raw T x", "T y", "g").unwrap();
+        let raw = KernelDeclaration::new("Op", "raw T x", "T y", "g").unwrap();
         assert!(why(raw.resolve_dtypes(&[1.into()])).contains("`x` is raw"));
     }
 }

@@ -66,7 +66,8 @@ pub(super) fn find_kernel_parameters(source: &str, name: &str) -> Option<Vec<Par
 /// declaration has no parameter list.
 fn parse_declaration(text: &str) -> Option<(&str, &str)> {
     /// CUDA and compiler attributes that have parentheses.
-    const ATTRIBUTES: [&str; 6] = ["__launch_bounds__", "__cluster_dims__", "__maxnreg__", "__block_size__", "__attribute__", "alignas"];
+    const ATTRIBUTES_WITH_PARENTHESES: [&str; 6] =
+        ["__launch_bounds__", "__cluster_dims__", "__maxnreg__", "__block_size__", "__attribute__", "alignas"];
     let mut from = 0;
     loop {
         let open = from + text[from..].find(['(', ';', '{'])?;
@@ -76,7 +77,7 @@ fn parse_declaration(text: &str) -> Option<(&str, &str)> {
         let close = open + find_closing_parenthesis(&text[open..])?;
         let before = text[..open].trim_end();
         let word = &before[before.trim_end_matches(is_identifier_char).len()..];
-        if !ATTRIBUTES.contains(&word) {
+        if !ATTRIBUTES_WITH_PARENTHESES.contains(&word) {
             return (!word.is_empty()).then(|| (word, &text[open + 1..close]));
         }
         from = close + 1;
@@ -190,9 +191,10 @@ fn dtype_of_cpp_type(cpp_type: &str) -> Option<DType> {
     if cpp_type.contains(['<', ':', '&', '*']) {
         return None;
     }
-    const QUALIFIERS: [&str; 5] = ["const", "volatile", "__restrict__", "__grid_constant__", "int"];
+    const IGNORED_QUALIFIERS: [&str; 5] = ["const", "volatile", "__restrict__", "__grid_constant__", "int"];
     let mut is_int = false;
-    let mut rest: Vec<&str> = split_identifiers(&cpp_type).inspect(|w| is_int |= *w == "int").filter(|w| !QUALIFIERS.contains(w)).collect();
+    let mut rest: Vec<&str> =
+        split_identifiers(&cpp_type).inspect(|w| is_int |= *w == "int").filter(|w| !IGNORED_QUALIFIERS.contains(w)).collect();
     rest.sort_unstable();
     Some(match (rest.as_slice(), is_int) {
         (["bool"], false) => DType::Bool,

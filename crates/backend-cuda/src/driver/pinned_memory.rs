@@ -7,9 +7,9 @@ use std::sync::Arc;
 use cuprum_core::device::Buffer;
 use cuprum_core::host_buffer::HostBuffer;
 
+use super::driver_probe::require_function;
 use super::memory::DeviceBuffer;
 use super::primary_context::check_result;
-use super::probe::require_function;
 use super::{Context, sys};
 use crate::error::{CudaError, Result};
 

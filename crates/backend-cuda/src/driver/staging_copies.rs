@@ -21,9 +21,9 @@ use super::{Context, sys};
 use crate::error::{CudaError, Result};
 
 /// Maximum size of a copy that uses one small pinned block, in bytes.
-const SMALL_COPY_BYTES: usize = 64 << 10;
+const MAX_SMALL_COPY_BYTES: usize = 64 << 10;
 /// Size of one half of a stream's upload ring, in bytes.
-const RING_HALF_BYTES: usize = 256 << 10;
+const UPLOAD_RING_HALF_BYTES: usize = 256 << 10;
 /// Chunk size of a large copy, in bytes. With 8 threads, chunks of 1 and 2 MiB reach 46 GB/s. A direct copy from pinned memory reaches 55
 /// GB/s.
 const CHUNK_BYTES: usize = 1 << 20;
@@ -32,13 +32,13 @@ const MAX_COPY_THREADS: usize = 8;
 /// Minimum number of chunks for which a copy uses several threads.
 const MIN_PARALLEL_CHUNKS: usize = 4;
 
-static STAGING: PerDevice<StagingBlocks> = PerDevice::new();
+static STAGING_BLOCKS: PerDevice<StagingBlocks> = PerDevice::new();
 
 /// The pinned blocks of one context, for copies from and to pageable memory.
 struct StagingBlocks {
     /// Blocks of [`CHUNK_BYTES`] bytes that no copy uses.
     chunks: Mutex<Vec<StagingBlock>>,
-    /// Blocks of [`SMALL_COPY_BYTES`] bytes that no copy uses.
+    /// Blocks of [`MAX_SMALL_COPY_BYTES`] bytes that no copy uses.
     small: Mutex<Vec<StagingBlock>>,
     /// Upload rings by stream number.
     rings: [Mutex<UploadRing>; MAX_STREAMS],
@@ -90,7 +90,7 @@ impl StagingBlock {
 /// A ring buffer for small uploads. It has two halves: one is filled while transfers from the other complete.
 #[derive(Default)]
 struct UploadRing {
-    /// The two halves of the ring, [`RING_HALF_BYTES`] bytes each. Empty before the first upload.
+    /// The two halves of the ring, [`UPLOAD_RING_HALF_BYTES`] bytes each. Empty before the first upload.
     halves: Vec<StagingBlock>,
     /// Index of the half of the ring that is being filled.
     current: usize,
@@ -119,7 +119,7 @@ impl Context {
         }
         self.check_not_capturing("a copy from the host to an array that is there")?;
         let stream = dst.prepare_write()?;
-        if src.len() <= SMALL_COPY_BYTES {
+        if src.len() <= MAX_SMALL_COPY_BYTES {
             self.upload_small(stream, to, src)?;
         } else {
             let next = AtomicUsize::new(0);
@@ -146,7 +146,7 @@ impl Context {
         let stream = src.prepare_read()?;
         match dst.len() {
             0 => self.wait_for_stream(stream)?,
-            1..=SMALL_COPY_BYTES => self.download_small(stream, dst, from)?,
+            1..=MAX_SMALL_COPY_BYTES => self.download_small(stream, dst, from)?,
             bytes => {
                 let (next, target) = (AtomicUsize::new(0), DownloadTarget(dst.as_mut_ptr().cast()));
                 self.run_on_copy_threads(bytes.div_ceil(CHUNK_BYTES), || self.download_chunks(stream, &target, from, bytes, &next))?;
@@ -157,21 +157,21 @@ impl Context {
     }
 
     fn upload_small(&'static self, stream: u32, to: u64, src: &[u8]) -> Result<()> {
-        let Some(ring) = STAGING.get(self).rings.get(stream as usize) else {
+        let Some(ring) = STAGING_BLOCKS.get_or_create(self).rings.get(stream as usize) else {
             return Err(CudaError::Invalid(format!("there is no stream {stream}")));
         };
         let ring = &mut *lock(ring);
         while ring.halves.len() < 2 {
-            ring.halves.push(StagingBlock::new(self, RING_HALF_BYTES)?);
+            ring.halves.push(StagingBlock::new(self, UPLOAD_RING_HALF_BYTES)?);
         }
-        if ring.used + src.len() > RING_HALF_BYTES {
+        if ring.used + src.len() > UPLOAD_RING_HALF_BYTES {
             ring.halves[ring.current].record_transfer(self, stream)?;
             ring.current ^= 1;
             ring.used = 0;
             ring.halves[ring.current].wait_for_transfer()?;
         }
-        // SAFETY: `used + len <= RING_HALF_BYTES`, so the write is inside one half of the ring. No transfer in flight reads these bytes:
-        // the half was waited for when it became current, and `used` has only grown since then.
+        // SAFETY: `used + len <= UPLOAD_RING_HALF_BYTES`, so the write is inside one half of the ring. No transfer in flight reads these
+        // bytes: the half was waited for when it became current, and `used` has only grown since then.
         unsafe {
             let block = ring.halves[ring.current].memory.add(ring.used);
             ptr::copy_nonoverlapping(src.as_ptr(), block, src.len());
@@ -182,12 +182,12 @@ impl Context {
     }
 
     fn download_small(&'static self, stream: u32, dst: &mut [MaybeUninit<u8>], from: u64) -> Result<()> {
-        let popped = lock(&STAGING.get(self).small).pop();
+        let popped = lock(&STAGING_BLOCKS.get_or_create(self).small).pop();
         let block = match popped {
             Some(block) => block,
-            None => StagingBlock::new(self, SMALL_COPY_BYTES)?,
+            None => StagingBlock::new(self, MAX_SMALL_COPY_BYTES)?,
         };
-        // SAFETY: this call owns the block, which has SMALL_COPY_BYTES bytes. `copy_to_host_uninit` checked the source range.
+        // SAFETY: this call owns the block, which has MAX_SMALL_COPY_BYTES bytes. `copy_to_host_uninit` checked the source range.
         let code = unsafe { sys::cuMemcpyDtoHAsync_v2(block.memory.cast(), from, dst.len(), self.raw_stream(stream)) };
         let queued = check_result("cuMemcpyDtoHAsync", code);
         if queued.is_ok() {
@@ -196,7 +196,7 @@ impl Context {
             // SAFETY: the transfer has ended, and both memories have at least `dst.len()` bytes.
             unsafe { ptr::copy_nonoverlapping(block.memory, dst.as_mut_ptr().cast(), dst.len()) };
         }
-        lock(&STAGING.get(self).small).push(block);
+        lock(&STAGING_BLOCKS.get_or_create(self).small).push(block);
         queued
     }
 
@@ -257,7 +257,7 @@ impl Context {
 
     fn with_two_staging_blocks(&'static self, work: impl FnOnce(&mut [StagingBlock; 2]) -> Result<()>) -> Result<()> {
         let take = || {
-            let popped = lock(&STAGING.get(self).chunks).pop();
+            let popped = lock(&STAGING_BLOCKS.get_or_create(self).chunks).pop();
             popped.map_or_else(|| StagingBlock::new(self, CHUNK_BYTES), Ok)
         };
         self.make_current()?; // because a spawned thread has no current context
@@ -265,13 +265,13 @@ impl Context {
         let mut blocks = match take() {
             Ok(second) => [first, second],
             Err(error) => {
-                lock(&STAGING.get(self).chunks).push(first); // a block that is dropped is never freed
+                lock(&STAGING_BLOCKS.get_or_create(self).chunks).push(first); // a block that is dropped is never freed
                 return Err(error);
             }
         };
         let result = work(&mut blocks);
         // Blocks whose transfer has not ended are reused too, because the next user waits for the recorded event.
-        lock(&STAGING.get(self).chunks).extend(blocks);
+        lock(&STAGING_BLOCKS.get_or_create(self).chunks).extend(blocks);
         result
     }
 

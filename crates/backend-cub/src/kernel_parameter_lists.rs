@@ -114,19 +114,19 @@ macro_rules! kernel_parameters {
             $(pub $field: $type,)*
         }
 
-        impl $crate::parameters::KernelParameters for $name {
+        impl $crate::kernel_parameter_lists::KernelParameters for $name {
             const KERNEL_NAME: &'static str = $kernel;
 
             #[inline]
             fn argument_pointers(&self) -> cuprum_backend_cuda::module::Args<'_> {
                 let mut args = cuprum_backend_cuda::module::Args::new();
-                $($crate::parameters::KernelParameter::push_to_args(&self.$field, &mut args);)*
+                $($crate::kernel_parameter_lists::KernelParameter::push_to_args(&self.$field, &mut args);)*
                 args
             }
 
             #[cfg(test)]
-            fn declaration() -> Vec<$crate::parameters::ParameterCheck> {
-                vec![$((stringify!($field), <$type as $crate::parameters::KernelParameter>::matches),)*]
+            fn declaration() -> Vec<$crate::kernel_parameter_lists::ParameterCheck> {
+                vec![$((stringify!($field), <$type as $crate::kernel_parameter_lists::KernelParameter>::matches),)*]
             }
         }
     };

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use cuprum_backend_cuda::codegen::{self, AccumulatorCode, InputAccess, PRELUDE};
+use cuprum_backend_cuda::codegen::{self, AccumulatorCode, CUDA_PRELUDE, InputAccess};
 use cuprum_core::body::{BodyDType, GenericBound, OperationBody};
 use cuprum_core::op::{Cost, OpDef, ReductionDef, ReductionIdentity};
 use cuprum_core::{Op, Program};
@@ -113,7 +113,7 @@ impl SourceTemplate {
             if self.includes_cub { "#define CUPRUM_CUB_BLOCK\n" } else { "" },
             &d.macros,
             include_str!("kernels/cccl.cuh"),
-            PRELUDE,
+            CUDA_PRELUDE,
             &self.headers.concat(),
             element_code,
             &format!("namespace cuprum {{\n{}}}\n\n", d.declarations),

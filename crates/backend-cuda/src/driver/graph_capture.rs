@@ -15,10 +15,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use cuprum_core::device::Buffer;
 
+use super::driver_probe::require_function;
 use super::fault::LaunchErrorWord;
 use super::memory::{DeviceBuffer, OwningGraph};
 use super::primary_context::check_result;
-use super::probe::require_function;
 use super::stream_mark::StreamMark;
 use super::stream_table::{FIRST_CAPTURE_STREAM_ID, StreamHandle};
 use super::{Context, sys};
@@ -111,7 +111,7 @@ impl OwningGraph for GraphCapture {
     }
 
     /// Marks `block` as free, so that later work of the capture may reuse it. Has no effect after the capture.
-    fn put_back_block(&self, block: Arc<DeviceBuffer>) {
+    fn return_block_to_graph(&self, block: Arc<DeviceBuffer>) {
         if self.state.load(Ordering::Acquire) == CAPTURE_STATE_OPEN {
             lock(&self.memory).free_blocks.push(block);
         }
@@ -138,7 +138,7 @@ impl Context {
         // SAFETY: `stream` is an idle stream of this context, which is current.
         let begun = check_result("cuStreamBeginCapture", unsafe { sys::cuStreamBeginCapture_v2(stream.0, mode) });
         if let Err(error) = begun {
-            self.streams.put_capture_stream(stream);
+            self.streams.return_capture_stream(stream);
             return Err(error);
         }
         let (memory, kept) = (Mutex::default(), Mutex::default());
@@ -176,7 +176,7 @@ impl Context {
         let mut graph = ptr::null_mut();
         // SAFETY: the stream is capturing, since only this function ends a capture. The out-pointer `graph` is a local.
         let ended = check_result("cuStreamEndCapture", unsafe { sys::cuStreamEndCapture(capture.stream.0, &mut graph) });
-        self.streams.put_capture_stream(capture.stream);
+        self.streams.return_capture_stream(capture.stream);
         if graph.is_null() {
             return ended.and(Err(CudaError::Invalid("the capture is invalid: its work joined another stream".into())));
         }

@@ -1,7 +1,7 @@
 //! Allocation of device memory blocks, from the pool of free blocks or from the driver.
 
 use crate::driver::Context;
-use crate::driver::free_blocks::{Block, PoolResponse};
+use crate::driver::free_blocks::{MemoryBlock, PoolResponse};
 use crate::driver::primary_context::check_result;
 use crate::driver::sys;
 use crate::error::Result;
@@ -11,7 +11,7 @@ const MIN_BYTES_FOR_FREE_MEMORY_CHECK: usize = 1 << 20;
 
 impl Context {
     /// Allocates a block of at least `bytes` bytes that belongs to stream `home`.
-    pub(super) fn alloc_block(&'static self, home: u32, bytes: usize) -> Result<Block> {
+    pub(super) fn alloc_block(&'static self, home: u32, bytes: usize) -> Result<MemoryBlock> {
         if bytes >= MIN_BYTES_FOR_FREE_MEMORY_CHECK {
             self.return_excess_free_blocks()?;
         }
@@ -25,7 +25,7 @@ impl Context {
 
     /// Allocates a block of `size` bytes from the driver, for a request of `bytes` bytes that the statistics of the pool already include.
     #[cold]
-    fn alloc_from_driver(&'static self, home: u32, bytes: u64, size: u64) -> Result<Block> {
+    fn alloc_from_driver(&'static self, home: u32, bytes: u64, size: u64) -> Result<MemoryBlock> {
         self.in_flight_owners().drop_unused_owners(); // frees memory of other libraries that is not used any more
         let allocate = || {
             self.make_current()?;
@@ -43,7 +43,7 @@ impl Context {
         match allocated {
             Ok(pointer) => {
                 pool.record_peak();
-                Ok(Block { pointer, size })
+                Ok(MemoryBlock { pointer, size })
             }
             Err(error) => {
                 pool.remove_failed_request(bytes, size);
