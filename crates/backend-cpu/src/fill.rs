@@ -8,7 +8,7 @@ use cuprum_cpu_base::with_bits;
 use cuprum_cpu_elementwise::elementwise_loops::splat;
 
 /// Number of output elements that one task fills.
-const TASK_ELEMENTS: usize = 1 << 15;
+const ELEMENTS_PER_TASK: usize = 1 << 15;
 
 /// Computes the output of `call`, which fills an array with a constant, a range or an identity matrix.
 pub(crate) fn fill_output(call: &Call) -> Result<Outcome> {
@@ -38,7 +38,7 @@ pub(crate) fn fill_output(call: &Call) -> Result<Outcome> {
 /// Calls `body` on several threads for chunks of `elements`, with the index of the chunk's first element.
 fn for_each_chunk(elements: ElementsMut, body: impl Fn(usize, ElementsMut) + Sync) {
     let cost = elements.len();
-    threads::for_each(elements.chunks(TASK_ELEMENTS).enumerate(), cost, || (), |_, (i, run)| body(i * TASK_ELEMENTS, run));
+    threads::for_each(elements.chunks(ELEMENTS_PER_TASK).enumerate(), cost, || (), |_, (i, run)| body(i * ELEMENTS_PER_TASK, run));
 }
 
 /// Element types to which complex128 values are converted.

@@ -16,9 +16,9 @@ use cuprum_core::{Array, Call, DType, Element, Error, Layout, Outcome, Result, S
 use smallvec::SmallVec;
 
 /// Approximate number of output elements per task.
-const TASK_ELEMENTS: usize = 1 << 15;
+const ELEMENTS_PER_TASK: usize = 1 << 15;
 /// Software prefetch distance, in indices.
-const PREFETCH_DISTANCE: usize = 64;
+const PREFETCH_DISTANCE_IN_INDICES: usize = 64;
 /// Maximum size, in bytes, of a source range that one task reads without prefetching. A range of this size stays in the cache.
 const MAX_BYTES_WITHOUT_PREFETCH: usize = 4 << 20;
 /// Approximate cost of reading one element at a random index, in elementary operations.
@@ -160,7 +160,7 @@ fn gather<I: GatherIndex>(
 /// Gathers one element per index. Returns whether all indices are valid.
 fn gather_elements<T: Element, I: GatherIndex>(values: &[T], axis: GatherAxis, indices: &[I], out: ElementsMut) -> bool {
     let good = AtomicBool::new(true);
-    let tasks = out.chunks(TASK_ELEMENTS).zip(indices.chunks(TASK_ELEMENTS));
+    let tasks = out.chunks(ELEMENTS_PER_TASK).zip(indices.chunks(ELEMENTS_PER_TASK));
     threads::for_each(
         tasks,
         indices.len().saturating_mul(COST_PER_INDEX),
@@ -193,7 +193,7 @@ fn gather_on_thread<T: Element, I: GatherIndex>(values: &[T], axis: GatherAxis, 
         return true;
     }
     for (n, (out, &i)) in out.iter_mut().zip(indices).enumerate() {
-        if let Some(&later) = indices.get(n + PREFETCH_DISTANCE) {
+        if let Some(&later) = indices.get(n + PREFETCH_DISTANCE_IN_INDICES) {
             prefetch_cache_line(values.as_ptr().wrapping_offset(axis.at(later.into())));
         }
         *out = values[axis.at(i.into()) as usize];
@@ -229,7 +229,7 @@ fn gather_rows<T: Element, I: GatherIndex>(
         ElementsPerIndex::Run(len) => (*len, out.len()),
         ElementsPerIndex::Offsets(offsets) => (offsets.len(), out.len().saturating_mul(COST_PER_INDEX)),
     };
-    let rows_per_task = (TASK_ELEMENTS / len).max(1);
+    let rows_per_task = (ELEMENTS_PER_TASK / len).max(1);
     let tasks = out.chunks(rows_per_task * len).enumerate();
     threads::for_each(
         tasks,

@@ -15,7 +15,7 @@ use cuprum_core::{Binning, Call, DType, Element, Outcome, Result, Work, decline}
 use crate::program_evaluation::{CompiledProgram, Evaluator, LoopNest, MAX_TILE_LEN, ResultDestination};
 
 /// Minimum number of values per task.
-const MIN_TASK_VALUES: usize = 1 << 16;
+const MIN_VALUES_PER_TASK: usize = 1 << 16;
 /// Minimum ratio of the values of a task to the number of bins. With fewer values, merging the task's counters would take longer than
 /// counting.
 const MIN_TASK_VALUES_PER_BIN: usize = 4;
@@ -81,7 +81,7 @@ fn count_values_per_bin<B: BinRule>(compiled: &CompiledProgram, size: usize, bin
     // The counters have 32 bits, which limits the values per task.
     let chunk = size
         .div_ceil(threads::threads_for_cost(cost))
-        .max(MIN_TASK_VALUES)
+        .max(MIN_VALUES_PER_TASK)
         .max(MIN_TASK_VALUES_PER_BIN.saturating_mul(out.len()))
         .min(u32::MAX as usize);
     let tile = compiled.tile_len();
@@ -130,7 +130,7 @@ fn count_values_per_bin<B: BinRule>(compiled: &CompiledProgram, size: usize, bin
 fn sum_weights_per_bin(compiled: &CompiledProgram, weights: &[f64], out: &mut [f64]) -> Result<()> {
     let size = weights.len();
     let tile = compiled.tile_len();
-    let chunk = MIN_TASK_VALUES.max(MIN_TASK_VALUES_PER_BIN.saturating_mul(out.len())).max(size.div_ceil(MAX_WEIGHT_SUM_TASKS));
+    let chunk = MIN_VALUES_PER_TASK.max(MIN_TASK_VALUES_PER_BIN.saturating_mul(out.len())).max(size.div_ceil(MAX_WEIGHT_SUM_TASKS));
     out.fill(0.0);
     if size <= chunk && out.len() > MAX_BINS_FOR_TASK_COUNTERS {
         add_weights_to_bins(&mut Evaluator::new(compiled), tile, 0, weights, out);

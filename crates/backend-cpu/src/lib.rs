@@ -8,13 +8,13 @@
 //! An application links the backend by naming it (`use cuprum_backend_cpu as _;`). Static libraries call [`register`].
 #![deny(unsafe_code)]
 
-mod contract;
+mod contraction;
 mod copy;
+mod elementwise_map;
 mod fft;
 mod fill;
 mod gather;
 mod histogram;
-mod map;
 mod program_evaluation;
 mod random;
 mod reduce;
@@ -39,20 +39,20 @@ pub use cuprum_cpu_base::threads::with_threads;
 pub use cuprum_cpu_elementwise::operation_table::has_kernel;
 
 /// The base accelerator of the device `cpu`, which runs every kernel family on the host.
-pub static CPU: Accelerator = Accelerator {
+pub static CPU_ACCELERATOR: Accelerator = Accelerator {
     name: "cpu",
     device: "cpu",
     rank: 100,
     summary: "every operation on the host: rayon, tiles, gemm",
     probe: || Availability::Ready(format!("{} threads, {}", threads::max_threads(), simd::simd_level_name())),
     kernels: &[
-        Kernel::new(Family::Map, map::compute_elementwise).with_capabilities(&[UserDefined, OutputRanges]).writes_targets(),
+        Kernel::new(Family::Map, elementwise_map::compute_elementwise).with_capabilities(&[UserDefined, OutputRanges]).writes_targets(),
         Kernel::new(Family::Fill, fill::fill_output),
         Kernel::new(Family::Reduce, reduce::compute_reduction).with_capabilities(&[UserDefined, Variance]),
         Kernel::new(Family::Rows, row_programs::compute_row_program).with_capabilities(&[UserDefined, RowPrograms]),
         Kernel::new(Family::Copy, copy::copy_inputs_to_regions).writes_targets(),
         Kernel::new(Family::Scan, scan::compute_scan).with_capabilities(&[UserDefined]),
-        Kernel::new(Family::Contract, contract::compute_contraction),
+        Kernel::new(Family::Contract, contraction::compute_contraction),
         Kernel::new(Family::Random, random::draw_random_numbers),
         Kernel::new(Family::Gather, gather::compute_gather),
         Kernel::new(Family::Scatter, scatter::compute_scatter).with_capabilities(&[OrderedScatter]).writes_targets(),
@@ -68,11 +68,11 @@ pub static CPU: Accelerator = Accelerator {
     base: Some(DeviceProvider { count: || 1, is_ready: |_| true, open: |_| Ok(Box::new(HostDriver::new(device_info))) }),
 };
 
-inventory::submit! { Registration(&CPU) }
+inventory::submit! { Registration(&CPU_ACCELERATOR) }
 
 /// An element of a whole-array parameter: the index of the parameter, and the index of the element in the array.
 pub fn register() -> Result<()> {
-    cuprum_core::register(&CPU)
+    cuprum_core::register(&CPU_ACCELERATOR)
 }
 
 fn device_info() -> DeviceInfo {

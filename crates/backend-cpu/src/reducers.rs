@@ -25,7 +25,7 @@ pub(crate) trait Reducer: Sized + 'static {
     /// Type of the result.
     type Out: Element;
 
-    /// Whether the loops are also compiled for AVX-512. If false, processors with AVX-512 run the copy for AVX2, which suffices for rarely
+    /// Whether the loops are also compiled for AVX-512. If false, processors with AVX-512 run the version for AVX2, which suffices for rarely
     /// used dtypes.
     const HAS_AVX512_VERSION: bool = true;
 

@@ -32,7 +32,7 @@ const INTERLEAVED_RUNS: usize = 8;
 /// Number of elements in a block: the part of a long row that one task scans.
 const BLOCK_LEN: usize = 1 << 15;
 /// Minimum number of columns per task if the scanned axis is not the last one: a few cache lines.
-const MIN_TASK_COLUMNS: usize = 64;
+const MIN_COLUMNS_PER_TASK: usize = 64;
 
 /// Computes the output of `call`, a running sum, product, minimum or maximum along an axis.
 pub(crate) fn compute_scan(call: &Call) -> Result<Outcome> {
@@ -71,7 +71,7 @@ fn select_scan_function(op: Op, dtype: DType) -> Option<ScanFunction> {
     macro_rules! select {
         ($dtype:expr, $combine:ident: $($t:ty)*) => {
             match $dtype {
-                $(<$t as Element>::DTYPE => Some(scan::<$t, $combine> as ScanFunction),)*
+                $(<$t as Element>::DTYPE => Some(scan_matrices::<$t, $combine> as ScanFunction),)*
                 _ => None,
             }
         };
@@ -172,7 +172,7 @@ running! {
 
 /// A scan operation (sum, product, maximum or minimum) on elements `T`, with its accumulator.
 trait ScanOperation<T: Element>: 'static {
-    /// Whether the loops are also compiled for AVX-512. If false, processors with AVX-512 run the copy for AVX2, which suffices for rarely
+    /// Whether the loops are also compiled for AVX-512. If false, processors with AVX-512 run the version for AVX2, which suffices for rarely
     /// used dtypes.
     const HAS_AVX512_VERSION: bool = T::DTYPE.itemsize() >= 4;
     type Total: Copy + Default + Send + Sync;
@@ -244,7 +244,12 @@ combine! {
 }
 
 /// Scans along the first axis of consecutive matrices of `len` rows and `inner` columns each.
-fn scan<T: ScanElement, C: ScanOperation<T>>(compiled: &CompiledProgram, out: ElementsMut, len: usize, inner: usize) -> Result<()> {
+fn scan_matrices<T: ScanElement, C: ScanOperation<T>>(
+    compiled: &CompiledProgram,
+    out: ElementsMut,
+    len: usize,
+    inner: usize,
+) -> Result<()> {
     let out = out.typed_slice::<T>();
     let cost = out.len().saturating_mul(compiled.cost_per_element() + 2);
     if inner > 1 {
@@ -512,7 +517,7 @@ fn scan_columns<T: ScanElement, C: ScanOperation<T>>(
 ) -> Result<()> {
     let stretches = out.len() / (len * inner);
     let wanted = (threads::threads_for_cost(cost) * 4).div_ceil(stretches);
-    let width = inner.div_ceil(wanted).max(MIN_TASK_COLUMNS).min(compiled.tile_len()).min(inner);
+    let width = inner.div_ceil(wanted).max(MIN_COLUMNS_PER_TASK).min(compiled.tile_len()).min(inner);
     let blocks_across = inner.div_ceil(width);
     let blocks = out.chunks_mut(len * inner).flat_map(|stretch| split_into_column_blocks(stretch, inner, width)).enumerate();
     let blocks = try_collect("scan", blocks)?;

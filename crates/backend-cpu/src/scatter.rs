@@ -29,7 +29,7 @@ const STREAM_BLOCK_LEN: usize = 64;
 /// hardware prefetcher.
 const STREAM_PREFETCH_LINES: usize = 64;
 /// Number of rows by which a prefetch precedes the update of a row.
-const PREFETCH_DISTANCE: usize = 8;
+const PREFETCH_DISTANCE_IN_ROWS: usize = 8;
 /// Maximum number of bytes of a row and of its values that are prefetched. The hardware prefetcher loads the rest of longer rows.
 const MAX_PREFETCHED_ROW_BYTES: usize = 1 << 10;
 /// Approximate cost of one access to an element at a random index, in elementary operations.
@@ -345,7 +345,7 @@ impl ScatterLayout {
                         let part = chunk * CHUNK_LEN + starts[range] as usize..chunk * CHUNK_LEN + starts[range + 1] as usize;
                         let (rows, values) = (&rows[part.clone()], &values[part]);
                         for (k, (&row, &value)) in rows.iter().zip(values).enumerate() {
-                            if let Some(&later) = rows.get(k + PREFETCH_DISTANCE) {
+                            if let Some(&later) = rows.get(k + PREFETCH_DISTANCE_IN_ROWS) {
                                 prefetch_cache_line(target.as_ptr().wrapping_offset(first + later as isize * self.stride));
                             }
                             let element = &mut target[(first + row as isize * self.stride) as usize];
@@ -455,7 +455,7 @@ impl ScatterLayout {
         };
         for (n, &k) in chosen.iter().enumerate() {
             let first_value = |k: u16| from + k as isize * self.value_stride;
-            if let Some(&later) = chosen.get(n + PREFETCH_DISTANCE) {
+            if let Some(&later) = chosen.get(n + PREFETCH_DISTANCE_IN_ROWS) {
                 let first = first_value(later) as usize;
                 let row = target.as_ptr().wrapping_offset(to + numbers[usize::from(later)] as isize * self.stride);
                 for i in (0..prefetched_len).step_by(CACHE_LINE_BYTES / size_of::<T>()) {

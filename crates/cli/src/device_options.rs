@@ -48,7 +48,7 @@ impl DeviceOptions {
     /// # Errors
     ///
     /// Returns a failure for an invalid setting, an unknown accelerator, or a device that does not exist.
-    pub fn apply(&self) -> Result<(), Failure> {
+    pub fn apply_to_process(&self) -> Result<(), Failure> {
         settings::check()?;
         if let Some(order) = &self.accelerators {
             set_accelerators(order.as_str()).map_err(|e| to_option_failure("--accelerators", e))?;

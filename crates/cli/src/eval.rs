@@ -83,7 +83,7 @@ pub fn run_eval(arguments: &EvalArguments) -> Result<(), Failure> {
     if script.statements.is_empty() && arguments.file.is_none() {
         return Err(Failure::bad_input("the expression is empty"));
     }
-    arguments.target.apply()?;
+    arguments.target.apply_to_process()?;
 
     let mut session = Session::new();
     let printed = Arc::new(Mutex::new(Ok(())));

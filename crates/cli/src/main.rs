@@ -143,7 +143,7 @@ fn run(command: &Command) -> Result<(), Failure> {
             if let Some(folder) = arguments.report.report_folder() {
                 return report::write_report(&arguments.report, folder);
             }
-            arguments.target.apply()?;
+            arguments.target.apply_to_process()?;
             let mut session = Session::new();
             variable_bindings::bind_variables(&arguments.bindings, &mut session)?;
             let effort = BenchmarkLimits {

@@ -14,7 +14,7 @@ use cuprum::profiler::{BenchmarkLimits, benchmark_on};
 use cuprum::{Device, NdArray, Result, with_accelerators, with_device};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
-use summary::{MissingAccelerator, RunContext};
+use summary::{MissingAccelerator, TourContext};
 use text_wrapping::{LINE_WIDTH, count_with_noun, wrap_text};
 
 use crate::failure::Failure;
@@ -117,7 +117,7 @@ pub fn run_tour(options: &TourOptions) -> Result<bool, Failure> {
         let wrong = rows.iter().filter(|r| !r.agrees).count();
         terminal_output::print_line(format_args!("{}, {wrong} of them wrong or failed\n", count_with_noun(rows.len(), "result")))?;
         let missing = missing.into_iter().map(|(accelerator, _)| accelerator).collect();
-        for sentence in summary::summary_sentences(&rows, &RunContext { missing, quick: options.quick, little_memory }) {
+        for sentence in summary::summary_sentences(&rows, &TourContext { missing, quick: options.quick, little_memory }) {
             terminal_output::print_line(wrap_text(&sentence, 2))?;
         }
     }

@@ -162,40 +162,40 @@ fn to_missing_file_failure(right: &str, e: EvalError) -> Failure {
 }
 
 /// A source of named arrays: a file whose arrays are read one by one, or the arrays that were read from standard input.
-enum Archive {
+enum NamedArraySource {
     Npz(io::Npz),
     Safetensors(io::Safetensors),
     Stream(Vec<(String, NdArray)>),
 }
 
-impl Archive {
-    fn open_archive(path: &str) -> Result<Archive, Failure> {
+impl NamedArraySource {
+    fn open_archive(path: &str) -> Result<NamedArraySource, Failure> {
         Ok(match io::Format::of_path(path) {
-            _ if is_standard_stream(path) => Archive::Stream(read_standard_input(path)?),
-            Some(io::Format::Safetensors) if !is_zip(path) => Archive::Safetensors(io::Safetensors::open(path)?),
+            _ if is_standard_stream(path) => NamedArraySource::Stream(read_standard_input(path)?),
+            Some(io::Format::Safetensors) if !is_zip(path) => NamedArraySource::Safetensors(io::Safetensors::open(path)?),
             // A zip archive is read as npz, whatever the extension. If a file has neither format, the extension decides which format the
             // error names.
-            _ if is_zip(path) => Archive::Npz(io::Npz::open(path)?),
+            _ if is_zip(path) => NamedArraySource::Npz(io::Npz::open(path)?),
             _ => match io::Safetensors::open(path) {
-                Ok(file) => Archive::Safetensors(file),
-                Err(_) => Archive::Npz(io::Npz::open(path)?),
+                Ok(file) => NamedArraySource::Safetensors(file),
+                Err(_) => NamedArraySource::Npz(io::Npz::open(path)?),
             },
         })
     }
 
     fn array_names(&self) -> Vec<String> {
         match self {
-            Archive::Npz(file) => file.names().map(str::to_string).collect(),
-            Archive::Safetensors(file) => file.names().map(str::to_string).collect(),
-            Archive::Stream(arrays) => arrays.iter().map(|(name, _)| name.clone()).collect(),
+            NamedArraySource::Npz(file) => file.names().map(str::to_string).collect(),
+            NamedArraySource::Safetensors(file) => file.names().map(str::to_string).collect(),
+            NamedArraySource::Stream(arrays) => arrays.iter().map(|(name, _)| name.clone()).collect(),
         }
     }
 
     fn read_array(&self, name: &str) -> Result<NdArray, Failure> {
         match self {
-            Archive::Npz(file) => Ok(file.read(name)?),
-            Archive::Safetensors(file) => Ok(file.read(name)?),
-            Archive::Stream(arrays) => {
+            NamedArraySource::Npz(file) => Ok(file.read(name)?),
+            NamedArraySource::Safetensors(file) => Ok(file.read(name)?),
+            NamedArraySource::Stream(arrays) => {
                 let found = arrays.iter().find(|(n, _)| n == name).map(|(_, array)| array.clone());
                 found.ok_or_else(|| Failure::bad_input(format!("standard input: no array '{name}'")))
             }
@@ -206,7 +206,7 @@ impl Archive {
 /// Reads the array named `wanted` from a file of named arrays. If the file has only one array and `exact` is not set, returns this array
 /// whatever its name.
 fn read_member(path: &str, wanted: &str, exact: bool) -> Result<Value, Failure> {
-    let archive = Archive::open_archive(path)?;
+    let archive = NamedArraySource::open_archive(path)?;
     let names = archive.array_names();
     if names.iter().any(|name| name == wanted) {
         return Ok(archive.read_array(wanted)?.into());

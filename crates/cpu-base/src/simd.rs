@@ -2,7 +2,7 @@
 //! called. Development builds use at most AVX2, which saves a third of the build time. Loops in development builds are not vectorised.
 //!
 //! Arithmetic gives equal results at every level, because the compiler never fuses a multiplication and an addition into one instruction.
-//! Only functions that test [`Isa::FMA`] (`cuprum-cpu-math`) may differ between levels, in the last place.
+//! Only functions that test [`Isa::HAS_FMA`] (`cuprum-cpu-math`) may differ between levels, in the last place.
 #![allow(unsafe_code)]
 
 use std::sync::OnceLock;
@@ -97,7 +97,7 @@ pub fn simd_level_name() -> &'static str {
 /// Properties, known at compile time, of the [`SimdLevel`] that a loop is compiled for.
 pub trait Isa: Copy {
     /// Whether `mul_add` is one instruction. If false, `mul_add` is a library call, which prevents vectorisation.
-    const FMA: bool;
+    const HAS_FMA: bool;
     /// Total size in bytes of the accumulators that a loop may keep in registers: half of the registers. Operands need the other half.
     const ACCUMULATOR_REGISTER_BYTES: usize;
     /// Whether the loop is the second, exact pass of mathematical functions. If false, the loop is vectorised and may give wrong results
@@ -110,7 +110,7 @@ pub trait Isa: Copy {
 pub struct BaselineIsa;
 
 impl Isa for BaselineIsa {
-    const FMA: bool = cfg!(any(target_feature = "fma", target_arch = "aarch64"));
+    const HAS_FMA: bool = cfg!(any(target_feature = "fma", target_arch = "aarch64"));
     const ACCUMULATOR_REGISTER_BYTES: usize = 128;
 }
 
@@ -121,7 +121,7 @@ pub struct V3Isa;
 
 #[cfg(target_arch = "x86_64")]
 impl Isa for V3Isa {
-    const FMA: bool = true;
+    const HAS_FMA: bool = true;
     const ACCUMULATOR_REGISTER_BYTES: usize = 256;
 }
 
@@ -132,7 +132,7 @@ pub struct V4Isa;
 
 #[cfg(all(target_arch = "x86_64", not(debug_assertions)))]
 impl Isa for V4Isa {
-    const FMA: bool = true;
+    const HAS_FMA: bool = true;
     const ACCUMULATOR_REGISTER_BYTES: usize = 512;
 }
 
@@ -141,7 +141,7 @@ impl Isa for V4Isa {
 pub trait SimdLoop {
     /// Type that `run` returns.
     type Output;
-    /// Whether the loop is also compiled for AVX-512. If false, processors with AVX-512 run the copy for AVX2, which suffices for rarely
+    /// Whether the loop is also compiled for AVX-512. If false, processors with AVX-512 run the version for AVX2, which suffices for rarely
     /// used loops.
     const HAS_AVX512_VERSION: bool = true;
     /// Runs the loop and returns its result.
@@ -164,7 +164,7 @@ pub trait FillLoop {
     type Item;
     /// Whether the loop is also compiled for AVX-512 (see [`SimdLoop::HAS_AVX512_VERSION`]).
     const HAS_AVX512_VERSION: bool = true;
-    /// Whether the loop has no vector instructions at any level, so that one copy suffices.
+    /// Whether the loop has no vector instructions at any SIMD level, so that one compiled version suffices.
     const IS_SCALAR_ONLY: bool = false;
     /// Computes every element of `out`.
     fn run<I: Isa>(self, out: &mut [Self::Item]);

@@ -27,7 +27,7 @@ const MIN_PANEL_ROW_BYTES: usize = 128;
 const MAX_PANEL_LINES: usize = 64;
 /// Number of rows by which prefetches precede the stores to a row of a panel's columns. Stores are committed in order, so a store to a line
 /// outside the cache would delay all later stores.
-const PREFETCH_ROWS: usize = 16;
+const PREFETCH_DISTANCE_IN_ROWS: usize = 16;
 /// Maximum size in bytes of a row that is prefetched. The hardware prefetcher loads longer rows.
 const MAX_PREFETCHED_ROW_BYTES: usize = 256;
 /// Approximate cost of transforming one element, in elementary operations, per factor of two in the length of the transform.
@@ -181,8 +181,8 @@ impl<T: Real, L: LineTransform<T>> PanelWorkspace<T, L> {
         }
         let prefetches = size_of_val(columns.row(0)) <= MAX_PREFETCHED_ROW_BYTES;
         for r in 0..m {
-            if prefetches && r + PREFETCH_ROWS < m {
-                prefetch_all_lines(columns.row(r + PREFETCH_ROWS));
+            if prefetches && r + PREFETCH_DISTANCE_IN_ROWS < m {
+                prefetch_all_lines(columns.row(r + PREFETCH_DISTANCE_IN_ROWS));
             }
             columns.row(r).iter_mut().enumerate().for_each(|(w, value)| *value = panel[w * m + r]);
         }

@@ -29,7 +29,7 @@ use self::plan_cache::Real;
 ///
 /// # Errors
 /// Returns an error if scratch memory cannot be allocated, or if the output of `call` is not float32, float64 or complex.
-pub fn transform(call: &Call, request: &Fft, values: Option<&StoredArray>, out: ElementsMut) -> Result<()> {
+pub fn fourier_transform(call: &Call, request: &Fft, values: Option<&StoredArray>, out: ElementsMut) -> Result<()> {
     let shape = call.outputs[0].layout.shape();
     let done = match call.outputs[0].dtype.real() {
         DType::F32 => transform_typed::<f32>(request, shape, values, out),

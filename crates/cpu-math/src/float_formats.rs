@@ -132,11 +132,11 @@ macro_rules! real {
             }
             #[inline(always)]
             fn madd<I: Isa>(self, a: Self, b: Self) -> Self {
-                if I::FMA { self.mul_add(a, b) } else { self * a + b }
+                if I::HAS_FMA { self.mul_add(a, b) } else { self * a + b }
             }
             #[inline(always)]
             fn fma<I: Isa>(self, a: Self, b: Self) -> Self {
-                if I::FMA { self.mul_add(a, b) } else { $exact(self, a, b) }
+                if I::HAS_FMA { self.mul_add(a, b) } else { $exact(self, a, b) }
             }
             #[inline(always)]
             fn round_to_quarter_turns(self) -> (Self, QuarterTurns<Self>) {

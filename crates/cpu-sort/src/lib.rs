@@ -6,7 +6,6 @@
 
 mod complex_sort;
 mod counting_sort;
-mod key;
 mod key_coding;
 pub mod key_sort;
 mod radix_partition;
@@ -17,8 +16,9 @@ mod row_sort;
 #[cfg(target_arch = "x86_64")]
 mod simd_registers;
 pub mod sort;
+mod sort_key;
 mod sort_record;
 pub mod sorted_search;
 mod sorting_network;
 
-pub use self::key::Ordered;
+pub use self::sort_key::Ordered;

@@ -11,7 +11,7 @@ use cuprum_cpu_base::threads;
 use crate::sort_record::SortRecord;
 
 /// Minimum number of records per task.
-const MIN_TASK_RECORDS: usize = if cfg!(miri) { 1 << 8 } else { 1 << 16 };
+const MIN_RECORDS_PER_TASK: usize = if cfg!(miri) { 1 << 8 } else { 1 << 16 };
 /// Approximate cost per record of one partition pass, in elementary operations.
 const COST_PER_RECORD: usize = 4;
 
@@ -76,7 +76,7 @@ impl DigitCounts {
     {
         let len = source.values.len();
         let cost = len.saturating_mul(COST_PER_RECORD);
-        let chunk = len.div_ceil(2 * threads::threads_for_cost(cost)).clamp(MIN_TASK_RECORDS, u32::MAX as usize);
+        let chunk = len.div_ceil(2 * threads::threads_for_cost(cost)).clamp(MIN_RECORDS_PER_TASK, u32::MAX as usize);
         let by_chunk = threads::map(
             (0..len).step_by(chunk),
             cost,

@@ -13,7 +13,7 @@
 use cuprum_cpu_base::simd::{SimdLevel, simd_level};
 use smallvec::SmallVec;
 
-use crate::key::Unsigned;
+use crate::sort_key::Unsigned;
 
 /// Maximum length of rows that are sorted in SIMD registers. In development builds, which compile each intrinsic to a call, other sorts are
 /// faster for longer rows.

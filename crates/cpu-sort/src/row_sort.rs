@@ -8,11 +8,11 @@ use cuprum_cpu_base::threads;
 use cuprum_cpu_base::typed_views::HostVec;
 
 use crate::counting_sort;
-use crate::key::{Real, Unsigned};
 use crate::key_coding::{ClosureDecoder, DecodeRecord, INDEX_MASK, KeyCoder, KeyOrder, restore_original_element};
 use crate::radix_partition::RecordSource;
 use crate::radix_sort::{self, BlockSorter, MAX_SERIAL_RECORDS, SortSink};
 use crate::register_sort::{self, MAX_LANES};
+use crate::sort_key::{Real, Unsigned};
 use crate::sort_record::{KeyIndexPair, SortRecord};
 use crate::sorting_network::{ROWS_PER_NETWORK, SortColumnsLoop};
 

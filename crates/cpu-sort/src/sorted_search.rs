@@ -13,7 +13,7 @@ use cuprum_cpu_base::typed_views::{Elements, Output};
 use crate::Ordered;
 
 /// Number of values to search for per task.
-const TASK_VALUES: usize = 1 << 13;
+const VALUES_PER_TASK: usize = 1 << 13;
 /// Number of binary searches that run interleaved.
 const INTERLEAVED_SEARCHES: usize = 16;
 
@@ -58,7 +58,7 @@ fn write_membership<T: Ordered>(sorted: &[T], values: &[T], found: bool, out: &m
 fn for_each_task<T: Sync, R: Send>(sorted: &[T], values: &[T], out: &mut [R], task: impl Fn(&[T], &mut [R]) + Sync) {
     let steps = usize::BITS as usize - sorted.len().leading_zeros() as usize;
     threads::for_each(
-        values.chunks(TASK_VALUES).zip(out.chunks_mut(TASK_VALUES)),
+        values.chunks(VALUES_PER_TASK).zip(out.chunks_mut(VALUES_PER_TASK)),
         values.len().saturating_mul(2 * steps),
         || (),
         |_, (values, out)| task(values, out),

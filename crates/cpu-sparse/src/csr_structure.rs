@@ -10,7 +10,7 @@ use cuprum_cpu_base::typed_views::Elements;
 use crate::sparse_index::SparseIndex;
 
 /// Target size of a task, in elements plus rows. Rows count too, which limits the number of empty rows in a task.
-const TASK_ELEMENTS: usize = 1 << 13;
+const ELEMENTS_PER_TASK: usize = 1 << 13;
 
 /// The sparsity structure of a matrix in CSR format. The constructor checks `indptr`.
 #[derive(Clone, Copy)]
@@ -55,12 +55,12 @@ impl<'a, I: SparseIndex> CsrStructure<'a, I> {
     pub fn split_rows_into_tasks(&self, op: &'static str) -> Result<Vec<Range<usize>>> {
         let (rows, base) = (self.row_count(), self.indptr[0].to_usize());
         let weight = |row: usize| row + (self.indptr[row].to_usize() - base);
-        let count = weight(rows).div_ceil(TASK_ELEMENTS);
+        let count = weight(rows).div_ceil(ELEMENTS_PER_TASK);
         let mut tasks = Vec::new();
         try_reserve(op, &mut tasks, count)?;
         let mut start = 0;
         while start < rows {
-            let limit = weight(start) + TASK_ELEMENTS;
+            let limit = weight(start) + ELEMENTS_PER_TASK;
             // A task ends before the first row that would exceed the limit, but has at least one row.
             let (mut low, mut high) = (start + 1, rows);
             while low < high {

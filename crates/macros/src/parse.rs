@@ -2,8 +2,8 @@
 //! position.
 
 mod constant_tables;
-mod expressions;
-mod functions;
-mod statements;
+mod expression_parser;
+mod function_parser;
+mod statement_parser;
 
-pub use functions::convert_functions;
+pub use function_parser::convert_functions;

@@ -11,7 +11,7 @@ use cuprum_cpu_base::threads;
 use cuprum_cpu_base::typed_views::{Elements, ElementsMut};
 use cuprum_cpu_base::with_bits;
 
-use super::{COST_PER_INDEX, GatherAxis, GatherIndex, PREFETCH_DISTANCE, TASK_ELEMENTS, gather_on_thread};
+use super::{COST_PER_INDEX, ELEMENTS_PER_TASK, GatherAxis, GatherIndex, PREFETCH_DISTANCE_IN_INDICES, gather_on_thread};
 
 /// Minimum distance, in bytes, between the first and the last element along an axis at which elements are prefetched. Elements of a shorter
 /// axis stay in the cache.
@@ -100,11 +100,11 @@ fn gather<T: Element, I: GatherIndex>(
 ) -> Option<i64> {
     let (good, size) = (AtomicBool::new(true), out.len());
     threads::for_each(
-        out.chunks(TASK_ELEMENTS).enumerate(),
+        out.chunks(ELEMENTS_PER_TASK).enumerate(),
         size.saturating_mul(COST_PER_INDEX),
         || (),
         |_, (task, run)| {
-            let (run, start) = (run.typed_slice::<T>(), task * TASK_ELEMENTS);
+            let (run, start) = (run.typed_slice::<T>(), task * ELEMENTS_PER_TASK);
             output_loop.for_each_line(start..start + run.len(), |at, line| {
                 let gathered = match line {
                     OutputLine { source_step: 0, index_step: 1, .. } => gather_from_one_row(values, axis, indices, line, &mut run[at]),
@@ -148,7 +148,7 @@ fn gather_line<T: Element, I: GatherIndex>(values: &[T], axis: GatherAxis, indic
     let mut good = true;
     for (n, out) in out.iter_mut().enumerate() {
         if axis_bytes >= MIN_PREFETCHED_BYTES {
-            let later = last.min(n + PREFETCH_DISTANCE);
+            let later = last.min(n + PREFETCH_DISTANCE_IN_INDICES);
             prefetch_cache_line(values.as_ptr().wrapping_offset(offset(later, line.index_for_element(later, indices))));
         }
         let index = line.index_for_element(n, indices);

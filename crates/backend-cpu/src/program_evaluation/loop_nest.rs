@@ -16,7 +16,7 @@ pub(crate) struct LoopNest<'a> {
 }
 
 /// Number of neighbouring rows that are gathered at once if an input is contiguous across rows.
-pub(crate) const BAND_ROWS: usize = 2 * BLOCK_SIDE;
+pub(crate) const ROWS_PER_BAND: usize = 2 * BLOCK_SIDE;
 
 /// One input of a loop nest: buffer, offset and strides.
 pub(super) struct LoopNestInput<'a> {

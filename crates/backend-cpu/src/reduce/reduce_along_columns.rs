@@ -64,7 +64,7 @@ pub(super) fn reduce_all_columns<I: Element, A: Copy + Send + Sync, O: Element>(
     let merge = |a, b| merge_accumulators(a, b, loops);
     for results in out.chunks_mut(width) {
         let mut tree = PairwiseTree::new();
-        partial.by_ref().take(row_blocks).for_each(|acc| tree.push(acc, merge));
+        partial.by_ref().take(row_blocks).for_each(|acc| tree.push_leaf(acc, merge));
         (loops.accumulators_to_results)(results, &tree.take_result(merge).unwrap_or_default());
     }
     recompute_columns_in_order(compiled, rows, width, out, loops);
@@ -139,7 +139,7 @@ fn reduce_column_block<I: Element, A: Copy, O>(
                 }
             }
         }
-        tree.push(acc, |mut a, b| {
+        tree.push_leaf(acc, |mut a, b| {
             (loops.merge_accumulator_slices)(&mut a, &b);
             spare.push(b);
             a

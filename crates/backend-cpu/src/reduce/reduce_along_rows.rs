@@ -111,6 +111,6 @@ pub(super) fn reduce_range_in_blocks<I, A: Copy + Send + Sync, O>(
 /// Merges the partial results of a reduction's blocks, in order. `None` if there are no elements.
 fn merge_block_results<I, A: Copy, O>(blocks: &[Option<A>], loops: &ReducerLoops<I, A, O>) -> Option<A> {
     let mut tree = PairwiseTree::new();
-    blocks.iter().flatten().for_each(|&acc| tree.push(acc, loops.merge));
+    blocks.iter().flatten().for_each(|&acc| tree.push_leaf(acc, loops.merge));
     tree.take_result(loops.merge)
 }

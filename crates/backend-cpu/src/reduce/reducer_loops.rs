@@ -137,10 +137,10 @@ fn reduce_interleaved_quarters<R: Reducer>(block: &[R::In]) -> Option<R::Acc> {
     for at in (0..quarter).step_by(LEAF_LEN) {
         let leaf = |n: usize| &block[n * quarter + at..][..LEAF_LEN];
         let sums = reduce_four_leaves::<R>([leaf(0), leaf(1), leaf(2), leaf(3)]);
-        (0..INTERLEAVED_LEAVES).for_each(|n| trees[n].push(sums[n], R::merge));
+        (0..INTERLEAVED_LEAVES).for_each(|n| trees[n].push_leaf(sums[n], R::merge));
     }
     let mut tree = PairwiseTree::new();
-    trees.into_iter().filter_map(|mut quarter| quarter.take_result(R::merge)).for_each(|acc| tree.push(acc, R::merge));
+    trees.into_iter().filter_map(|mut quarter| quarter.take_result(R::merge)).for_each(|acc| tree.push_leaf(acc, R::merge));
     tree.take_result(R::merge)
 }
 

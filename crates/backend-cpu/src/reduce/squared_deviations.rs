@@ -153,7 +153,7 @@ fn reduce_row_pairwise<T, A: Arithmetic>(row: &[T], leaf: impl Fn(usize, &[T]) -
     }
     let mut tree = PairwiseTree::new();
     for (n, values) in row.chunks(LEAF_LEN).enumerate() {
-        tree.push(leaf(n * LEAF_LEN, values), &merge);
+        tree.push_leaf(leaf(n * LEAF_LEN, values), &merge);
     }
     tree.take_result(merge).unwrap_or(A::ZERO)
 }

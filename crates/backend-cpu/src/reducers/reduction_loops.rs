@@ -103,7 +103,7 @@ impl<T: Arithmetic, const N: usize> DotProductsLoop<'_, T, N> {
             for line in &mut leaves {
                 *line = &line[n * LEAF_LEN..][..vector.len()];
             }
-            tree.push(sum_leaves_of_products::<T, N, PREFETCH>(leaves, vector), add_arrays);
+            tree.push_leaf(sum_leaves_of_products::<T, N, PREFETCH>(leaves, vector), add_arrays);
         }
         // Adding 0.0 turns a sum of -0.0 into 0.0, as `Sum::finish` does.
         add_arrays(tree.take_result(add_arrays).unwrap_or([T::ZERO; N]), [T::ZERO; N])
@@ -250,7 +250,7 @@ impl<R: Reducer, L: LeafSource<R>> ReduceRowsLoop<'_, R, L> {
                     *result = R::finish(leaf); // a single leaf needs no tree
                     continue 'rows;
                 }
-                tree.push(leaf, R::merge);
+                tree.push_leaf(leaf, R::merge);
                 at += len;
             }
             if let Some(result) = results.next()

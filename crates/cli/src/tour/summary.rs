@@ -15,7 +15,7 @@ pub struct MissingAccelerator {
 }
 
 /// Facts about the machine and the run that the results do not contain.
-pub struct RunContext {
+pub struct TourContext {
     /// Accelerators that are not available.
     pub missing: Vec<MissingAccelerator>,
     /// Whether the run used small arrays because of `--quick`.
@@ -28,7 +28,7 @@ pub struct RunContext {
 const MIN_NOTABLE_SPEEDUP: f64 = 1.1;
 
 /// Returns the sentences "Fast here", "Missing here" and "Try next".
-pub fn summary_sentences(results: &[TourMeasurement], context: &RunContext) -> [String; 3] {
+pub fn summary_sentences(results: &[TourMeasurement], context: &TourContext) -> [String; 3] {
     [fast_here_sentence(results), missing_here_sentence(results, context), try_next_sentence(results, context)]
 }
 
@@ -90,7 +90,7 @@ fn fast_here_sentence(results: &[TourMeasurement]) -> String {
     }
 }
 
-fn missing_here_sentence(results: &[TourMeasurement], context: &RunContext) -> String {
+fn missing_here_sentence(results: &[TourMeasurement], context: &TourContext) -> String {
     let wrong = results.iter().filter(|r| !r.agrees).count();
     if wrong > 0 {
         return format!("Missing here: correct results; {wrong} of {} are wrong or failed.", count_with_noun(results.len(), "result"));
@@ -108,7 +108,7 @@ fn missing_here_sentence(results: &[TourMeasurement], context: &RunContext) -> S
     }
 }
 
-fn try_next_sentence(results: &[TourMeasurement], context: &RunContext) -> String {
+fn try_next_sentence(results: &[TourMeasurement], context: &TourContext) -> String {
     if let Some(wrong) = results.iter().find(|r| !r.agrees) {
         return format!("Try next: report {} on {} with the output of `cuprum info`.", wrong.work, wrong.device);
     }
@@ -152,8 +152,8 @@ mod tests {
         }
     }
 
-    fn context() -> RunContext {
-        RunContext { missing: vec![], quick: false, little_memory: false }
+    fn context() -> TourContext {
+        TourContext { missing: vec![], quick: false, little_memory: false }
     }
 
     #[test]
@@ -164,7 +164,7 @@ mod tests {
             MissingAccelerator { name: "cuda".into(), why: "no driver".into(), help: "install the NVIDIA driver".into() },
             MissingAccelerator { name: "cub".into(), why: "no cuda".into(), help: String::new() },
         ];
-        let [fast, missing, next] = summary_sentences(&results, &RunContext { missing, ..context() });
+        let [fast, missing, next] = summary_sentences(&results, &TourContext { missing, ..context() });
         assert_eq!(fast, "Fast here: the CPU moves 20.0 GB/s in add and computes 100.0 GFLOP/s in matmul.");
         assert_eq!(missing, "Missing here: cuda, cub; cuda reports: no driver.");
         assert_eq!(next, "Try next: for cuda, install the NVIDIA driver.");

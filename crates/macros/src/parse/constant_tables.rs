@@ -5,7 +5,7 @@ use std::rc::Rc;
 use syn::spanned::Spanned;
 use syn::{Error, Lit, Result, UnOp};
 
-use super::functions::FunctionConverter;
+use super::function_parser::FunctionConverter;
 use crate::syntax_tree::{Block, ConstantTable, Cost, Expr, ExprKind, NUMBER_METHODS};
 use crate::type_inference::{PrimitiveType, Type, TypeClass, TypeVariable};
 

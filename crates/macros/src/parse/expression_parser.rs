@@ -5,7 +5,7 @@ use quote::ToTokens;
 use syn::spanned::Spanned;
 use syn::{BinOp, Error, Lit, Result, UnOp};
 
-use super::functions::FunctionConverter;
+use super::function_parser::FunctionConverter;
 use crate::syntax_tree::Cost;
 use crate::syntax_tree::{
     BINARY_OPERATORS, BinaryOperator, Block, Expr, ExprKind, FLOAT_CONSTANTS, MethodKind, NUMBER_METHODS, Parameter, ParameterKind,

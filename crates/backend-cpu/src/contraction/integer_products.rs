@@ -13,18 +13,18 @@ use super::product_batch::{MatrixProductLayout, ProductBatch};
 /// Number of rows of a register block of the result.
 const REGISTER_BLOCK_ROWS: usize = 2;
 /// Maximum length of a block along the summed axis (k).
-const BLOCK_DEPTH: usize = 256;
-/// Number of columns of a packed block of `b`. A block with [`BLOCK_DEPTH`] rows of 8-byte elements takes half a megabyte, which fits the
+const MAX_BLOCK_LEN_ALONG_K: usize = 256;
+/// Number of columns of a packed block of `b`. A block with [`MAX_BLOCK_LEN_ALONG_K`] rows of 8-byte elements takes half a megabyte, which fits the
 /// second-level cache.
 const PANEL_WIDTH: usize = 256;
 /// Number of columns of a register block of a narrow result (one with few columns).
 const NARROW_BLOCK_WIDTH: usize = 16;
 /// Number of result rows per task. Blocks of `b` are packed once per task.
-const TASK_ROWS: usize = 128;
-/// Number of result rows per task if tasks of [`TASK_ROWS`] rows would leave threads idle.
-const SMALL_TASK_ROWS: usize = 32;
+const ROWS_PER_TASK: usize = 128;
+/// Number of result rows per task if tasks of [`ROWS_PER_TASK`] rows would leave threads idle.
+const ROWS_PER_SMALL_TASK: usize = 32;
 /// Minimum number of multiplications per task.
-const MIN_TASK_PRODUCTS: usize = 1 << 16;
+const MIN_PRODUCTS_PER_TASK: usize = 1 << 16;
 
 /// Element types of exact matrix products: integers and bool.
 pub(super) trait IntegerElement: Element {
@@ -114,10 +114,10 @@ fn multiply_batch<T: IntegerElement, const N: usize>(p: &MatrixProductLayout, ba
     let c = SharedOutputPointer(c.as_mut_ptr());
     let across = p.n.div_ceil(PANEL_WIDTH);
     let tasks = |band: usize| batch.len().saturating_mul(p.m.div_ceil(band)).saturating_mul(across);
-    let band = if tasks(TASK_ROWS) < 4 * threads::max_threads() { SMALL_TASK_ROWS } else { TASK_ROWS };
+    let band = if tasks(ROWS_PER_TASK) < 4 * threads::max_threads() { ROWS_PER_SMALL_TASK } else { ROWS_PER_TASK };
     let down = p.m.div_ceil(band);
     let each = p.m.min(band).saturating_mul(p.n.min(PANEL_WIDTH)).saturating_mul(p.k.max(1));
-    let together = (MIN_TASK_PRODUCTS / each.max(1)).max(1);
+    let together = (MIN_PRODUCTS_PER_TASK / each.max(1)).max(1);
     let all = tasks(band);
     threads::for_each((0..all).step_by(together), all.saturating_mul(each), PackedBlocks::<T, N>::new, |scratch, first| {
         for task in first..all.min(first + together) {
@@ -141,7 +141,7 @@ struct ProductTask {
     start: [isize; 3],
 }
 
-/// The operand blocks that a task has packed: at most [`BLOCK_DEPTH`] x [`REGISTER_BLOCK_ROWS`] elements of `a`, and [`BLOCK_DEPTH`] x
+/// The operand blocks that a task has packed: at most [`MAX_BLOCK_LEN_ALONG_K`] x [`REGISTER_BLOCK_ROWS`] elements of `a`, and [`MAX_BLOCK_LEN_ALONG_K`] x
 /// [`PANEL_WIDTH`] elements of `b`.
 struct PackedBlocks<T: IntegerElement, const N: usize> {
     rows: Vec<[T::Wide; REGISTER_BLOCK_ROWS]>,
@@ -166,8 +166,8 @@ impl ProductTask {
         let at =
             |operand: usize, steps: [isize; 2], i: usize, j: usize| self.start[operand] + i as isize * steps[0] + j as isize * steps[1];
         // The loop runs once even if `k` is 0, so that the empty sums are written.
-        for first in (0..p.k.max(1)).step_by(BLOCK_DEPTH) {
-            let depth = BLOCK_DEPTH.min(p.k - first.min(p.k));
+        for first in (0..p.k.max(1)).step_by(MAX_BLOCK_LEN_ALONG_K) {
+            let depth = MAX_BLOCK_LEN_ALONG_K.min(p.k - first.min(p.k));
             scratch.panels.clear();
             for left in self.columns.clone().step_by(N) {
                 let width = N.min(self.columns.end - left);

@@ -8,7 +8,7 @@ use cuprum_cpu_base::typed_views::{ElementsMut, Output};
 use smallvec::SmallVec;
 
 use self::masked_fill::MaskedFill;
-use crate::program_evaluation::{BAND_ROWS, CompiledProgram, Evaluator, LoopNest, ResultDestination, SingleTileProgram};
+use crate::program_evaluation::{CompiledProgram, Evaluator, LoopNest, ROWS_PER_BAND, ResultDestination, SingleTileProgram};
 
 mod masked_fill;
 
@@ -90,7 +90,7 @@ fn allocate_outputs(call: &Call) -> Result<SmallVec<[Output; 1]>> {
 /// of the tile length. Several tasks per thread balance the load.
 fn elements_per_task(compiled: &CompiledProgram, size: usize, threads: usize) -> usize {
     let share = if threads == 1 { size } else { size.div_ceil(threads * 4) };
-    let (inner, band) = (compiled.loop_nest().innermost_extent(), compiled.loop_nest().innermost_extent() * BAND_ROWS);
+    let (inner, band) = (compiled.loop_nest().innermost_extent(), compiled.loop_nest().innermost_extent() * ROWS_PER_BAND);
     let unit = match compiled.loop_nest().has_strided_rows() {
         true if share >= band => band,
         true => inner,
@@ -112,7 +112,7 @@ fn compute_task(compiled: &CompiledProgram, evaluator: &mut Evaluator, start: us
         (0..len).step_by(tile).for_each(|at| compute(at, tile.min(len - at)));
         return;
     }
-    let band = if scattered { BAND_ROWS } else { 1 };
+    let band = if scattered { ROWS_PER_BAND } else { 1 };
     for rows in (0..len).step_by(inner * band) {
         for column in (0..inner).step_by(tile) {
             let width = tile.min(inner - column);

@@ -12,7 +12,7 @@ use cuprum_cpu_base::typed_views::{Elements, Output};
 use cuprum_cpu_base::with_bits;
 
 /// Number of elements that one task fills.
-const TASK_ELEMENTS: usize = 1 << 16;
+const ELEMENTS_PER_TASK: usize = 1 << 16;
 
 /// The mask and the only element of the value of a masked fill.
 pub(super) struct MaskedFill<'a> {
@@ -68,11 +68,11 @@ impl<'a> MaskedFill<'a> {
         let elements = elements.split_at(start).1.split_at(mask.len()).0;
         let dtype = elements.dtype();
         threads::for_each(
-            elements.chunks(TASK_ELEMENTS).enumerate(),
+            elements.chunks(ELEMENTS_PER_TASK).enumerate(),
             mask.len(),
             || (),
             |_, (task, run)| {
-                let mask = mask.slice(task * TASK_ELEMENTS, run.len());
+                let mask = mask.slice(task * ELEMENTS_PER_TASK, run.len());
                 with_bits!(dtype, T => {
                     let store = StoreWhereTrue(mask.typed_slice::<bool>(), value.typed_slice::<T>()[0]);
                     run_fill_loop(store, run.typed_slice::<T>())

@@ -27,7 +27,7 @@ use crate::copy::copy_to_region;
 /// Operands with a larger range are first copied to C order.
 const MAX_BUFFER_RANGE_PER_ELEMENT: usize = 4;
 /// Number of elements that one task converts when a 16-bit float array is converted to float32.
-const CONVERSION_TASK_ELEMENTS: usize = 1 << 14;
+const CONVERTED_ELEMENTS_PER_TASK: usize = 1 << 14;
 
 /// Computes the output of `call`, a tensor contraction.
 pub(crate) fn compute_contraction(call: &Call) -> Result<Outcome> {
@@ -41,7 +41,7 @@ pub(crate) fn compute_contraction(call: &Call) -> Result<Outcome> {
         let mut wide = Output::allocate_scratch(call, DType::F32, out.size())?;
         contract_into(call, plan, &a, &b, wide.elements_mut()?)?;
         let wide = wide.elements_mut()?.typed_slice::<f32>();
-        let parts = output.elements_mut()?.chunks(CONVERSION_TASK_ELEMENTS).zip(wide.chunks(CONVERSION_TASK_ELEMENTS));
+        let parts = output.elements_mut()?.chunks(CONVERTED_ELEMENTS_PER_TASK).zip(wide.chunks(CONVERTED_ELEMENTS_PER_TASK));
         threads::for_each(parts, out.size(), || (), |_, (part, values)| half::round_float32_to_half(values, part));
     } else {
         contract_into(call, plan, a, b, output.elements_mut()?)?;
@@ -66,12 +66,12 @@ fn convert_half_to_float32(call: &Call, array: &StoredArray) -> Result<StoredArr
     let values = Elements::from_whole_buffer(source)?.slice(start, len);
     let layout = source.layout().with_offset(source.layout().offset() - start);
     let mut wide = Output::allocate_scratch(call, DType::F32, values.len())?;
-    let parts = wide.elements_mut()?.chunks(CONVERSION_TASK_ELEMENTS).enumerate();
+    let parts = wide.elements_mut()?.chunks(CONVERTED_ELEMENTS_PER_TASK).enumerate();
     threads::for_each(
         parts,
         values.len(),
         || (),
-        |_, (n, part)| half::widen_half_to_float32(values.slice(n * CONVERSION_TASK_ELEMENTS, part.len()), part.typed_slice()),
+        |_, (n, part)| half::widen_half_to_float32(values.slice(n * CONVERTED_ELEMENTS_PER_TASK, part.len()), part.typed_slice()),
     );
     StoredArray::new(DType::F32, layout, wide.into_buffer())
 }

@@ -11,7 +11,7 @@ use crate::reducers::pairwise_tree::PairwiseTree;
 /// Number of bytes of results that are computed together.
 const RESULT_BLOCK_BYTES: usize = 256;
 /// Number of results per task.
-const TASK_RESULTS: usize = 1 << 13;
+const RESULTS_PER_TASK: usize = 1 << 13;
 /// Number of products that are added sequentially before the pairwise summation begins.
 const LEAF_PRODUCTS: usize = 128;
 
@@ -19,10 +19,10 @@ const LEAF_PRODUCTS: usize = 128;
 pub(super) fn multiply_sliding_windows<T: Arithmetic>(signal: &[T], vector: &[T], out: &mut [T]) {
     let cost = out.len().saturating_mul(vector.len());
     threads::for_each(
-        out.chunks_mut(TASK_RESULTS).enumerate(),
+        out.chunks_mut(RESULTS_PER_TASK).enumerate(),
         cost,
         || (),
-        |_, (task, out)| dispatch_simd(SlidingWindowsLoop { signal: &signal[task * TASK_RESULTS..], vector, out }),
+        |_, (task, out)| dispatch_simd(SlidingWindowsLoop { signal: &signal[task * RESULTS_PER_TASK..], vector, out }),
     );
 }
 
@@ -67,7 +67,7 @@ fn dot_first_windows<T: Arithmetic, const N: usize>(signal: &[T], vector: &[T]) 
     let mut tree = PairwiseTree::new();
     for (leaf, factors) in vector.chunks(LEAF_PRODUCTS).enumerate() {
         let signal = &signal[leaf * LEAF_PRODUCTS..][..factors.len() + N - 1];
-        tree.push(sum_leaf_products(signal, factors), add_arrays);
+        tree.push_leaf(sum_leaf_products(signal, factors), add_arrays);
     }
     // Adding 0.0 turns a sum of -0.0 into 0.0, as in NumPy.
     add_arrays(tree.take_result(add_arrays).unwrap_or([T::ZERO; N]), [T::ZERO; N])
@@ -103,7 +103,7 @@ mod tests {
         let signal: Vec<f64> = (0..20_000).map(|i| ((i * 7919) % 1009) as f64 - 500.0).collect();
         for taps in [1, 2, 3, 31, 128, 129, 1000] {
             let vector: Vec<f64> = (0..taps).map(|i| ((i * 31) % 17) as f64 - 8.0).collect();
-            for count in [1, 5, 64, 100, TASK_RESULTS + 33, signal.len() + 1 - taps] {
+            for count in [1, 5, 64, 100, RESULTS_PER_TASK + 33, signal.len() + 1 - taps] {
                 let mut out = vec![0.0; count.min(signal.len() + 1 - taps)];
                 multiply_sliding_windows(&signal, &vector, &mut out);
                 let expected = |n: usize| -> f64 { vector.iter().zip(&signal[n..]).map(|(a, b)| a * b).sum() };

@@ -62,7 +62,7 @@ pub(super) struct StepValue {
 }
 
 /// An execution plan: a fused program with an inner loop chosen for every operation and a memory location assigned to every value.
-pub(super) struct Schedule {
+pub(super) struct ExecutionPlan {
     steps: Box<[Step]>,
     outputs: Box<[u16]>,
     accesses: Box<[AccessPattern]>,
@@ -83,33 +83,33 @@ pub(super) struct Schedule {
     pub cost: usize,
 }
 
-/// Number of entries of a thread's schedule cache. The cache is direct-mapped: a new schedule replaces the one in its slot.
-const SCHEDULE_CACHE_SLOTS: usize = 64;
+/// Number of entries of a thread's execution plan cache. The cache is direct-mapped: a new execution plan replaces the one in its slot.
+const EXECUTION_PLAN_CACHE_SLOTS: usize = 64;
 
 thread_local! {
-    static SCHEDULE_CACHE: RefCell<Vec<Option<Arc<Schedule>>>> = const { RefCell::new(Vec::new()) };
+    static EXECUTION_PLAN_CACHE: RefCell<Vec<Option<Arc<ExecutionPlan>>>> = const { RefCell::new(Vec::new()) };
 }
 
-impl Schedule {
-    /// Returns the schedule of `program`, from the thread's cache if possible. An error names the operation without an inner loop.
-    pub fn get_or_create_schedule(
+impl ExecutionPlan {
+    /// Returns the execution plan of `program`, from the thread's cache if possible. An error names the operation without an inner loop.
+    pub fn get_or_create_execution_plan(
         program: &Program,
         accesses: &[AccessPattern],
         results: ResultDestination,
-    ) -> Result<Arc<Schedule>, DeclineReason> {
-        let slot = program.structure_hash() as usize % SCHEDULE_CACHE_SLOTS;
-        // Thread-locals are inaccessible only while a thread ends. The schedule is then not cached.
-        let kept = SCHEDULE_CACHE.try_with(|all| {
+    ) -> Result<Arc<ExecutionPlan>, DeclineReason> {
+        let slot = program.structure_hash() as usize % EXECUTION_PLAN_CACHE_SLOTS;
+        // Thread-locals are inaccessible only while a thread ends. The execution plan is then not cached.
+        let kept = EXECUTION_PLAN_CACHE.try_with(|all| {
             let all = all.try_borrow().ok()?;
             all.get(slot)?.as_ref().filter(|kept| kept.matches_program(program, accesses, results)).cloned()
         });
         if let Ok(Some(kept)) = kept {
             return Ok(kept);
         }
-        let made = Arc::new(Schedule::new(program, accesses, results)?);
-        let _ = SCHEDULE_CACHE.try_with(|all| {
+        let made = Arc::new(ExecutionPlan::new(program, accesses, results)?);
+        let _ = EXECUTION_PLAN_CACHE.try_with(|all| {
             if let Ok(mut all) = all.try_borrow_mut() {
-                all.resize_with(SCHEDULE_CACHE_SLOTS, || None);
+                all.resize_with(EXECUTION_PLAN_CACHE_SLOTS, || None);
                 all[slot] = Some(made.clone());
             }
         });
@@ -120,7 +120,7 @@ impl Schedule {
         self.results == results && *self.accesses == *accesses && *self.outputs == *program.outputs && *self.steps == *program.steps
     }
 
-    fn new(program: &Program, accesses: &[AccessPattern], results: ResultDestination) -> Result<Schedule, DeclineReason> {
+    fn new(program: &Program, accesses: &[AccessPattern], results: ResultDestination) -> Result<ExecutionPlan, DeclineReason> {
         let steps = &program.steps;
         let mut instructions = Vec::with_capacity(steps.len());
         for (i, step) in steps.iter().enumerate() {
@@ -181,7 +181,7 @@ impl Schedule {
         let gathered = accesses.iter().filter(|a| **a == AccessPattern::Strided).count();
         let free_bytes = TILE_SCRATCH_BYTES.saturating_sub(repeated * COPIES_OF_CYCLICALLY_READ_CONSTANT * widest);
         let fits = free_bytes / (widest * (blocks as usize - repeated + gathered).max(1));
-        Ok(Schedule {
+        Ok(ExecutionPlan {
             steps: steps[..].into(),
             outputs: program.outputs[..].into(),
             accesses: accesses.into(),
@@ -285,7 +285,7 @@ impl Schedule {
         }
     }
 
-    /// Returns the first result, of `len` elements, after a [`Schedule::run_tile`] with [`ResultDestination::Read`].
+    /// Returns the first result, of `len` elements, after a [`ExecutionPlan::run_tile`] with [`ResultDestination::Read`].
     pub fn first_result<'v>(&self, inputs: &[Elements<'v>], blocks: ReadBlocks<'v>, len: usize) -> Elements<'v> {
         let StepValue { location, dtype } = self.values[self.outputs[0] as usize];
         match location {

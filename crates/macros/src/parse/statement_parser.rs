@@ -4,8 +4,8 @@ use proc_macro2::Ident;
 use syn::spanned::Spanned;
 use syn::{Error, Pat, Result, Stmt};
 
-use super::expressions::{binary_operator, is_assignment_operator};
-use super::functions::{FunctionConverter, name_bound_by_pattern};
+use super::expression_parser::{binary_operator, is_assignment_operator};
+use super::function_parser::{FunctionConverter, name_bound_by_pattern};
 use crate::syntax_tree::{Block, Cost, Expr, ExprKind, Statement};
 use crate::type_inference::{PrimitiveType, Type, TypeClass};
 
