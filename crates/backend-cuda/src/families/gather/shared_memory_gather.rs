@@ -7,23 +7,23 @@ use crate::compile::module::Args;
 use crate::driver::{Context, DeviceInfo};
 use crate::families::copy::item_cpp_type;
 use crate::families::indexed_loop::IndexedLoop;
-use crate::families::kernel::KernelSource;
+use crate::families::kernel_lookup::KernelSource;
 
-static SOURCE: KernelSource = KernelSource {
+static GATHER_ROWS_SOURCE: KernelSource = KernelSource {
     name: "gather_rows.cu",
     text: concat!(include_str!("../../kernels/resolve_index.cuh"), include_str!("../../kernels/gather_rows.cu")),
 };
 
 /// Minimum number of elements of a row of the output: one for each thread of the smallest block.
-const MIN_COUNT: usize = 256;
+const MIN_OUTPUT_ROW_LENGTH: usize = 256;
 /// Maximum number of threads of a block.
-const MAX_THREADS: usize = 1024;
+const MAX_THREADS_PER_BLOCK: usize = 1024;
 /// Shared memory that the driver reserves for each block, in bytes.
-const RESERVED_BYTES: usize = 1 << 10;
+const RESERVED_SHARED_BYTES_PER_BLOCK: usize = 1 << 10;
 /// Number of bytes that a read at a random index loads from the second-level cache.
-const SECTOR_BYTES: usize = 32;
+const L2_SECTOR_BYTES: usize = 32;
 
-/// The struct `GatherRows` of gather_rows.cu.
+/// A kernel argument, with the layout of the struct `GatherRows` in gather_rows.cu.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct GatherRows {
@@ -37,7 +37,7 @@ struct GatherRows {
 
 /// A gather whose rows are copied to shared memory.
 #[derive(Debug, PartialEq)]
-pub(super) struct SharedRows {
+pub(super) struct SharedMemoryGather {
     shape: GatherRows,
     /// Size of an element in bytes.
     item: usize,
@@ -50,43 +50,51 @@ pub(super) struct SharedRows {
 /// Returns names and sources of the kernels, for compile checks without a device.
 pub(super) fn sources_for_compile_check() -> Vec<(String, String)> {
     let uses = [(1, "i64", "256"), (2, "i32", "512"), (4, "i64", "1024"), (8, "i32", "256"), (16, "i64", "512")];
-    let listed =
-        |(item, index, threads)| SOURCE.named_source(&[("ITEM", item_cpp_type(item)), ("INDEX_ELEMENT", index), ("THREADS", threads)]);
+    let listed = |(item, index, threads)| {
+        GATHER_ROWS_SOURCE.named_source(&[("ITEM", item_cpp_type(item)), ("INDEX_ELEMENT", index), ("THREADS", threads)])
+    };
     uses.map(listed).into()
 }
 
-impl SharedRows {
+impl SharedMemoryGather {
     /// Returns the gather of the loop `gather` by rows. Returns `None` if a row exceeds the shared memory, if reads at random indices load
     /// less than whole rows, or if the device would have too few blocks.
-    pub fn of_loop(gather: &IndexedLoop<2>, info: &DeviceInfo) -> Option<SharedRows> {
+    pub fn from_indexed_loop(gather: &IndexedLoop<2>, info: &DeviceInfo) -> Option<SharedMemoryGather> {
         let ([rows, count], [[row_stride, 0], [index_stride, 1]]) = (&gather.dims[..], gather.strides.each_ref().map(|s| &s[..])) else {
             return None;
         };
         let (rows, count, extent) = (*rows, *count, gather.extent);
         let row_bytes = extent.checked_mul(gather.item)?;
-        let per_block = row_bytes.next_multiple_of(16).max(1) + RESERVED_BYTES;
+        let per_block = row_bytes.next_multiple_of(16).max(1) + RESERVED_SHARED_BYTES_PER_BLOCK;
         let fits = per_block <= info.shared_per_block_optin as usize;
-        let gains = count >= MIN_COUNT && count.saturating_mul(SECTOR_BYTES) >= row_bytes && rows >= 2 * info.sm_count as usize;
+        let gains =
+            count >= MIN_OUTPUT_ROW_LENGTH && count.saturating_mul(L2_SECTOR_BYTES) >= row_bytes && rows >= 2 * info.sm_count as usize;
         if !fits || !gains {
             return None;
         }
         let resident = (info.shared_per_sm as usize / per_block).max(1);
         let threads_per_sm = info.threads_per_sm as usize;
-        // As many threads as the multiprocessor holds, in blocks of at least 256.
-        let threads = (threads_per_sm / resident).next_power_of_two().clamp(MIN_COUNT, MAX_THREADS);
+        // Fills the multiprocessor with threads, in blocks of at least MIN_OUTPUT_ROW_LENGTH threads.
+        let threads = (threads_per_sm / resident).next_power_of_two().clamp(MIN_OUTPUT_ROW_LENGTH, MAX_THREADS_PER_BLOCK);
         let shape = GatherRows { rows, extent, count, row_stride: *row_stride, step: gather.step, index_stride: *index_stride };
         let blocks_per_multiprocessor = resident.min(threads_per_sm / threads).max(1);
-        Some(SharedRows { shape, item: gather.item, addresses: gather.addresses, threads, blocks_per_multiprocessor })
+        Some(SharedMemoryGather { shape, item: gather.item, addresses: gather.addresses, threads, blocks_per_multiprocessor })
     }
 
     /// Queues the kernel on this thread's stream. `op` identifies the operation in the report of an index out of bounds.
     ///
     /// # Safety
     /// The addresses and `indices` stay valid until the kernel has run, and the loop stays inside the arrays for indices in bounds.
-    pub unsafe fn queue(&self, context: &'static Context, indices: u64, index_dtype: DType, op: u64) -> crate::Result<()> {
+    pub unsafe fn queue_shared_memory_gather(
+        &self,
+        context: &'static Context,
+        indices: u64,
+        index_dtype: DType,
+        op: u64,
+    ) -> crate::Result<()> {
         let threads = self.threads.to_string();
         let defines = [("ITEM", item_cpp_type(self.item)), ("INDEX_ELEMENT", ctype(index_dtype)), ("THREADS", &threads[..])];
-        let function = SOURCE.get_or_compile_kernel(context, "gather_rows", &defines)?;
+        let function = GATHER_ROWS_SOURCE.get_or_compile_kernel(context, "gather_rows", &defines)?;
         let shared = (self.shape.extent * self.item).next_multiple_of(16).max(16) as u32;
         function.allow_dynamic_shared_memory(shared)?;
         let ([source, target], fault) = (&self.addresses, context.fault_pointer()?);
@@ -126,8 +134,8 @@ mod tests {
             memory_pools: true,
             handle: 0,
         };
-        let of = |rows, count, extent, item| SharedRows::of_loop(&gather(rows, count, extent, item), &info);
-        let threads = |rows: SharedRows| (rows.threads, rows.blocks_per_multiprocessor);
+        let of = |rows, count, extent, item| SharedMemoryGather::from_indexed_loop(&gather(rows, count, extent, item), &info);
+        let threads = |rows: SharedMemoryGather| (rows.threads, rows.blocks_per_multiprocessor);
         assert_eq!(of(10_000, 1024, 1024, 4).map(threads), Some((256, 8)));
         assert_eq!(of(10_000, 11_584, 11_584, 4).map(threads), Some((512, 4)));
         assert_eq!(of(10_000, 24_000, 24_000, 4).map(threads), Some((1024, 2)));

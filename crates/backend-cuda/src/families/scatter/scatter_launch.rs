@@ -6,13 +6,13 @@ use cuprum_core::ops::elementwise::{ADD, MAXIMUM, MINIMUM, MULTIPLY};
 use cuprum_core::plan::elementwise::LoopPlan;
 use cuprum_core::{Array, DType, Op, Result, StoredArray};
 
-use crate::codegen::{ctype, expression, index_type};
+use crate::codegen::{cpp_expression, ctype, index_type};
 use crate::compile::module::Args;
 use crate::device::CudaBuffer;
 use crate::driver::Context;
 use crate::families::copy::item_cpp_type;
 use crate::families::indexed_loop::IndexedLoop;
-use crate::families::kernel::{self, DEFAULT_THREADS, KernelSource};
+use crate::families::kernel_lookup::{self, DEFAULT_THREADS_PER_BLOCK, KernelSource};
 
 static STORE_SOURCE: KernelSource = KernelSource {
     name: "scatter.cu",
@@ -41,15 +41,15 @@ pub(super) fn sources_for_compile_check() -> Vec<(String, String)> {
     let combinations = every.enumerate().filter_map(|(n, (op, dtype))| {
         let grouped = [RowAssignment::Grouped, RowAssignment::Distinct][n % 2];
         let is_by_group = dtype.is_inexact() && (op != ADD || dtype.real().itemsize() == 2);
-        let combination = CombineDefinitions::of(op, dtype, if is_by_group { grouped } else { RowAssignment::Indexed })?;
+        let combination = CombineMacros::macros_for_operation(op, dtype, if is_by_group { grouped } else { RowAssignment::Indexed })?;
         let (index, wide, rank) = [("i64", false, "1"), ("i32", true, "2"), ("i32", false, "0")][n % 3];
-        Some(COMBINE_SOURCE.named_source(&combination.defines(index, index_type(wide), rank)))
+        Some(COMBINE_SOURCE.named_source(&combination.macro_definitions(index, index_type(wide), rank)))
     });
     stores.into_iter().chain(combinations).collect()
 }
 
 /// The macro definitions for scatter_combine.cu that depend on operation and dtype.
-pub(super) struct CombineDefinitions {
+pub(super) struct CombineMacros {
     element: &'static str,
     combine: String,
     /// The function of atomic_update.cuh for the combination, and the type of its arguments: an integer type, or the type of a part (real
@@ -58,10 +58,10 @@ pub(super) struct CombineDefinitions {
     rows: RowAssignment,
 }
 
-impl CombineDefinitions {
+impl CombineMacros {
     /// Returns the definitions for the operation `op`, or `None` if `op` has no C++ expression.
-    pub fn of(op: Op, dtype: DType, rows: RowAssignment) -> Option<CombineDefinitions> {
-        let combine = expression(op)?.with_arguments(["a", "b"]);
+    pub fn macros_for_operation(op: Op, dtype: DType, rows: RowAssignment) -> Option<CombineMacros> {
+        let combine = cpp_expression(op)?.with_arguments(["a", "b"]);
         let word = match (dtype, op == ADD) {
             (DType::I32, false) => Some("i32"),
             (DType::I64, false) => Some("i64"),
@@ -73,10 +73,10 @@ impl CombineDefinitions {
         };
         let functions = [(ADD, "atomic_add"), (MINIMUM, "atomic_minimum"), (MAXIMUM, "atomic_maximum")];
         let function = functions.into_iter().find(|(combined, _)| *combined == op).map(|(_, function)| function);
-        Some(CombineDefinitions { element: ctype(dtype), combine, atomic: function.zip(word), rows })
+        Some(CombineMacros { element: ctype(dtype), combine, atomic: function.zip(word), rows })
     }
 
-    fn defines<'a>(&'a self, index_element: &'a str, index: &'a str, rank: &'a str) -> Vec<(&'static str, &'a str)> {
+    fn macro_definitions<'a>(&'a self, index_element: &'a str, index: &'a str, rank: &'a str) -> Vec<(&'static str, &'a str)> {
         let mut defines = vec![
             ("ELEMENT", self.element),
             ("COMBINE(a, b)", &self.combine[..]),
@@ -146,37 +146,44 @@ impl ScatterLaunch {
         // The two kernels that find the indices are compiled with the macros of the kernel that stores the values, so that all three
         // kernels share one entry of the disk cache.
         let rank = self.scatter.dims.len().to_string();
-        let defines = self.store_defines(&rank);
+        let defines = self.store_macro_definitions(&rank);
         let owners = owners.pointer();
         for name in ["scatter_clear_owners", "scatter_write_owners"] {
             let function = STORE_SOURCE.get_or_compile_kernel(self.context, name, &defines)?;
             let mut args = Args::new();
             args.push(&owners).push(&self.indices).push(&count).push(&self.scatter.extent);
             // SAFETY: the arguments match both kernels. `owners` has an element for each row, and the kernels check every index.
-            unsafe { function.launch(kernel::grid_for_items(count as u64, DEFAULT_THREADS), [DEFAULT_THREADS, 1, 1], 0, args.pointers())? };
+            unsafe {
+                function.launch(
+                    kernel_lookup::grid_for_items(count as u64, DEFAULT_THREADS_PER_BLOCK),
+                    [DEFAULT_THREADS_PER_BLOCK, 1, 1],
+                    0,
+                    args.pointers(),
+                )?
+            };
         }
         Ok(())
     }
 
-    fn store_defines<'a>(&self, rank: &'a str) -> [(&'static str, &'a str); 4] {
+    fn store_macro_definitions<'a>(&self, rank: &'a str) -> [(&'static str, &'a str); 4] {
         let (item, index) = (item_cpp_type(self.scatter.item), index_type(self.scatter.needs_wide_index()));
         [("ITEM", item), ("INDEX_ELEMENT", ctype(self.index_dtype)), ("INDEX", index), ("RANK", rank)]
     }
 
     pub fn queue_store(&self, owners: u64) -> crate::Result<()> {
         let rank = self.scatter.dims.len().to_string();
-        let function = STORE_SOURCE.get_or_compile_kernel(self.context, "scatter_store", &self.store_defines(&rank))?;
+        let function = STORE_SOURCE.get_or_compile_kernel(self.context, "scatter_store", &self.store_macro_definitions(&rank))?;
         // SAFETY: scatter_store has the parameters that `queue_kernel` lists, with `owners` as `extra`. The axes stay inside values and
         // target, and the kernel checks every index.
         unsafe { self.scatter.queue_kernel(self.context, &function, 1, self.indices, &[owners], self.op) }
     }
 
-    /// Queues a kernel that combines values with the elements of the target. `groups` is `Some` for [`RowAssignment::Grouped`]. Its numbers
-    /// are the address of the positions of the values, the address of the group offsets, and the distance between consecutive values in
-    /// elements.
-    pub fn queue_combine(&self, combination: &CombineDefinitions, groups: Option<[u64; 3]>) -> crate::Result<()> {
+    /// Queues a kernel that combines values with the elements of the target. For [`RowAssignment::Grouped`], `groups` holds the address of
+    /// the positions of the values, the address of the group offsets, and the distance between consecutive values in elements. For other
+    /// assignments, `groups` is `None`.
+    pub fn queue_combine(&self, combination: &CombineMacros, groups: Option<[u64; 3]>) -> crate::Result<()> {
         let rank = self.scatter.dims.len().to_string();
-        let defines = combination.defines(ctype(self.index_dtype), index_type(self.scatter.needs_wide_index()), &rank);
+        let defines = combination.macro_definitions(ctype(self.index_dtype), index_type(self.scatter.needs_wide_index()), &rank);
         let name = if groups.is_some() { "scatter_grouped" } else { "scatter_combine" };
         let function = COMBINE_SOURCE.get_or_compile_kernel(self.context, name, &defines)?;
         // SAFETY: the kernels have the parameters that `queue_kernel` lists. scatter_grouped has `groups` as `extra`. The axes stay inside
@@ -215,7 +222,7 @@ mod tests {
 
     #[test]
     fn integers_use_atomic_functions() {
-        let atomic = |op, dtype| CombineDefinitions::of(op, dtype, RowAssignment::Indexed).unwrap().atomic;
+        let atomic = |op, dtype| CombineMacros::macros_for_operation(op, dtype, RowAssignment::Indexed).unwrap().atomic;
         assert_eq!(atomic(ADD, DType::I64), Some(("atomic_add", "u64")));
         assert_eq!(atomic(MINIMUM, DType::I32), Some(("atomic_minimum", "i32")));
         assert_eq!([atomic(MULTIPLY, DType::I32), atomic(ADD, DType::I16), atomic(MAXIMUM, DType::Bool)], [None; 3]);

@@ -235,7 +235,7 @@ pub(super) struct CusolverApi {
 
 impl CusolverApi {
     fn load_functions(driver_major: u32) -> std::result::Result<CusolverApi, MissingLibrary> {
-        let loaded = libraries::load(&LibrarySpec::cusolver(driver_major))?;
+        let loaded = libraries::load_library(&LibrarySpec::cusolver_spec(driver_major))?;
         /// Loads the routine `name` and the function that computes the size of its workspace. Returns the size function first.
         ///
         /// # Safety

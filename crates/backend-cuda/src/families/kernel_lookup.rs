@@ -15,10 +15,10 @@ use crate::error::{CudaError, Result};
 use crate::launch_cache::LaunchCache;
 
 /// Number of threads per block, unless a kernel family chooses another number.
-pub(crate) const DEFAULT_THREADS: u32 = 256;
+pub(crate) const DEFAULT_THREADS_PER_BLOCK: u32 = 256;
 
 /// The part of the C++ prelude that `.cu` files need: element types, axes, the error word.
-const BASIC_PRELUDE: &str = concat!(include_str!("../codegen/prelude/types.cuh"), include_str!("../codegen/prelude/layout.cuh"));
+const BASIC_CUDA_PRELUDE: &str = concat!(include_str!("../codegen/prelude/types.cuh"), include_str!("../codegen/prelude/layout.cuh"));
 
 /// A `.cu` file, which is compiled with macro definitions for dtypes and sizes.
 #[derive(Debug)]
@@ -36,7 +36,7 @@ impl KernelSource {
     /// Returns the complete CUDA C++ source: the basic prelude with the element types, then `defines`, then the text of the `.cu` file.
     pub fn source_with_defines(&self, defines: Defines) -> String {
         let defines: String = defines.iter().map(|(name, text)| format!("#define {name} {text}\n")).collect();
-        [BASIC_PRELUDE, &defines, self.text].concat()
+        [BASIC_CUDA_PRELUDE, &defines, self.text].concat()
     }
 
     /// Returns a descriptive name and the complete source with `defines`, for compiling without a device.
@@ -57,7 +57,7 @@ impl KernelSource {
         hasher.write(&key);
         context.kernel_cache().get_or_make(hasher.finish(), &key, || {
             let source = self.source_with_defines(defines);
-            CudaProgram { name: self.name, source: &source, ..CudaProgram::default() }.compile_and_load(context)?.function_named(name)
+            CudaProgram { name: self.name, source: &source, ..CudaProgram::default() }.compile_and_load(context)?.extern_c_function(name)
         })
     }
 }
@@ -79,7 +79,7 @@ pub(crate) fn get_or_generate_kernel(
     let written = key.serialize();
     let function = context.kernel_cache().get_or_make(written.hash(), written.bytes(), || {
         let (name, source) = make().map_err(|op| CudaError::Invalid(format!("no CUDA expression for {op}")))?;
-        CudaProgram { name: &name, source: &source, ..CudaProgram::default() }.compile_and_load(context)?.function_named(&name)
+        CudaProgram { name: &name, source: &source, ..CudaProgram::default() }.compile_and_load(context)?.extern_c_function(&name)
     })?;
     LaunchCache::insert(&FUNCTION_CACHE, &key, function.clone());
     Ok(function)
@@ -100,7 +100,7 @@ mod tests {
         let source = KernelSource { name: "a.cu", text: "T f();\n" };
         let defines: Defines = &[("T", "float"), ("N", "3")];
         let whole = source.source_with_defines(defines);
-        assert!(whole.starts_with(BASIC_PRELUDE) && whole.ends_with("\n#define T float\n#define N 3\nT f();\n"));
+        assert!(whole.starts_with(BASIC_CUDA_PRELUDE) && whole.ends_with("\n#define T float\n#define N 3\nT f();\n"));
         assert_eq!(source.named_source(defines).0, "a.cu<float, 3>");
     }
 
