@@ -12,7 +12,7 @@ pub(crate) const MAX_BLOCKS_PER_AXIS: usize = 192;
 pub(crate) struct AxisBlocks {
     /// Extent of the axis.
     pub extent: usize,
-    /// Elements of each block; the last block may be shorter.
+    /// Number of elements of each block. The last block may be shorter.
     pub length: usize,
     /// Number of blocks of the axis. No block is empty.
     pub count: usize,

@@ -31,8 +31,8 @@ impl Mesh {
     /// Returns the mesh of one axis over all processes of the launcher: `torchrun`, `mpirun` of Open MPI, or `srun` of Slurm.
     ///
     /// The first call waits until all processes call this function. Each process has one rank. The device of this rank is the GPU whose
-    /// index is the local rank of the process on its machine. If the default device is the host, it is the host. Without a launcher, the
-    /// mesh has one rank on the current device.
+    /// index is the rank of the process among the processes on its machine. If the default device is the host, the rank is on the host.
+    /// Without a launcher, the mesh has one rank on the current device.
     ///
     /// All processes have to run the same operations on the mesh in the same order. `docs/distributed.md` lists variables and failures.
     ///
@@ -134,7 +134,7 @@ fn device_of_local_rank(local_rank: usize) -> Result<Device> {
     }
     let devices: Vec<Device> = Device::all().into_iter().filter(|device| device.kind() == current.kind()).collect();
     match devices[..] {
-        // If the launcher makes only one device visible to each process, the local rank is not the index of the device.
+        // If the launcher makes only one device visible to each process, that device has the index 0, whatever the local rank is.
         [device] => Ok(device),
         _ => devices.get(local_rank).copied().ok_or_else(|| {
             let message =

@@ -155,7 +155,7 @@ impl Mesh {
         self.0.first_rank..self.0.first_rank + self.0.members.len()
     }
 
-    /// Calls `f`, the work of a local rank, with the rank's device as the current device.
+    /// Calls `f`, the work of rank number `local` of this process, with the rank's device as the current device.
     pub(crate) fn with_rank_device<R>(self, local: usize, f: impl FnOnce() -> R) -> R {
         trace::with_rank(self.0.first_rank + local, || with_device(self.0.members[local], f))
     }
@@ -194,8 +194,8 @@ impl Mesh {
         }
     }
 
-    /// Returns the local index of the rank that computes replicated results on the device of local rank `local`
-    /// ([`Mesh::is_device_leader`]).
+    /// Returns the index, among the ranks of this process, of the rank that computes replicated results on the device of rank number
+    /// `local` ([`Mesh::is_device_leader`]).
     pub(crate) fn device_leader_of(self, local: usize) -> usize {
         self.0.members.iter().position(|member| *member == self.0.members[local]).unwrap_or(local)
     }

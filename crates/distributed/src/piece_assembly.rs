@@ -27,7 +27,7 @@ pub(crate) struct PieceAssembly {
 const MIN_PIECEWISE_BYTES: usize = 4 << 20;
 
 impl PieceAssembly {
-    /// Returns an assembly without pieces for local rank `local`. The array covers `region`.
+    /// Returns an assembly without pieces, for an array that covers `region` on the device of rank number `local` of this process.
     pub fn new(mesh: Mesh, local: usize, dtype: DType, region: Region) -> PieceAssembly {
         let device = mesh.local_devices()[local];
         let nbytes = region_extents(&region).iter().product::<usize>().saturating_mul(dtype.itemsize());

@@ -8,7 +8,8 @@ use crate::placement::{Distribution, DividedAxes, Placement, region_extents, reg
 use crate::sharded_buffer::{ShardedBuffer, axes_in_memory_order, sharded_array_from_parts};
 use crate::sharded_views::{divided_axes_of_view, permute_shape};
 
-/// Runs an operation on the device of a local rank. If the device declines the operation, the inner result is `Err` with the reason.
+/// Runs an operation on the device of rank number `local` of this process. If the device declines the operation, the inner result is `Err`
+/// with the reason.
 pub(crate) fn run_on_rank(
     mesh: Mesh,
     local: usize,
@@ -75,14 +76,15 @@ pub(crate) fn sharded_output_from_parts(
     sharded_array_from_parts(mesh, output.dtype, output.layout.clone(), distribution, parts)
 }
 
-/// Returns the results of local calls as [`Outcome::Done`]. `parts` has the parts of each output, by local rank.
+/// Returns the results of the calls on this process's ranks as [`Outcome::Done`]. `parts` has, for each output, one part per rank of this
+/// process.
 pub(crate) fn sharded_outcome(mesh: Mesh, call: &Call, cuts: &DividedAxes, parts: Vec<Vec<StoredArray>>) -> Result<Outcome> {
     let arrays = call.outputs.iter().zip(parts).map(|(output, parts)| sharded_output_from_parts(mesh, output, cuts, parts));
     Ok(Outcome::Done(arrays.collect::<Result<Outputs>>()?))
 }
 
-/// Runs `call_rank` for each rank of this process, and collects the parts of each output by local rank. If `is_replicated` is true, ranks
-/// on one device share the outputs of the first of them.
+/// Runs `call_rank` for each rank of this process, and collects, for each output, one part per rank. If `is_replicated` is true, ranks on
+/// one device share the outputs of the first of them.
 ///
 /// If a device declines the operation, the inner result is `Err` with the reason.
 pub(crate) fn run_on_local_ranks(

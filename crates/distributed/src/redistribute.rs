@@ -24,7 +24,8 @@ struct RegionSource<'a> {
     distribution: &'a Distribution,
     /// The regions of the array that the ranks hold, by rank.
     held: Vec<Region>,
-    /// Returns a region that a local rank holds, as a view of the rank's part.
+    /// Returns a region that a rank of this process holds, as a view of the rank's part. The first argument is the index of the rank among
+    /// the ranks of this process.
     view: &'a dyn Fn(usize, &Region) -> Result<NdArray>,
 }
 
@@ -116,7 +117,8 @@ fn ranks_holding_one_copy(mesh: Mesh, distribution: &Distribution, rank: usize) 
     (0..mesh.size()).filter(is_alike).collect()
 }
 
-/// Returns the elements of `region` as a view of the part of a local rank, which covers the region `held` of the whole array.
+/// Returns the elements of `region` as a view of the part of rank number `local` of this process. The part covers the region `held` of the
+/// whole array.
 fn view_of_region(buffer: &ShardedBuffer, local: usize, held: &Region, region: &Region) -> Result<NdArray> {
     let item = |(held, range): (&std::ops::Range<usize>, &std::ops::Range<usize>)| {
         Item::slice(Some((range.start - held.start) as isize), Some((range.end - held.start) as isize), 1)
@@ -142,8 +144,8 @@ fn collective_name(mesh: Mesh, shape: &[usize], wants: &[Region], pieces: &[Piec
     if sent().all(are_neighbours) && moved.saturating_mul(4) <= size { "halo_exchange" } else { "all_to_all" }
 }
 
-/// Returns, for each local rank, the whole array if the rank computes replicated results ([`Mesh::is_device_leader`]), or `None`. The
-/// arrays are 1-D, in the order of the buffer's elements.
+/// Returns, for each rank of this process, the whole array if the rank computes replicated results ([`Mesh::is_device_leader`]), or `None`.
+/// The arrays are 1-D, in the order of the buffer's elements.
 pub(crate) fn gather_on_leaders(buffer: &ShardedBuffer) -> Result<Vec<Option<StoredArray>>> {
     let mesh = buffer.mesh;
     let whole = |rank: usize| -> Region {
@@ -223,8 +225,8 @@ pub(crate) fn resolve_pending_reductions_along(buffer: &ShardedBuffer, axis: Opt
 /// takes an eighth of the time of a reduction over a stacked first axis of two elements.
 const MAX_RANKS_PER_COMBINING_LOOP: usize = 8;
 
-/// Combines the values of several ranks in the order of the ranks, on a local rank. Each value is a region of an array whose first axis
-/// numbers the ranks; `region` contains all these regions. Returns an array without that axis.
+/// Combines the values of several ranks in the order of the ranks, on the device of rank number `local` of this process. Each value is a
+/// region of an array whose first axis numbers the ranks; `region` contains all these regions. Returns an array without that axis.
 ///
 /// Sums and products of 16-bit floats are computed in float32 and rounded once.
 fn combine_in_rank_order(

@@ -74,8 +74,9 @@ pub(crate) fn sharded_array_from_parts(
     StoredArray::new(dtype, layout, Arc::new(ShardedBuffer { mesh, dtype, distribution, parts }))
 }
 
-/// Returns a replicated array on the mesh. `leaders` is indexed by local rank: the array of each rank that computes replicated results
-/// ([`Mesh::is_device_leader`]), and `None` for other ranks. All these arrays have the same layout, which is also the layout of the result.
+/// Returns a replicated array on the mesh. `leaders` has an element for each rank of this process: the array of a rank that computes
+/// replicated results ([`Mesh::is_device_leader`]), and `None` for other ranks. All these arrays have the same layout, which is also the
+/// layout of the result.
 pub(crate) fn replicated_array_from_leaders(mesh: Mesh, leaders: &[Option<StoredArray>]) -> Result<StoredArray> {
     let part = |local: usize| leaders.get(mesh.device_leader_of(local)).and_then(Option::as_ref);
     let first = part(0).ok_or_else(|| cuprum_core::Error::value("mesh", "no rank has computed the result"))?;

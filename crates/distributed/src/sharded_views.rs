@@ -11,7 +11,7 @@ use crate::placement::{DividedAxes, Region, region_extents, region_of_rank};
 use crate::redistribute::{fetch_region_parts, fetch_regions, gather_on_leaders, resolve_pending_reductions};
 use crate::sharded_buffer::ShardedBuffer;
 
-/// The axes of a layout in terms of the axes of the stored array.
+/// A map from the axes of a layout, such as that of a view, to the axes of the stored array.
 #[derive(Debug)]
 pub(crate) struct ViewAxisMap {
     /// Index of the layout's first element along each stored axis.
@@ -198,7 +198,7 @@ impl<'a> ShardedView<'a> {
         Some(ShardedView { array, buffer, map, held })
     }
 
-    /// Returns a region of the view that a local rank holds, as a view of the rank's part.
+    /// Returns a region of the view that rank number `local` of this process holds, as a view of the rank's part.
     pub fn local_region_view(&self, local: usize, region: &Region) -> Result<NdArray> {
         let (mesh, part) = (self.buffer.mesh, &self.buffer.parts[local]);
         let held = self.buffer.distribution.rank_region(mesh, mesh.local_ranks().start + local);

@@ -109,7 +109,7 @@ fn run_in_two_steps(mesh: Mesh, call: &Call, request: &Fft, mut cuts: DividedAxe
 }
 
 /// Transforms the part of each rank along axes that no mesh axis divides. `cuts` has the axis that each mesh axis divides. Returns the
-/// parts of the output by local rank, or the reason why a device declines the operation.
+/// parts of the output, one for each rank of this process, or the reason why a device declines the operation.
 fn transform_local_parts(
     mesh: Mesh,
     call: &Call,

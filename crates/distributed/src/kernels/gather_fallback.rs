@@ -56,7 +56,7 @@ pub(super) fn run_on_gathered_inputs(call: &Call) -> Result<Outcome> {
     Ok(Outcome::Done((0..count).map(output).collect::<Result<Outputs>>()?))
 }
 
-/// Returns, for each local rank, the whole input with its layout if the rank computes replicated results
+/// Returns, for each rank of this process, the whole input with its layout if the rank computes replicated results
 /// ([`Mesh::is_device_leader`]), or `None`.
 fn gather_input(mesh: Mesh, input: &StoredArray) -> Result<Vec<Option<StoredArray>>> {
     let Some(buffer) = ShardedBuffer::of(input) else {

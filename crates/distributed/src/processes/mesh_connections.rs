@@ -49,7 +49,7 @@ struct Peer {
     rank: usize,
     control: Mutex<TcpStream>,
     data: TcpStream,
-    /// Queue of the thread that sends to this rank. `None` once the mesh has ended.
+    /// Queue of the thread that sends to this rank. `None` after the connections are closed.
     jobs: Mutex<Option<Sender<SendJob>>>,
     /// Number of the last exchange that the rank has announced.
     announced: AtomicU64,
