@@ -42,7 +42,7 @@ pub struct LaunchContext<'a> {
     pub call: &'a Call<'a>,
     /// CUDA context of the call's device.
     pub context: &'static Context,
-    /// Address of the first element of each input.
+    /// Device address of the first element of each input.
     pub inputs: &'a [u64],
     kernels: CompiledKernels,
 }

@@ -1,5 +1,5 @@
-//! The accelerator `cuda`, which provides NVIDIA GPUs as devices. It has fallback kernels for the operations on these devices. The NVIDIA
-//! driver and NVRTC are required; cuBLAS, cuFFT and cuSOLVER are used if they are installed.
+//! The accelerator `cuda`, which provides NVIDIA GPUs as devices. The accelerator has fallback kernels for the operations on these devices.
+//! The NVIDIA driver and NVRTC are required; cuBLAS, cuFFT and cuSOLVER are used if they are installed.
 
 use std::path::PathBuf;
 

@@ -45,7 +45,7 @@ pub use crate::compile::module::FunctionAttributes;
 use crate::device;
 use crate::driver;
 
-/// Name of the public type in error messages.
+/// Name of the public type that error messages show.
 const OP: &str = "RawModule";
 
 fn cuda_context_of(device: Device) -> Result<&'static driver::Context> {

@@ -456,9 +456,9 @@ impl Drop for CutensorObject {
 /// A cuTENSOR plan: the kernel that the library has chosen for an operation.
 struct CutensorPlan {
     object: CutensorObject,
-    /// Type of the scaling factors.
+    /// Scalar type of the plan's scaling factors.
     scalar: DataType,
-    /// Size of the workspace in bytes.
+    /// Size of the plan's workspace, in bytes.
     workspace: u64,
 }
 

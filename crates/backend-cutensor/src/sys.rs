@@ -185,7 +185,7 @@ pub type Stream = *mut c_void;
 /// Declares a table of functions, which are bound by their C names.
 macro_rules! functions {
     ($($(#[$doc:meta])* $field:ident = $symbol:literal: fn($($arg:ty),* $(,)?) -> $ret:ty;)*) => {
-        /// The functions of cuTENSOR. The library is never closed, so that they stay valid.
+        /// The functions of cuTENSOR. The library is never closed, so the function pointers stay valid.
         #[derive(Clone, Copy, Debug)]
         pub struct CutensorFunctions {
             $($(#[$doc])* pub $field: unsafe extern "C" fn($($arg),*) -> $ret,)*

@@ -12,7 +12,7 @@ constexpr int WARP = 32;
 constexpr int TILE = THREADS * ITEMS;
 
 // Scans `rows` rows of `count` elements. `words` holds the look-back states of all tiles; blocks take tile numbers from the counter
-// `ticket`. `words` and `ticket` must be zeroed. With one tile per row they are not used.
+// `ticket`. `words` and `ticket` must be zeroed. With one tile per row, both are unused.
 extern "C" __global__ void __launch_bounds__(THREADS, 3)
 scan_rows(Params p, Axes<Index, RANK, INPUTS> axes, Out* out, i64 count, u32* ticket, u64* words, u32 tiles, u32 rows) {
     __shared__ WarpExchange<Acc, ITEMS> exchanges[THREADS / WARP];

@@ -1,7 +1,7 @@
 //! Reductions along a contiguous axis with a fused program: of all elements, or of each row.
 //!
-//! The shape and the number of elements per load decide which kernel runs and in what order it combines elements. The number of elements
-//! per load depends on the dtypes and on the alignment of the inputs.
+//! The shape and the number of elements per load decide which kernel runs and in what order the kernel combines elements. The number of
+//! elements per load depends on the dtypes and on the alignment of the inputs.
 
 use cuprum_backend_cuda::codegen::{self, AccumulatorCode, FoldClass, InputAccess, KernelKey, ctype, device_sources};
 use cuprum_backend_cuda::driver::COUNTER_COUNT;
@@ -87,7 +87,7 @@ pub struct ReduceRequest<'a> {
     width: usize,
     /// Whether the kernel uses 64-bit indices.
     wide_indices: bool,
-    /// How threads share the rows. Each variant has its own kernel.
+    /// How threads share the rows. Each variant of [`RowSplit`] has its own kernel.
     pub split: RowSplit,
 }
 
@@ -95,7 +95,7 @@ pub struct ReduceRequest<'a> {
 fn choose_reduce_fold<'a>(op: Op, reduction: &'a ReductionDef, value: DType, accumulator: DType) -> Result<ReduceFold<'a>, DeclineReason> {
     if reduction.depends_on_order(value) {
         // NumPy's minimum of several complex NaNs is the first of them. These kernels combine elements out of order and might return
-        // another one.
+        // another NaN.
         return Err(DeclineReason::with_text(|| format!("{} of {value}: complex numbers are only added and multiplied", op.name())));
     }
     match FoldClass::of(reduction, accumulator) {

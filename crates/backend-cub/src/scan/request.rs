@@ -55,7 +55,7 @@ pub enum ScanAxis {
     Rows,
     /// Adjacent columns. A block scans one tile of 32 columns. Each thread scans several successive elements of one column.
     Columns {
-        /// Output stride along a column, in elements.
+        /// Stride of the output along a scanned column, in elements.
         out_stride: usize,
     },
 }
@@ -79,7 +79,7 @@ pub struct ScanRequest<'a> {
 fn fold_class_of_reduction(op: Op, reduction: &ReductionDef, value: DType) -> Result<FoldClass, DeclineReason> {
     if reduction.depends_on_order(value) {
         // NumPy's minimum of several complex NaNs is the first of them. These kernels combine elements out of order and might return
-        // another one.
+        // another NaN.
         return Err(DeclineReason::with_text(|| format!("{} of {value}: complex numbers are only added and multiplied", op.name())));
     }
     FoldClass::of(reduction, value).ok_or_else(|| DeclineReason::with_text(|| format!("{} is not supported", op.name())))

@@ -50,7 +50,7 @@ pub struct SegmentRequest<'a> {
 fn fold_class_of_reduction(op: Op, reduction: &ReductionDef, acc: DType) -> Result<FoldClass, DeclineReason> {
     if reduction.depends_on_order(acc) {
         // NumPy's minimum of several complex NaNs is the first of them. These kernels combine elements out of order and might return
-        // another one.
+        // another NaN.
         return Err(DeclineReason::with_text(|| format!("{} of {acc}: complex numbers are only added and multiplied", op.name())));
     }
     FoldClass::of(reduction, acc).ok_or_else(|| DeclineReason::with_text(|| format!("{} is not supported", op.name())))

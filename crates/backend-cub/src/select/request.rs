@@ -29,14 +29,14 @@ pub struct SelectRequest<'a> {
     pub values: Option<SourceValues>,
     /// Whether the call returns indices.
     pub indices: bool,
-    /// Number of elements to select from.
+    /// Number of elements from which the kernel selects.
     pub count: usize,
 }
 
 /// The array of values from which the kernel selects.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SourceValues {
-    /// Size of an element in bytes.
+    /// Size of one element of the array, in bytes.
     size: usize,
     /// If the array of values is also an input of the condition: the index of that input. The kernel then reads the array only once.
     condition_input: Option<usize>,

@@ -100,7 +100,7 @@ pub struct SortRequest {
     /// The options of the call.
     pub options: SortOptions,
     dtype: DType,
-    /// Number and length of the rows.
+    /// Number and length of the rows to sort.
     pub plan: SortPlan,
     /// The algorithm, which selects the kernels.
     pub method: SortMethod,

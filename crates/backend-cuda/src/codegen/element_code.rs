@@ -83,8 +83,8 @@ template <class Index> __device__ inline Result element(const Params& p, Index i
 
 /// Returns C++ that reads some inputs through tiles in shared memory: input k if bit k of `crossed` is set. In a kernel's source, this code
 /// comes after [`element_source`]. The struct `StagedTiles` has a tile of `SIDE` x `SIDE` elements for each of these inputs.
-/// `stage(staged, p, offsets, row, column)` stores the elements at `offsets` in the tiles. `load_staged(...)` reads them, and reads all
-/// other inputs from memory.
+/// `stage(staged, p, offsets, row, column)` stores the elements at `offsets` in the tiles. `load_staged(...)` reads the tiles, and reads
+/// all other inputs from memory.
 pub fn shared_memory_staging_source(program: &Program, crossed: u64) -> String {
     let inputs = cpp_input_types(program);
     let is_crossed = |n: usize| crossed >> n & 1 == 1;

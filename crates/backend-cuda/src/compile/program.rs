@@ -15,7 +15,7 @@ use crate::error::Result;
 /// CUDA C++ source and everything that determines its machine code.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct CudaProgram<'a> {
-    /// Name of the program in compile errors. The cache key does not include it.
+    /// Name of the program in compile errors. The cache key does not include the name.
     pub name: &'a str,
     /// The CUDA C++ source, compiled as C++17.
     pub source: &'a str,

@@ -118,7 +118,7 @@ impl Context {
         self.primary.make_current()
     }
 
-    /// Makes this context current on the calling thread, even if this crate made it current before.
+    /// Makes this context current on the calling thread, even if this crate has made the context current before.
     #[cold]
     pub fn set_current(&self) -> Result<()> {
         self.primary.set_current()

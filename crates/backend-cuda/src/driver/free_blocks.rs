@@ -80,7 +80,7 @@ pub(super) struct FreeBlockPool<F> {
     max_free_bytes: u64,
     /// Free blocks by stream number.
     free_blocks: Vec<StreamFreeBlocks>,
-    /// Free blocks that other streams may still use, in the order in which they were returned.
+    /// Free blocks that other streams may still use, in the order in which the blocks were returned to the pool.
     waiting: Vec<FencedBlock<F>>,
 }
 
@@ -217,7 +217,7 @@ impl<F: StreamFence> FreeBlockPool<F> {
         &mut self.free_blocks[at]
     }
 
-    /// Raises the peak memory statistic to the number of bytes in use.
+    /// Raises the peak memory statistic to the number of bytes in use, if that number is larger.
     pub fn record_peak(&mut self) {
         self.peak = self.peak.max(self.used);
     }

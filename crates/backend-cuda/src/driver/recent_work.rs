@@ -15,7 +15,7 @@ enum QueuedWork {
 /// A ring buffer of the operations and kernels that a thread queued last.
 struct RecentWork {
     entries: [Option<QueuedWork>; 4],
-    /// Index in `entries` of the operation that was queued last.
+    /// Index in the ring buffer `entries` of the operation that was queued last.
     at: usize,
 }
 

@@ -50,7 +50,7 @@ impl Default for StagingBlocks {
     }
 }
 
-/// A block of pinned memory through which one transfer after another passes. It is never freed.
+/// A block of pinned memory through which one transfer after another passes. The block is never freed.
 struct StagingBlock {
     memory: *mut u8,
     /// An event that is recorded after each transfer through the block.
@@ -87,7 +87,7 @@ impl StagingBlock {
     }
 }
 
-/// A ring buffer for small uploads. It has two halves: one is filled while transfers from the other complete.
+/// A ring buffer for small uploads. The buffer has two halves: one is filled while transfers from the other complete.
 #[derive(Default)]
 struct UploadRing {
     /// The two halves of the ring, [`UPLOAD_RING_HALF_BYTES`] bytes each. Empty before the first upload.

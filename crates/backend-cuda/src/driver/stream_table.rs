@@ -48,7 +48,7 @@ type CaptureState = Arc<dyn Any + Send + Sync>;
 /// The active captures of one context.
 #[derive(Default)]
 struct ActiveCaptures {
-    /// Number of captures so far.
+    /// Number of graph captures begun so far.
     count: u32,
     /// The active captures, with their stream numbers.
     list: Vec<(u32, StreamHandle, CaptureState)>,
@@ -64,7 +64,7 @@ impl ActiveCaptures {
 pub(super) struct StreamTable {
     first: StreamHandle,
     added: [OnceLock<StreamHandle>; MAX_ADDED_STREAMS],
-    /// Number of requests for a stream so far.
+    /// Number of requests for a new stream so far.
     requested: AtomicU32,
     /// Whether a stream besides stream 0 exists.
     has_added_streams: AtomicBool,

@@ -119,8 +119,8 @@ impl<T> Drop for SharedSlice<T> {
     fn drop(&mut self) {
         // SAFETY: only this `drop` takes the slice, and `drop` runs once.
         let slice = unsafe { ManuallyDrop::take(&mut self.slice) };
-        // `leak` makes the stream wait for uses of the slice on other streams of cudarc. It does not free the memory, which belongs to the
-        // array.
+        // `leak` makes the stream wait for uses of the slice on other streams of cudarc. `leak` does not free the memory, which belongs to
+        // the array.
         let _ = slice.leak();
     }
 }

@@ -182,7 +182,7 @@ impl KernelDeclaration {
 #[derive(Clone, Debug)]
 pub(super) struct KernelSpecialization {
     pub device: Device,
-    /// Dtypes of inputs, then outputs.
+    /// Dtypes of the inputs, followed by those of the outputs.
     pub dtypes: SmallVec<[DType; 8]>,
     /// For each input, whether the argument is a scalar instead of an array.
     pub is_scalar: SmallVec<[bool; 8]>,
@@ -258,7 +258,7 @@ impl<K: Clone> SpecializationCache<K> {
 /// compiler messages show the line numbers of the user's code.
 pub(super) struct SourceWriter<'a> {
     declared: &'a KernelDeclaration,
-    /// Dtypes of inputs, then outputs.
+    /// Dtypes of the inputs, followed by those of the outputs.
     dtypes: &'a [DType],
     pub out: String,
     /// Names and sources of the headers that contain user code.

@@ -32,8 +32,8 @@ pub(super) fn parse_parameters(parameters: &str) -> Option<Vec<Parameter>> {
     Some(pieces.into_iter().map(one).collect())
 }
 
-/// Returns whether `piece`, the text between two commas, may be several parameters. It may be a pack (`Ts... all`), a macro (a single word
-/// or call such as `PARAMS` or `PARAMS(float)`), or contain a preprocessor directive.
+/// Returns whether `piece`, the text between two commas, may be several parameters. The text may be a pack (`Ts... all`), a macro (a single
+/// word or call such as `PARAMS` or `PARAMS(float)`), or contain a preprocessor directive.
 fn may_be_several_parameters(piece: &str) -> bool {
     let head = piece.strip_suffix(')').and_then(|call| call.split('(').next()).unwrap_or(piece).trim_end();
     let is_macro = || head.chars().all(is_identifier_char) && dtype_of_cpp_type(piece).is_none();

@@ -2,7 +2,7 @@
 
 use cuprum_core::{Error, Result};
 
-/// Name of the public type in error messages.
+/// Name of the public type that error messages show.
 pub(super) const OP: &str = "RawKernel";
 
 /// Maximum number of threads per block along x, y and z, for every device since compute capability 3.0 (CUDA C++ Programming Guide,
@@ -127,9 +127,9 @@ impl Launch {
 pub(super) struct LaunchLimits {
     /// Maximum threads per block.
     pub threads: u32,
-    /// Maximum shared memory per block, in bytes.
+    /// Maximum shared memory per block on the kernel's device, in bytes.
     pub shared: u32,
-    /// Static shared memory of the kernel, in bytes.
+    /// Static shared memory per block of the kernel, in bytes.
     pub static_shared: u32,
 }
 

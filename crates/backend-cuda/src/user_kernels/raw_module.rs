@@ -186,7 +186,7 @@ pub(super) fn option_may_read_files(option: &str) -> bool {
 pub struct RawModule {
     pub(super) module: Arc<Module>,
     pub(super) device: Device,
-    /// C++ names of the kernels, and their mangled names.
+    /// Pairs of a kernel's C++ name and mangled name.
     pub(super) lowered: Arc<[(String, String)]>,
     /// The CUDA C++ source. Empty for a module that was loaded from machine code.
     pub(super) source: Arc<str>,

@@ -20,7 +20,7 @@ use super::kernel_declaration::{DeclaredParameter, KernelDeclaration, SourceWrit
 use super::raw_module::{RawSource, option_may_read_files};
 use crate::codegen::{self, AccumulatorCode, InputAccess, KernelKey};
 
-/// Name of the public type in error messages.
+/// Name of the public type that error messages show.
 const OP: &str = "ReductionKernel";
 
 static REDUCTION_KERNEL_DEF: OpDef = OpDef {
@@ -238,7 +238,7 @@ pub fn example_reduction_call(array: &NdArray, axes: &[isize]) -> Result<Reducti
 #[derive(Debug)]
 pub struct UserCppReduction {
     parts: Arc<OwnedReductionDefinition>,
-    /// Dtypes of inputs, then the output.
+    /// Dtypes of the inputs, followed by the dtype of the output.
     dtypes: SmallVec<[DType; 8]>,
     program: Program,
     plan: ReducePlan,

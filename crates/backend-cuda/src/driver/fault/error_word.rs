@@ -93,7 +93,7 @@ impl FreeErrorWords {
 pub(in crate::driver) struct LaunchErrorWord {
     pub(super) word: ErrorWord,
     free: Arc<FreeErrorWords>,
-    /// True if the error word belongs to a graph. All launches of the graph then report faults in it.
+    /// True if the error word belongs to a graph. All launches of the graph then report faults in this error word.
     pub(super) is_graph: bool,
     /// True once the launch has run and reported no fault, so that the error word need not be read again. Stays false for a graph, whose
     /// next launch may fault.
@@ -150,7 +150,7 @@ impl LaunchErrorWord {
     /// Prepares this error word, which belongs to a graph, for the graph's next launch. `inputs` are the error words of the launches on
     /// which the graph's inputs depend. Returns the fault of the graph's previous launch if it was not reported yet, else `None`.
     pub(super) fn prepare_relaunch(self: &Arc<Self>, inputs: LaunchErrorWords) -> Option<ReportedFault> {
-        // If an input depends on another graph, adds the error words on which the other graph depends, too. A check then need not follow
+        // If an input depends on another graph, adds the error words on which the other graph depends. A check then need not follow
         // references between graphs, which may form a cycle.
         let mut flat = LaunchErrorWords::new();
         for error_word in inputs.iter().filter(|error_word| !Arc::ptr_eq(error_word, self)) {

@@ -46,7 +46,7 @@ impl LaunchLedger {
     }
 
     /// Checks the launches on every stream for which `has_run` returns true, and removes them from the ledger. `has_run` takes a stream
-    /// number and returns whether the work of the stream has ended. Keeps the first fault for [`LaunchLedger::report_fault`].
+    /// number and returns whether the work of the stream has ended. Keeps the first fault that it finds for [`LaunchLedger::report_fault`].
     pub(super) fn check_ended_launches(&self, has_run: impl Fn(u32) -> bool) {
         let state = &mut *lock(&self.0);
         let unreported = &mut state.unreported;

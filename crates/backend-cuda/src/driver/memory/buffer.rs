@@ -28,7 +28,7 @@ pub struct DeviceBuffer {
     graph: Option<GraphBlock>,
     /// The owner of the memory if another library allocated it. `None` for memory that this crate allocated.
     library: Option<Arc<dyn Any + Send + Sync>>,
-    /// The launches that the buffer's values depend on, for reports of their faults.
+    /// The launches that the buffer's values depend on. A read of the buffer reports faults of these launches.
     buffer_error_words: BufferErrorWords,
 }
 
