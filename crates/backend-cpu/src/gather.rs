@@ -180,7 +180,7 @@ fn gather_on_thread<T: Element, I: GatherIndex>(values: &[T], axis: GatherAxis, 
     if !(axis.contains_index(least) && axis.contains_index(greatest)) {
         return false;
     }
-    // If there are negative and non-negative indices, the range may be the whole axis.
+    // If there are negative and non-negative indices, the range is taken to be the whole axis.
     let rows = if (least < 0) == (greatest < 0) { least.abs_diff(greatest) } else { axis.extent as u64 };
     let range_bytes = rows.saturating_mul(axis.stride.unsigned_abs() as u64).saturating_mul(size_of::<T>() as u64);
     if range_bytes <= MAX_BYTES_WITHOUT_PREFETCH as u64 {

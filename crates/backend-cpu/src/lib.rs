@@ -70,7 +70,7 @@ pub static CPU_ACCELERATOR: Accelerator = Accelerator {
 
 inventory::submit! { Registration(&CPU_ACCELERATOR) }
 
-/// An element of a whole-array parameter: the index of the parameter, and the index of the element in the array.
+/// Registers the backend where `inventory` cannot, as in static libraries. A second call has no effect.
 pub fn register() -> Result<()> {
     cuprum_core::register(&CPU_ACCELERATOR)
 }

@@ -25,16 +25,16 @@ pub(crate) trait Reducer: Sized + 'static {
     /// Type of the result.
     type Out: Element;
 
-    /// Whether the loops are also compiled for AVX-512. If false, processors with AVX-512 run the version for AVX2, which suffices for rarely
-    /// used dtypes.
+    /// Whether the loops are also compiled for AVX-512. If false, processors with AVX-512 run the version for AVX2, which suffices for
+    /// rarely used dtypes.
     const HAS_AVX512_VERSION: bool = true;
 
     /// Whether the result for a leaf (a block of consecutive elements) equals the merge of the accumulators of its elements. Several leaves
     /// may then be reduced interleaved.
     const LEAVES_MAY_INTERLEAVE: bool = false;
 
-    /// Whether [`ReduceRowsLoop`](reduction_loops::ReduceRowsLoop) reduces whole groups of [`INTERLEAVED_LEAVES`] leaves in a second loop, whose
-    /// length is known at compile time. Reductions of complex numbers gain nothing from it.
+    /// Whether [`ReduceRowsLoop`](reduction_loops::ReduceRowsLoop) reduces whole groups of [`INTERLEAVED_LEAVES`] leaves in a second loop,
+    /// whose length is known at compile time. Reductions of complex numbers gain nothing from it.
     const HAS_LEAF_GROUP_LOOP: bool = true;
 
     /// Number of rows that column reductions merge sequentially before the pairwise tree begins. A power of two.

@@ -172,8 +172,8 @@ running! {
 
 /// A scan operation (sum, product, maximum or minimum) on elements `T`, with its accumulator.
 trait ScanOperation<T: Element>: 'static {
-    /// Whether the loops are also compiled for AVX-512. If false, processors with AVX-512 run the version for AVX2, which suffices for rarely
-    /// used dtypes.
+    /// Whether the loops are also compiled for AVX-512. If false, processors with AVX-512 run the version for AVX2, which suffices for
+    /// rarely used dtypes.
     const HAS_AVX512_VERSION: bool = T::DTYPE.itemsize() >= 4;
     type Total: Copy + Default + Send + Sync;
     fn to_accumulator(value: T) -> Self::Total;

@@ -304,7 +304,8 @@ impl ScatterLayout {
         Ok(None)
     }
 
-    /// Computes [`update_selected_rows`](Self::update_selected_rows) for rows of single elements, after a partition of the values by ranges of `1 << range_bits` rows.
+    /// Computes [`update_selected_rows`](Self::update_selected_rows) for rows of single elements, after a partition of the values by ranges
+    /// of `1 << range_bits` rows.
     fn update_partitioned_rows<T: Element>(
         &self,
         range_bits: u32,
@@ -389,8 +390,8 @@ impl ScatterLayout {
         );
     }
 
-    /// Replaces the element that each of `indices` selects by `f(element, value)`. `to` and `from` are the offsets of row 0 and of the first
-    /// value. In a large target, the elements of each block of indices are prefetched before those of the block before are updated.
+    /// Replaces the element that each of `indices` selects by `f(element, value)`. `to` and `from` are the offsets of row 0 and of the
+    /// first value. In a large target, the elements of each block of indices are prefetched before those of the block before are updated.
     #[inline(always)]
     fn update_single_elements<T: Element>(
         &self,
@@ -430,8 +431,8 @@ impl ScatterLayout {
         }
     }
 
-    /// Replaces each element of the rows in `numbers` that are inside `rows` by `f(element, value)`. `inner` are the axes of a row, and `to`
-    /// and `from` the offsets of row 0 and of the first value.
+    /// Replaces each element of the rows in `numbers` that are inside `rows` by `f(element, value)`. `inner` are the axes of a row, and
+    /// `to` and `from` the offsets of row 0 and of the first value.
     #[inline(always)]
     fn update_rows<T: Element>(
         &self,

@@ -47,8 +47,8 @@ pub(crate) fn compute_selection(call: &Call) -> Result<Outcome> {
     call.outcome_with_length(total, outputs.into_iter().map(Output::into_buffer))
 }
 
-/// Sets the bit in `words` of every element for which the condition is true. Returns the number of set bits per chunk of [`ELEMENTS_PER_TASK`]
-/// elements.
+/// Sets the bit in `words` of every element for which the condition is true. Returns the number of set bits per chunk of
+/// [`ELEMENTS_PER_TASK`] elements.
 fn mark_selected_in_bitmap(compiled: &CompiledProgram, size: usize, words: &mut [u64]) -> Result<Vec<usize>> {
     let tile = compiled.tile_len();
     threads::map(

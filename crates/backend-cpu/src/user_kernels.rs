@@ -77,8 +77,8 @@ pub fn compute_in_float64<const N: usize>(tile: Loop, args: &[Elements], out: El
     }
 }
 
-/// SIMD level of the exact pass, in which [`Math`] functions handle all arguments. `FMA` equals [`Isa::HAS_FMA`] of the first pass, so that the
-/// exact pass changes only the elements that need it.
+/// SIMD level of the exact pass, in which [`Math`] functions handle all arguments. `FMA` equals [`Isa::HAS_FMA`] of the first pass, so that
+/// the exact pass changes only the elements that need it.
 #[derive(Clone, Copy)]
 pub struct ExactPassIsa<const FMA: bool>;
 

@@ -276,8 +276,8 @@ impl<'a> ElementsMut<'a> {
         Elements { ptr: self.ptr, len: self.len, dtype: self.dtype, has_valid_bools: false, life: PhantomData }
     }
 
-    /// Adds the number of elements to the counter `written_bools` of the output, except elements that a borrowed view adds (`lent`). Called
-    /// once the bytes of the elements are 0 or 1.
+    /// Adds the number of elements to the output's counter `written_bools`, except elements that borrowed views count (`lent`). Called once
+    /// the bytes of the elements are 0 or 1.
     #[inline]
     fn count_written_bools(&mut self) {
         if let Some(written) = self.written_bools.take() {

@@ -66,7 +66,8 @@ pub(crate) trait BinaryFunction {
     fn apply<I: Isa>(a: Self::In, b: Self::In) -> Self::Out;
 }
 
-/// Returns whether unary loops over `dtype` are also compiled for AVX-512. Loops over 16-bit elements are not: processors with AVX-512 run the version for AVX2.
+/// Returns whether unary loops over `dtype` are also compiled for AVX-512. Loops over 16-bit elements are not: processors with AVX-512 run
+/// the version for AVX2.
 const fn has_avx512_version(dtype: DType) -> bool {
     dtype.itemsize() != 2
 }

@@ -240,8 +240,8 @@ pub fn has_kernel(op: Op) -> bool {
     find_operation(op).is_some()
 }
 
-/// Minimum length of a line that several threads share. The decision depends only on the length and the number of lines, so results do not
-/// depend on the number of threads.
+/// Returns the kernel of `op` for arguments of `dtype` (for `where`, the dtype of the second and third argument). A 16-bit float without a
+/// kernel of its own uses the float32 kernel. Returns `None` if there is no kernel.
 pub fn select_kernel(op: Op, dtype: DType) -> Option<SelectedKernel> {
     let select = find_operation(op)?.select;
     select(dtype).or_else(|| if is_half(dtype) { select(DType::F32) } else { None })

@@ -146,8 +146,8 @@ fn transform_complex_axes<T: Real>(
     Ok(())
 }
 
-/// Transforms lines along the last axis that are long enough for several threads to share a line, from `source` or in place. Returns `false`
-/// without transforming for other lines.
+/// Transforms lines along the last axis that are long enough for several threads to share a line, from `source` or in place. Returns
+/// `false` without transforming for other lines.
 fn transform_long_lines<T: Real>(
     source: Option<&StridedSource<Complex<T>>>,
     inverse: bool,

@@ -10,8 +10,8 @@ use crate::axis_pass::{StridedSource, transform_lines, transform_lines_then};
 use crate::line_transform::ComplexToComplex;
 use crate::plan_cache::Real;
 
-/// Minimum length of a line that is split. The length and the number of lines alone decide, so that
-/// results do not depend on the number of threads.
+/// Minimum length of a line that several threads share. The decision depends only on the length and the number of lines, so results do not
+/// depend on the number of threads.
 const MIN_SPLIT_LENGTH: usize = if cfg!(miri) { 1 << 8 } else { 1 << 17 };
 /// Maximum number of lines for which the threads share each line. More lines are transformed one per thread.
 const MAX_SPLIT_LINES: usize = 4;

@@ -288,8 +288,8 @@ pub(crate) fn compute_determinants<T: Field>(call: &Call, log: bool) -> Result<O
     call.outcome_from_buffers([values.into_buffer()])
 }
 
-/// Adds the number of elements to the output's counter `written_bools`, except elements that borrowed views count (`lent`). Called once the
-/// bytes of the elements are 0 or 1.
+/// Returns `sign` times the product of `values`. If a partial product overflows or underflows, computes the result as the exponential of
+/// a sum of logarithms, as NumPy does.
 fn product_without_overflow<T: Field>(sign: T, values: &[T]) -> T {
     let direct = values.iter().try_fold(sign, |product, &v| {
         let product = product * v;

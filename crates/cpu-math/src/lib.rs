@@ -1,10 +1,10 @@
 //! Elementary functions for the loops of the CPU backend: straight-line code over float32 and float64 that LLVM vectorises at each level
 //! of `cuprum_cpu_base::simd`. The crate contains scalar functions only. The interface is internal to the backend.
 //!
-//! Functions are generic over the float format ([`float_formats::Real`], [`logarithm::Logarithm`], `power::Power`) and the SIMD level (`simd::Isa`).
-//! They contain no branches (they use `select`) and no calls that are not inlined, except for the scalar functions of `large_arguments`.
-//! The only table of the vectorised functions is `LOG_TABLE`, whose lookups become gathers. Results, including powers, are within 2 ulps of
-//! the exact value wherever `tests` compares them. `scripts/vmath_coefficients.py` computes the coefficients.
+//! Functions are generic over the float format ([`float_formats::Real`], [`logarithm::Logarithm`], `power::Power`) and the SIMD level
+//! (`simd::Isa`). They contain no branches (they use `select`) and no calls that are not inlined, except for the scalar functions of
+//! `large_arguments`. The only table of the vectorised functions is `LOG_TABLE`, whose lookups become gathers. Results, including powers,
+//! are within 2 ulps of the exact value wherever `tests` compares them. `scripts/vmath_coefficients.py` computes the coefficients.
 #![deny(unsafe_code)]
 
 mod coefficients;

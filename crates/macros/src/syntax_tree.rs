@@ -131,7 +131,7 @@ pub enum ExprKind {
     Method(&'static NumberMethod, Vec<Expr>),
     /// A call of another function of the same `kernel!` block: the index of that function, and the arguments.
     Call(usize, Vec<Expr>),
-    /// An element of a whole-array parameter. The number is the index of the parameter, the expression the index of the element.
+    /// An element of a whole-array parameter: the index of the parameter, and the index of the element in the array.
     At(usize, Box<Expr>),
     /// The length of the whole-array parameter with this index.
     Len(usize),

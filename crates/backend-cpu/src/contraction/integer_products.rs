@@ -14,8 +14,8 @@ use super::product_batch::{MatrixProductLayout, ProductBatch};
 const REGISTER_BLOCK_ROWS: usize = 2;
 /// Maximum length of a block along the summed axis (k).
 const MAX_BLOCK_LEN_ALONG_K: usize = 256;
-/// Number of columns of a packed block of `b`. A block with [`MAX_BLOCK_LEN_ALONG_K`] rows of 8-byte elements takes half a megabyte, which fits the
-/// second-level cache.
+/// Number of columns of a packed block of `b`. A block with [`MAX_BLOCK_LEN_ALONG_K`] rows of 8-byte elements takes half a megabyte, which
+/// fits the second-level cache.
 const PANEL_WIDTH: usize = 256;
 /// Number of columns of a register block of a narrow result (one with few columns).
 const NARROW_BLOCK_WIDTH: usize = 16;
@@ -141,8 +141,8 @@ struct ProductTask {
     start: [isize; 3],
 }
 
-/// The operand blocks that a task has packed: at most [`MAX_BLOCK_LEN_ALONG_K`] x [`REGISTER_BLOCK_ROWS`] elements of `a`, and [`MAX_BLOCK_LEN_ALONG_K`] x
-/// [`PANEL_WIDTH`] elements of `b`.
+/// The operand blocks that a task has packed: at most [`MAX_BLOCK_LEN_ALONG_K`] x [`REGISTER_BLOCK_ROWS`] elements of `a`, and
+/// [`MAX_BLOCK_LEN_ALONG_K`] x [`PANEL_WIDTH`] elements of `b`.
 struct PackedBlocks<T: IntegerElement, const N: usize> {
     rows: Vec<[T::Wide; REGISTER_BLOCK_ROWS]>,
     panels: Vec<[T::Wide; N]>,

@@ -45,7 +45,8 @@ pub(crate) struct Evaluator<'c, 'a> {
 struct GatheredBand {
     /// Whether several rows of the input are gathered at once.
     is_banded: bool,
-    /// First row in the buffer. `rows` is the number of rows (initially 0), `column` the first column, and `len` the number of columns.
+    /// First row in the gather buffer. The fields `rows` and `len` are the numbers of rows (initially 0) and columns in the buffer, and
+    /// `column` is the first column.
     row: usize,
     rows: usize,
     column: usize,
@@ -86,8 +87,8 @@ impl<'c, 'a> Evaluator<'c, 'a> {
         evaluator
     }
 
-    /// Returns an evaluator for a caller that visits [`ROWS_PER_BAND`] neighbouring rows, with the same range of columns in each, before the
-    /// next range. For inputs that are contiguous across rows, these rows are then gathered at once.
+    /// Returns an evaluator for a caller that visits [`ROWS_PER_BAND`] neighbouring rows, with the same range of columns in each, before
+    /// the next range. For inputs that are contiguous across rows, these rows are then gathered at once.
     pub fn new_in_bands(compiled: &'c CompiledProgram<'a>) -> Evaluator<'c, 'a> {
         let mut evaluator = Evaluator::new(compiled);
         for (k, source) in compiled.nest.inputs.iter().enumerate().filter(|(_, source)| source.is_transposed()) {

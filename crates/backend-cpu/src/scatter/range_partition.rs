@@ -1,7 +1,7 @@
 //! Partition of the values of single elements by ranges of target rows, so that threads can update different ranges at once.
 //!
-//! Each chunk of consecutive indices is sorted by range on its own (a stable counting sort). The values of a range, chunk by chunk, have the
-//! order of the indices.
+//! Each chunk of consecutive indices is sorted by range on its own (a stable counting sort). The values of a range, chunk by chunk, have
+//! the order of the indices.
 
 use cuprum_core::{DType, Element, Result};
 use cuprum_cpu_base::cache_hints::prefetch_all_lines;
