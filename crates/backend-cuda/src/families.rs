@@ -1,5 +1,5 @@
-//! The kernels of the accelerator `cuda`, one module per operation family. The module `kernel_lookup` looks up compiled kernel functions by key,
-//! and compiles those that are missing.
+//! The kernels of the accelerator `cuda`, one module per operation family. The module `kernel_lookup` looks up compiled kernel functions by
+//! key, and compiles those that are missing.
 
 #[allow(unsafe_code)] // kernel launches
 pub mod contract;

@@ -97,7 +97,7 @@ enum CopyMethod {
     Tiled(usize),
     /// The kernel that writes rows along the last axis in chunks of 16 bytes.
     Rows,
-    /// The kernel for all other strides.
+    /// The kernel `copy_strided`, for layouts that no other method supports.
     Strided,
 }
 

@@ -49,7 +49,7 @@ const MIN_DIGITS_COUNTED_PER_BLOCK: usize = 1 << 15;
 /// The algorithm of a sort.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum SortStrategy {
-    /// Comparison of all pairs of a row, with one element per thread.
+    /// Comparison of all pairs of elements of a row. Each thread counts the elements that precede its own in the sorted row.
     AllPairs,
     /// Radix sort in shared memory, with one row per block.
     SharedRadix(SortTile),

@@ -15,8 +15,8 @@ namespace cuprum {
 // published. PREFIX: the fold of all elements of the row up to the end of this tile or span is published.
 enum TileStatus : u32 { EMPTY, TOTAL, PREFIX };
 
-// Published states of tiles and spans: a status and a value of type T. Each 64-bit word holds the status and 32 bits of the value, so
-// that reads of a word are never torn.
+// Published look-back states of tiles and spans (groups of tiles): a status and a value of type T. Each 64-bit word holds the status and 32
+// bits of the value, so that reads of a word are never torn.
 template <class T> struct TileStates {
     static constexpr int WORDS = WordArray<T>::COUNT;
     u64* words;
@@ -52,7 +52,7 @@ constexpr int SPAN = 32;
 __device__ inline u64 look_back_state_count(u64 tiles) { return tiles + (tiles + SPAN - 1) / SPAN; }
 
 // Publishes the fold `total` of tile `tile` of a row, and returns the fold of all earlier tiles of the row. The return value is
-// undefined for tile 0. `row` is the index of the row's first state. All 32 lanes of one warp must call this function.
+// undefined for tile 0. `row` is the index of the row's first look-back state. All 32 lanes of one warp must call this function.
 template <class T, class Combine>
 __device__ inline T fold_earlier_tiles(const TileStates<T>& states, u64 row, u64 tiles, u64 tile, const T& total, const Combine& combine) {
     constexpr u32 ALL_LANES = 0xffffffffu;

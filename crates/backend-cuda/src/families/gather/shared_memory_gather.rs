@@ -57,8 +57,8 @@ pub(super) fn sources_for_compile_check() -> Vec<(String, String)> {
 }
 
 impl SharedMemoryGather {
-    /// Returns the gather of the loop `gather` by rows. Returns `None` if a row exceeds the shared memory, if reads at random indices load
-    /// less than whole rows, or if the device would have too few blocks.
+    /// Returns the gather from shared memory for the loop `gather`. Returns `None` if a row exceeds the shared memory, if reads at random
+    /// indices load fewer bytes than copies of whole rows, or if the device would have too few blocks.
     pub fn from_indexed_loop(gather: &IndexedLoop<2>, info: &DeviceInfo) -> Option<SharedMemoryGather> {
         let ([rows, count], [[row_stride, 0], [index_stride, 1]]) = (&gather.dims[..], gather.strides.each_ref().map(|s| &s[..])) else {
             return None;
