@@ -78,7 +78,7 @@ impl<'a> Arg<'a> {
         }
     }
 
-    /// Returns a describe_for_error of the argument for error messages.
+    /// Returns a description of the argument for error messages.
     fn describe_for_error(&self) -> String {
         match &self.0 {
             ArgValue::Read(held) => format!("an array of {held:?}"),
