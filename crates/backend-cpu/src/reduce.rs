@@ -53,7 +53,7 @@ pub(crate) enum LoopOrder {
 }
 
 pub(crate) fn apply_reducer<R: Reducer>(compiled: &CompiledProgram, order: &LoopOrder, out: ElementsMut) -> Result<()> {
-    reduce_by_loop_order(compiled, order, out, &ReducerLoops::of_reducer::<R>())
+    reduce_by_loop_order(compiled, order, out, &ReducerLoops::for_reducer::<R>())
 }
 
 fn reduce_by_loop_order<I: Element, A: Copy + Send + Sync, O: Element>(
@@ -93,7 +93,8 @@ impl<T: squared_deviations::MeanElement> DeviationReducer for SquaredDeviations<
 /// Calls `f` with the elements of `out`, to which `f` writes results. If `out` has 16-bit floats, `f` writes to a float32 buffer instead,
 /// whose elements are then rounded to `out`.
 fn call_with_float32_output<T: Element>(out: ElementsMut, f: impl FnOnce(&mut [T]) -> Result<()>) -> Result<()> {
-    // The left side of `||` is a constant. For other results than float32, the compiler removes the conversion below.
+    // Only results of type float32 can belong to a 16-bit float output. For other types the left side is a constant `true`, so the compiler
+    // removes the conversion below.
     if const { !matches!(T::DTYPE, DType::F32) } || !is_half(out.dtype()) {
         return f(out.typed_slice());
     }

@@ -315,7 +315,9 @@ impl ScatterLayout {
         f: impl Fn(T, T) -> T + Sync,
     ) -> Result<Option<i64>> {
         let mut sorted = PartitionedValues::allocate(T::DTYPE, indices.len())?;
-        let Some(chunks) = sorted.partition(indices, self.extent, range_bits, (values, self.first_value, self.value_stride))? else {
+        let Some(chunks) =
+            sorted.partition_by_row_range(indices, self.extent, range_bits, (values, self.first_value, self.value_stride))?
+        else {
             return Ok(first_invalid_index(indices, self.extent));
         };
         let (rows, values) = sorted.rows_and_values::<T>()?;

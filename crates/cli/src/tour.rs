@@ -2,8 +2,8 @@
 //! the times, the accelerator that served each call, and the largest error relative to the CPU. Three sentences that follow from the
 //! results end the report.
 
-mod summary;
 mod text_wrapping;
+mod tour_summary;
 
 use std::io::{self, IsTerminal};
 
@@ -14,8 +14,8 @@ use cuprum::profiler::{BenchmarkLimits, benchmark_on};
 use cuprum::{Device, NdArray, Result, with_accelerators, with_device};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
-use summary::{MissingAccelerator, TourContext};
 use text_wrapping::{LINE_WIDTH, count_with_noun, wrap_text};
+use tour_summary::{MissingAccelerator, TourContext};
 
 use crate::failure::Failure;
 use crate::terminal_output;
@@ -117,7 +117,7 @@ pub fn run_tour(options: &TourOptions) -> Result<bool, Failure> {
         let wrong = rows.iter().filter(|r| !r.agrees).count();
         terminal_output::print_line(format_args!("{}, {wrong} of them wrong or failed\n", count_with_noun(rows.len(), "result")))?;
         let missing = missing.into_iter().map(|(accelerator, _)| accelerator).collect();
-        for sentence in summary::summary_sentences(&rows, &TourContext { missing, quick: options.quick, little_memory }) {
+        for sentence in tour_summary::summary_sentences(&rows, &TourContext { missing, quick: options.quick, little_memory }) {
             terminal_output::print_line(wrap_text(&sentence, 2))?;
         }
     }

@@ -90,7 +90,7 @@ impl RootsOfUnity {
     }
 
     /// Returns the root to the power `power`, which is less than `n`.
-    fn power(&self, power: usize) -> Complex<f64> {
+    fn root_to_power(&self, power: usize) -> Complex<f64> {
         self.coarse[power >> self.shift] * self.fine[power & ((1 << self.shift) - 1)]
     }
 
@@ -101,9 +101,9 @@ impl RootsOfUnity {
             let part = |x: f64| T::from_f64(x).unwrap_or_else(T::zero);
             Complex::new(part(root.re), part(root.im))
         };
-        let within: [Complex<T>; BLOCK_LEN] = std::array::from_fn(|i| convert(self.power(i * step % self.n)));
+        let within: [Complex<T>; BLOCK_LEN] = std::array::from_fn(|i| convert(self.root_to_power(i * step % self.n)));
         for (block, values) in values.chunks_mut(BLOCK_LEN).enumerate() {
-            let first = convert(self.power(block * BLOCK_LEN * step % self.n));
+            let first = convert(self.root_to_power(block * BLOCK_LEN * step % self.n));
             values.iter_mut().zip(&within).for_each(|(value, root)| *value = *value * (first * root));
         }
     }

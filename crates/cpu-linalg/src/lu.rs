@@ -22,22 +22,22 @@ const MAX_PANEL_COLUMNS: usize = 16;
 /// i was interchanged with row `pivots[i]`. As in LAPACK, a column without a non-zero pivot is not eliminated, so that the product of the
 /// factors is `a` also for a singular matrix.
 #[inline(never)]
-fn decompose_in_place<T: Field>(mut a: MatMut<'_, T>, pivots: &mut [usize], team: ThreadsPerMatrix) {
+fn decompose_lu_in_place<T: Field>(mut a: MatMut<'_, T>, pivots: &mut [usize], team: ThreadsPerMatrix) {
     let (m, n) = a.shape();
     if n > m {
         let (mut left, right) = a.split_at_col_mut(m);
-        decompose_in_place(left.rb_mut(), pivots, team);
+        decompose_lu_in_place(left.rb_mut(), pivots, team);
         return eliminate_right_columns(left.rb(), pivots, right, team);
     }
     if n <= MAX_PANEL_COLUMNS {
-        return decompose_panel(a, pivots);
+        return decompose_lu_panel(a, pivots);
     }
     let half = (n / 2).next_multiple_of(MAX_PANEL_COLUMNS).min(n - 1);
     let (mut left, mut right) = a.rb_mut().split_at_col_mut(half);
     let (first, second) = pivots.split_at_mut(half);
-    decompose_in_place(left.rb_mut(), first, team);
+    decompose_lu_in_place(left.rb_mut(), first, team);
     eliminate_right_columns(left.rb(), first, right.rb_mut(), team);
-    decompose_in_place(right.subrows_mut(half, m - half), second, team);
+    decompose_lu_in_place(right.subrows_mut(half, m - half), second, team);
     apply_pivots(left.subrows_mut(half, m - half), second);
     second.iter_mut().for_each(|pivot| *pivot += half);
 }
@@ -55,8 +55,8 @@ fn eliminate_right_columns<T: Field>(left: MatRef<'_, T>, pivots: &[usize], righ
     });
 }
 
-/// Decomposes a matrix of at most [`MAX_PANEL_COLUMNS`] columns like [`decompose_in_place`], one column at a time.
-fn decompose_panel<T: Field>(mut a: MatMut<'_, T>, pivots: &mut [usize]) {
+/// Decomposes a matrix of at most [`MAX_PANEL_COLUMNS`] columns like [`decompose_lu_in_place`], one column at a time.
+fn decompose_lu_panel<T: Field>(mut a: MatMut<'_, T>, pivots: &mut [usize]) {
     let (m, n) = a.shape();
     for j in 0..n {
         let mut pivot = j;
@@ -196,7 +196,7 @@ fn solve_systems<T: Field>(call: &Call, a: &MatrixStack<T>, b: Option<&MatrixSta
             for (index, solution) in (first..).zip(solutions.chunks_mut(n * columns)) {
                 a.copy_matrix(index, matrix);
                 let mut factors = MatMut::from_column_major_slice_mut(matrix, n, n);
-                decompose_in_place(factors.rb_mut(), pivots, batch.threads_per_matrix());
+                decompose_lu_in_place(factors.rb_mut(), pivots, batch.threads_per_matrix());
                 if is_singular(factors.rb()) {
                     return Err(MatrixFailure::Matrix(index, Singular));
                 }
@@ -236,7 +236,7 @@ pub(crate) fn decompose_lu<T: Field>(call: &Call) -> Result<Outcome> {
             let results = factors.chunks_mut(m * n).zip(pivots.chunks_mut(k));
             for (index, (factors, pivots)) in (first..).zip(results) {
                 a.copy_matrix(index, matrix);
-                decompose_in_place(MatMut::from_column_major_slice_mut(matrix, m, n), order, batch.threads_per_matrix());
+                decompose_lu_in_place(MatMut::from_column_major_slice_mut(matrix, m, n), order, batch.threads_per_matrix());
                 store_row_major(matrix, m, factors, |_, _, v| v);
                 pivots.iter_mut().zip(order.iter()).for_each(|(to, &pivot)| *to = i32::try_from(pivot).unwrap_or(i32::MAX));
             }
@@ -254,7 +254,7 @@ pub(crate) fn compute_determinants<T: Field>(call: &Call, log: bool) -> Result<O
     let mut values = Output::allocate(call, 0)?;
     let decompose = |(matrix, diagonal, pivots): &mut Scratch<T>, index: usize| {
         a.copy_matrix(index, matrix);
-        decompose_in_place(MatMut::from_column_major_slice_mut(matrix, n, n), pivots, batch.threads_per_matrix());
+        decompose_lu_in_place(MatMut::from_column_major_slice_mut(matrix, n, n), pivots, batch.threads_per_matrix());
         let interchanges = pivots.iter().enumerate().filter(|&(i, &pivot)| i != pivot).count();
         let sign = if interchanges % 2 == 0 { T::one() } else { -T::one() };
         diagonal.iter_mut().zip(matrix.iter().step_by(n + 1)).for_each(|(to, v)| *to = *v);

@@ -69,7 +69,7 @@ pub(crate) fn triangular_logarithm(t: &[C], log: &mut [C], n: usize, scratch: &m
         root.copy_from_slice(next);
         roots += 1;
     };
-    // The diagonal of `root - 1` is computed without cancellation.
+    // Computes the diagonal of `root - 1` separately, because the subtraction would cancel digits.
     let x = root;
     (0..n).for_each(|i| x[i * n + i] = repeated_square_root_minus_one(t[i * n + i], roots));
     log.fill(C::ZERO);

@@ -21,7 +21,7 @@ use crate::matrix_stack::{MatrixStack, store_row_major};
 /// Replaces the matrix `a` by its upper factor R, with the Householder vectors below the diagonal. Writes the coefficients of the vectors
 /// to `reflections`. Works panel by panel; each panel has as many columns as `reflections` has rows.
 #[inline(never)]
-fn decompose_in_place<T: Field>(
+fn decompose_qr_in_place<T: Field>(
     team: ThreadsPerMatrix,
     mut a: MatMut<'_, T>,
     mut reflections: MatMut<'_, T>,
@@ -64,7 +64,7 @@ fn scale_up_small_columns<T: Field>(matrix: &mut [T], rows: usize, scales: &mut 
     }
 }
 
-/// Writes the first columns of the factor Q to `q`. `basis` and `reflections` are the results of [`decompose_in_place`].
+/// Writes the first columns of the factor Q to `q`. `basis` and `reflections` are the results of [`decompose_qr_in_place`].
 #[inline(never)]
 fn compute_q<T: Field>(team: ThreadsPerMatrix, basis: MatRef<'_, T>, reflections: MatRef<'_, T>, q: MatMut<'_, T>) -> Result<()> {
     let ((block, k), m) = (reflections.shape(), q.nrows());
@@ -105,7 +105,7 @@ pub(crate) fn decompose_qr<T: Field>(call: &Call, mode: QrMode) -> Result<Outcom
         QrMode::Reduced => (k, k),
         QrMode::Complete => (m, m),
         QrMode::R => (0, k),
-        QrMode::Raw => return decompose_raw::<T>(call),
+        QrMode::Raw => return decompose_qr_raw::<T>(call),
     };
     let block = recommended_block_size::<T>(m, n);
     let batch = MatrixBatch::new(call, a.len(), m.saturating_mul(n).saturating_mul(k).saturating_mul(2));
@@ -121,7 +121,7 @@ pub(crate) fn decompose_qr<T: Field>(call: &Call, mode: QrMode) -> Result<Outcom
         scale_up_small_columns(matrix, m, scales);
         let mut coefficients = MatMut::from_column_major_slice_mut(reflections, block, k);
         let values = MatMut::from_column_major_slice_mut(matrix, m, n);
-        decompose_in_place(batch.threads_per_matrix(), values, coefficients.rb_mut(), MemStack::new(memory))?;
+        decompose_qr_in_place(batch.threads_per_matrix(), values, coefficients.rb_mut(), MemStack::new(memory))?;
         let upper = |i: usize, j: usize| if i <= j && i < k { matrix[j * m + i].times_real(scales[j]) } else { T::zero() };
         for (i, row) in r.chunks_mut(n).enumerate() {
             row.iter_mut().enumerate().for_each(|(j, to)| *to = upper(i, j));
@@ -157,7 +157,7 @@ pub(crate) fn decompose_qr<T: Field>(call: &Call, mode: QrMode) -> Result<Outcom
 
 /// Computes the decomposition of each matrix in LAPACK's form: the transpose of the matrix that holds R and the Householder vectors, and
 /// the scalar factors `tau`.
-fn decompose_raw<T: Field>(call: &Call) -> Result<Outcome> {
+fn decompose_qr_raw<T: Field>(call: &Call) -> Result<Outcome> {
     let a = MatrixStack::<T>::new(&call.inputs[0])?;
     let (m, n) = (a.rows, a.columns);
     let k = m.min(n);
@@ -174,7 +174,7 @@ fn decompose_raw<T: Field>(call: &Call) -> Result<Outcome> {
             a.copy_matrix(index, h);
             scale_up_small_columns(h, m, scales);
             let coefficients = MatMut::from_column_major_slice_mut(reflections, block, k);
-            decompose_in_place(
+            decompose_qr_in_place(
                 batch.threads_per_matrix(),
                 MatMut::from_column_major_slice_mut(h, m, n),
                 coefficients,

@@ -22,7 +22,7 @@ const MAX_LEN_IN_REGISTERS: usize = if cfg!(debug_assertions) { 1 << 10 } else {
 pub(super) const MAX_LANES: usize = 16;
 /// Minimum number of keys for a pivot from nine registers; fewer keys use three.
 const MIN_LEN_FOR_NINE_REGISTER_PIVOT: usize = 1024;
-/// Number of registers that one iteration of the main loop of [`partition`] handles.
+/// Number of registers that one iteration of the main loop of [`partition_keys`] handles.
 const REGISTERS_PER_PARTITION_STEP: usize = 4;
 
 /// A SIMD register type for keys and its operations. A value of the implementing type exists only if the processor supports the
@@ -52,7 +52,7 @@ pub(super) trait SimdRegisters: Copy {
     fn compare_exchange(self, keys: Self::Keys, mask: usize) -> Self::Keys;
     /// Partitions a register: returns the keys below the pivot, their number, and the other keys. Both sets are packed in their original
     /// order.
-    fn partition(self, keys: Self::Keys, pivot: Self::Keys) -> (Self::Keys, usize, Self::Keys);
+    fn partition_register(self, keys: Self::Keys, pivot: Self::Keys) -> (Self::Keys, usize, Self::Keys);
     /// Loads a whole register from `from`.
     ///
     /// # Safety
@@ -228,7 +228,7 @@ fn median_of_3<S: SimdRegisters>(simd: S, a: S::Keys, b: S::Keys, c: S::Keys) ->
 /// unsorted keys are in `keys` if `in_keys`, otherwise in `scratch`. Lower keys and other keys keep their original order. Returns the
 /// number of lower keys.
 #[inline(always)]
-fn partition<S: SimdRegisters>(simd: S, keys: &mut [S::Key], scratch: &mut [S::Key], in_keys: bool, pivot: S::Key) -> usize {
+fn partition_keys<S: SimdRegisters>(simd: S, keys: &mut [S::Key], scratch: &mut [S::Key], in_keys: bool, pivot: S::Key) -> usize {
     let len = keys.len().min(scratch.len());
     let (lower, upper) = (keys.as_mut_ptr(), scratch.as_mut_ptr());
     let from = if in_keys { lower } else { upper }.cast_const();
@@ -243,7 +243,7 @@ fn partition<S: SimdRegisters>(simd: S, keys: &mut [S::Key], scratch: &mut [S::K
                 *keys = simd.load_register(from.add(done + step * S::LANES));
             }
             for &keys in &steps {
-                let (low, count, high) = simd.partition(keys, pivot);
+                let (low, count, high) = simd.partition_register(keys, pivot);
                 simd.store_register(low, lower.add(below));
                 simd.store_register(high, upper.add(done - below));
                 (below, done) = (below + count, done + S::LANES);
@@ -255,7 +255,7 @@ fn partition<S: SimdRegisters>(simd: S, keys: &mut [S::Key], scratch: &mut [S::K
         // SAFETY: the `left` keys from `done` on are inside the source. Each side has received at most `done` keys, so the stores end
         // before index `done + left` of either side. Lanes beyond the `left` keys have all bits set and come last.
         unsafe {
-            let (low, count, high) = simd.partition(simd.load(std::slice::from_raw_parts(from.add(done), left)), pivot);
+            let (low, count, high) = simd.partition_register(simd.load(std::slice::from_raw_parts(from.add(done), left)), pivot);
             simd.store(low, std::slice::from_raw_parts_mut(lower.add(below), count));
             simd.store(high, std::slice::from_raw_parts_mut(upper.add(done - below), left - count));
             (below, done) = (below + count, done + left);
@@ -300,7 +300,7 @@ impl<'a, K: Unsigned> UnsortedRange<'a, K> {
         // If no key is below the pivot, the pivot is the least key of the range. The lower part then gets the keys equal to the pivot.
         let lower_is_equal = pivot == least;
         let least_above = if lower_is_equal { K::from_u64(pivot.to_u64() + 1) } else { pivot };
-        let below = partition(simd, keys, scratch, in_keys, least_above);
+        let below = partition_keys(simd, keys, scratch, in_keys, least_above);
         let (keys, upper_keys) = keys.split_at_mut(below);
         let (upper_scratch, scratch) = scratch.split_at_mut(upper_keys.len());
         let depth = depth - 1;

@@ -99,7 +99,7 @@ macro_rules! avx512 {
             // Compresses the keys in a register and stores the whole register. A compressing store to memory takes about a hundred
             // micro-operations on Zen 4.
             #[inline(always)]
-            fn partition(self, keys: __m512i, pivot: __m512i) -> (__m512i, usize, __m512i) {
+            fn partition_register(self, keys: __m512i, pivot: __m512i) -> (__m512i, usize, __m512i) {
                 // SAFETY: `self` exists only if the processor has AVX-512.
                 unsafe {
                     let below = $less(keys, pivot);
@@ -264,7 +264,7 @@ macro_rules! avx2 {
                 unsafe { _mm256_blendv_epi8(least, greatest, self.upper[mask.ilog2() as usize]) }
             }
             #[inline(always)]
-            fn partition(self, keys: __m256i, pivot: __m256i) -> (__m256i, usize, __m256i) {
+            fn partition_register(self, keys: __m256i, pivot: __m256i) -> (__m256i, usize, __m256i) {
                 // SAFETY: `self` exists only if the processor has AVX2.
                 unsafe {
                     let below = _mm256_movemask_ps(_mm256_castsi256_ps($greater(pivot, keys))) as u8;

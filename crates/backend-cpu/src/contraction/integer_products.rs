@@ -34,9 +34,9 @@ pub(super) trait IntegerElement: Element {
     fn narrow(wide: Self::Wide) -> Self;
     fn add(a: Self::Wide, b: Self::Wide) -> Self::Wide;
     fn multiply(a: Self::Wide, b: Self::Wide) -> Self::Wide;
-    /// Calls [`multiply_batch`] with a register block as wide as suits this type. At this width, LLVM vectorises the loop over the columns
-    /// instead of unrolling it.
-    fn multiply_batch(p: &MatrixProductLayout, batch: &ProductBatch, a: &[Self], b: &[Self], c: &mut [Self]);
+    /// Calls [`multiply_integer_batch`] with a register block as wide as suits this type. At this width, LLVM vectorises the loop over the
+    /// columns instead of unrolling it.
+    fn multiply_integer_batch(p: &MatrixProductLayout, batch: &ProductBatch, a: &[Self], b: &[Self], c: &mut [Self]);
 }
 macro_rules! exact {
     ($columns:literal: $($t:ty as $wide:ty)*) => {$( impl IntegerElement for $t {
@@ -49,8 +49,8 @@ macro_rules! exact {
         fn add(a: $wide, b: $wide) -> $wide { a.wrapping_add(b) }
         #[inline(always)]
         fn multiply(a: $wide, b: $wide) -> $wide { a.wrapping_mul(b) }
-        fn multiply_batch(p: &MatrixProductLayout, batch: &ProductBatch, a: &[$t], b: &[$t], c: &mut [$t]) {
-            if p.n <= NARROW_BLOCK_WIDTH { multiply_batch::<$t, NARROW_BLOCK_WIDTH>(p, batch, a, b, c) } else { multiply_batch::<$t, $columns>(p, batch, a, b, c) }
+        fn multiply_integer_batch(p: &MatrixProductLayout, batch: &ProductBatch, a: &[$t], b: &[$t], c: &mut [$t]) {
+            if p.n <= NARROW_BLOCK_WIDTH { multiply_integer_batch::<$t, NARROW_BLOCK_WIDTH>(p, batch, a, b, c) } else { multiply_integer_batch::<$t, $columns>(p, batch, a, b, c) }
         }
     } )*};
 }
@@ -74,8 +74,8 @@ impl IntegerElement for bool {
     fn multiply(a: u8, b: u8) -> u8 {
         a & b
     }
-    fn multiply_batch(p: &MatrixProductLayout, batch: &ProductBatch, a: &[bool], b: &[bool], c: &mut [bool]) {
-        multiply_batch::<bool, 128>(p, batch, a, b, c)
+    fn multiply_integer_batch(p: &MatrixProductLayout, batch: &ProductBatch, a: &[bool], b: &[bool], c: &mut [bool]) {
+        multiply_integer_batch::<bool, 128>(p, batch, a, b, c)
     }
 }
 
@@ -107,10 +107,10 @@ pub(super) fn multiply_integers<T: IntegerElement>(
     b: Elements,
     c: ElementsMut,
 ) {
-    T::multiply_batch(p, batch, a.typed_slice(), b.typed_slice(), c.typed_slice());
+    T::multiply_integer_batch(p, batch, a.typed_slice(), b.typed_slice(), c.typed_slice());
 }
 
-fn multiply_batch<T: IntegerElement, const N: usize>(p: &MatrixProductLayout, batch: &ProductBatch, a: &[T], b: &[T], c: &mut [T]) {
+fn multiply_integer_batch<T: IntegerElement, const N: usize>(p: &MatrixProductLayout, batch: &ProductBatch, a: &[T], b: &[T], c: &mut [T]) {
     let c = SharedOutputPointer(c.as_mut_ptr());
     let across = p.n.div_ceil(PANEL_WIDTH);
     let tasks = |band: usize| batch.len().saturating_mul(p.m.div_ceil(band)).saturating_mul(across);

@@ -127,7 +127,7 @@ fn gather<T: Element, I: GatherIndex>(
 }
 
 impl OutputLine {
-    /// Returns the index of output element `n` of the line.
+    /// Returns the gather index for output element `n` of the line.
     #[inline]
     fn index_for_element<I: GatherIndex>(&self, n: usize, indices: &[I]) -> i64 {
         indices[(self.index + n as isize * self.index_step) as usize].into()

@@ -42,7 +42,7 @@ pub(crate) struct ReducerLoops<I, A, O> {
 
 impl<I: Element, A: Copy + Send + Sync, O: Element> ReducerLoops<I, A, O> {
     /// Returns the loops of the reducer `R`.
-    pub fn of_reducer<R: Reducer<In = I, Acc = A, Out = O>>() -> ReducerLoops<I, A, O> {
+    pub fn for_reducer<R: Reducer<In = I, Acc = A, Out = O>>() -> ReducerLoops<I, A, O> {
         ReducerLoops {
             run: reduce_range::<R>,
             finish_range: finish_range::<R>,

@@ -22,7 +22,7 @@ use crate::reducers::reduction_operations::{Max, MaxNumber, Min, MinNumber, Prod
 type ReduceSegmentsFunction = fn(&CompiledProgram, &[i64], Scalar, ElementsMut) -> Result<()>;
 
 fn apply_segment_reducer<R: Reducer>(compiled: &CompiledProgram, offsets: &[i64], empty: Scalar, out: ElementsMut) -> Result<()> {
-    reduce_segments(compiled, offsets, out, convert_scalar(empty), &ReducerLoops::of_reducer::<R>())
+    reduce_segments(compiled, offsets, out, convert_scalar(empty), &ReducerLoops::for_reducer::<R>())
 }
 
 fn reduce_segments<I: Element, A: Copy + Send + Sync, O: Element>(

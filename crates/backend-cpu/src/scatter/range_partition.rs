@@ -30,7 +30,7 @@ impl PartitionedValues {
     ///
     /// Returns, for each chunk, the start of each range relative to the chunk, followed by the chunk's length. Returns `None` if an index
     /// is out of bounds.
-    pub(super) fn partition<T: Element>(
+    pub(super) fn partition_by_row_range<T: Element>(
         &mut self,
         indices: Elements,
         extent: usize,

@@ -61,7 +61,7 @@ pub fn render_html_page(measurements: &Measurements, limits: &[(usize, f64)], ma
     page += &format!("<h2>Rules</h2>\n<ul>{}</ul>\n", MEASUREMENT_RULES.iter().map(|rule| format!("<li>{rule}</li>")).collect::<String>());
     page += &speed_ratio_summary(&rows);
     page += &speed_ratio_bar_chart(&rows);
-    page += &size_sweeps::sweep_charts(&rows, &measurements.peer_names());
+    page += &size_sweeps::size_sweep_charts(&rows, &measurements.peer_names());
     page += &workload_table(&rows, &measurements.peer_names(), limits);
     if !measurements.unused.is_empty() {
         let items: String = measurements.unused.iter().map(|u| format!("<li>{}</li>", escape_html(u))).collect();
@@ -119,7 +119,7 @@ fn speed_ratio_summary(rows: &[WorkloadRow]) -> String {
 
 /// Returns a bar chart of the speed ratios on a logarithmic axis. Bars of losses extend to the left of 1x, all other bars to the right.
 fn speed_ratio_bar_chart(rows: &[WorkloadRow]) -> String {
-    // The chart leaves out workloads whose names state a size. `size_sweeps::sweep_charts` shows their times as curves.
+    // The chart leaves out workloads whose names state a size. `size_sweeps::size_sweep_charts` shows their times as curves.
     let single = rows.iter().filter(|r| size_sweeps::split_workload_name(r.workload).is_none());
     let bars: Vec<(&str, f64)> = single.filter_map(|r| Some((r.workload, r.ratio?))).collect();
     if bars.is_empty() {

@@ -16,8 +16,8 @@ struct SizeSweep<'a> {
 const MIN_SIZES_PER_CURVE: usize = 3;
 
 /// Returns a chart for each function with several sizes, or an empty string if there is no such function.
-pub fn sweep_charts(rows: &[WorkloadRow], peers: &[&str]) -> String {
-    let charts: String = group_rows_into_sweeps(rows, peers).iter().map(sweep_chart).collect();
+pub fn size_sweep_charts(rows: &[WorkloadRow], peers: &[&str]) -> String {
+    let charts: String = group_rows_into_sweeps(rows, peers).iter().map(size_sweep_chart).collect();
     if charts.is_empty() { charts } else { format!("<h2>Time by size</h2>\n<div class=\"sweeps\">\n{charts}</div>\n") }
 }
 
@@ -49,7 +49,7 @@ fn group_rows_into_sweeps<'a>(rows: &'a [WorkloadRow], peers: &[&'a str]) -> Vec
 }
 
 /// Returns the chart of one function: both axes are logarithmic, and a label at its right end names each curve.
-fn sweep_chart(sweep: &SizeSweep) -> String {
+fn size_sweep_chart(sweep: &SizeSweep) -> String {
     const CHART_WIDTH: f64 = 420.0;
     const CHART_HEIGHT: f64 = 260.0;
     const LEFT_MARGIN: f64 = 48.0;
@@ -129,7 +129,7 @@ mod tests {
     fn charts_of(lines: &[String]) -> String {
         let mut measurements = Measurements::default();
         measurements.read_json_lines("file.log", &lines.concat());
-        sweep_charts(&measurements.workload_rows(), &measurements.peer_names())
+        size_sweep_charts(&measurements.workload_rows(), &measurements.peer_names())
     }
 
     #[test]

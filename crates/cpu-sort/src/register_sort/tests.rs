@@ -36,7 +36,7 @@ impl SimdRegisters for Plain {
         let highest = 1 << mask.ilog2();
         std::array::from_fn(|lane| if lane & highest == 0 { keys[lane].min(other[lane]) } else { keys[lane].max(other[lane]) })
     }
-    fn partition(self, keys: [u32; 4], pivot: [u32; 4]) -> ([u32; 4], usize, [u32; 4]) {
+    fn partition_register(self, keys: [u32; 4], pivot: [u32; 4]) -> ([u32; 4], usize, [u32; 4]) {
         let (low, high): (Vec<u32>, Vec<u32>) = keys.iter().partition(|&&key| key < pivot[0]);
         (self.load(&low), low.len(), self.load(&high))
     }

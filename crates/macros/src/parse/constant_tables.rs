@@ -92,7 +92,7 @@ impl FunctionConverter<'_> {
 
     fn convert_table_index(&mut self, index: &syn::Expr) -> Result<Box<Expr>> {
         let at = self.convert_expression(index)?;
-        self.inference.require_class(at.ty, TypeClass::Integer, at.span, "an index");
+        self.inference.require_type_class(at.ty, TypeClass::Integer, at.span, "an index");
         self.operations += 1;
         Ok(Box::new(at))
     }
@@ -120,7 +120,7 @@ impl FunctionConverter<'_> {
         let wrong = || Error::new(span, "`polynomial` takes the coefficients, lowest first: a list, a table, or a row of a table");
         let coefficients = call.args.first().filter(|_| args == 1).ok_or_else(wrong)?;
         let x = self.convert_expression(&call.receiver)?;
-        self.inference.require_class(x.ty, TypeClass::Float, call.method.span(), "`polynomial`");
+        self.inference.require_type_class(x.ty, TypeClass::Float, call.method.span(), "`polynomial`");
         self.operations += 1;
         let coefficients = match coefficients {
             syn::Expr::Reference(reference) => &*reference.expr,

@@ -38,7 +38,7 @@ impl FunctionConverter<'_> {
                 self.operations += 1;
                 match unary.op {
                     UnOp::Neg(_) => {
-                        self.inference.require_class(inner.ty, TypeClass::Number, span, "`-`");
+                        self.inference.require_type_class(inner.ty, TypeClass::Number, span, "`-`");
                         let ty = inner.ty;
                         made(ExprKind::Negative(Box::new(inner)), ty)
                     }
@@ -47,7 +47,7 @@ impl FunctionConverter<'_> {
                         if self.inference.is_bool(ty) {
                             return made(ExprKind::Not(Box::new(inner)), ty);
                         }
-                        self.inference.require_class(ty, TypeClass::Integer, span, "`!`");
+                        self.inference.require_type_class(ty, TypeClass::Integer, span, "`!`");
                         made(ExprKind::Not(Box::new(inner)), ty)
                     }
                     _ => Err(Error::new(span, "references are not values of kernels")),
@@ -89,7 +89,7 @@ impl FunctionConverter<'_> {
             syn::Expr::Index(index) => {
                 let (whole, ty) = self.resolve_array_parameter(&index.expr)?;
                 let at = self.convert_expression(&index.index)?;
-                self.inference.require_class(at.ty, TypeClass::Integer, at.span, "an index");
+                self.inference.require_type_class(at.ty, TypeClass::Integer, at.span, "an index");
                 self.operations += 1;
                 made(ExprKind::At(whole, Box::new(at)), ty)
             }
@@ -174,7 +174,7 @@ impl FunctionConverter<'_> {
                 bool_
             }
             BinaryOperator::Shl | BinaryOperator::Shr => {
-                self.inference.require_class(left.ty, TypeClass::Integer, span, "a shift");
+                self.inference.require_type_class(left.ty, TypeClass::Integer, span, "a shift");
                 self.inference.unify(left.ty, right.ty, right.span)?;
                 left.ty
             }
@@ -183,7 +183,7 @@ impl FunctionConverter<'_> {
                 match op {
                     BinaryOperator::BitAnd | BinaryOperator::BitOr | BinaryOperator::BitXor if self.inference.is_bool(left.ty) => bool_,
                     BinaryOperator::BitAnd | BinaryOperator::BitOr | BinaryOperator::BitXor => {
-                        self.inference.require_class(left.ty, TypeClass::Integer, span, "a bit operation");
+                        self.inference.require_type_class(left.ty, TypeClass::Integer, span, "a bit operation");
                         left.ty
                     }
                     BinaryOperator::Eq | BinaryOperator::Ne if self.inference.is_bool(left.ty) => bool_,
@@ -193,14 +193,14 @@ impl FunctionConverter<'_> {
                     | BinaryOperator::Le
                     | BinaryOperator::Gt
                     | BinaryOperator::Ge => {
-                        self.inference.require_class(left.ty, TypeClass::Number, span, "a comparison");
+                        self.inference.require_type_class(left.ty, TypeClass::Number, span, "a comparison");
                         bool_
                     }
                     _ => {
                         if matches!(op, BinaryOperator::Div | BinaryOperator::Rem) {
                             self.cost = self.cost.max(Cost::Medium);
                         }
-                        self.inference.require_class(left.ty, TypeClass::Number, span, "arithmetic");
+                        self.inference.require_type_class(left.ty, TypeClass::Number, span, "arithmetic");
                         self.inference.restrict_to_integers(left.ty);
                         left.ty
                     }
@@ -276,7 +276,7 @@ impl FunctionConverter<'_> {
             args.push(arg);
         }
         let class = if method.kind == MethodKind::Number { TypeClass::Number } else { TypeClass::Float };
-        self.inference.require_class(args[0].ty, class, call.method.span(), format!("`{name}`"));
+        self.inference.require_type_class(args[0].ty, class, call.method.span(), format!("`{name}`"));
         self.cost = self.cost.max(method.cost);
         self.operations += 1;
         let ty = if method.kind == MethodKind::Test {
@@ -299,7 +299,7 @@ impl FunctionConverter<'_> {
         };
         let span = call.span();
         let mut square = self.convert_expression(&call.receiver)?;
-        self.inference.require_class(square.ty, TypeClass::Number, call.method.span(), "`powi`");
+        self.inference.require_type_class(square.ty, TypeClass::Number, call.method.span(), "`powi`");
         let (ty, mut names, mut power) = (square.ty, Block::default(), None);
         // The highest square is used only once, so it needs no variable.
         while rest > 1 {
@@ -376,7 +376,7 @@ impl FunctionConverter<'_> {
                 GenericBound::Integer => TypeClass::Integer,
                 GenericBound::Number => TypeClass::Number,
             };
-            self.inference.require_class(generic, class, span, format!("`{name}`"));
+            self.inference.require_type_class(generic, class, span, format!("`{name}`"));
         }
         self.cost = self.cost.max(function.cost);
         self.operations += 1;

@@ -153,7 +153,7 @@ impl FunctionConverter<'_> {
         };
         let (from, to) = (self.convert_expression(from)?, self.convert_expression(to)?);
         self.inference.unify(to.ty, from.ty, from.span)?;
-        self.inference.require_class(to.ty, TypeClass::Integer, to.span, "a range");
+        self.inference.require_type_class(to.ty, TypeClass::Integer, to.span, "a range");
         let depth = self.scope.len();
         let (name, mutable) = match &*loop_.pat {
             Pat::Wild(wild) => (Ident::new("_unused", wild.span()), false),
