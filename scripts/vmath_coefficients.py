@@ -81,12 +81,12 @@ SINE_TARGETS = {F64: mpf(2) ** -57, F32: mpf(2) ** -29}
 # For one format only: name, format, description, f, a, b, weight, target.
 LOG_POLY = lambda f: (mp.log1p(f) - f + f**2 / 2) / f**3
 SPECIAL = [
-    ("LOG_F32", F32, "(log(1 + f) - f + f^2 / 2) / f^3, sqrt(1/2) <= 1 + f <= sqrt 2", LOG_POLY, 1 / mp.sqrt(2) - 1, mp.sqrt(2) - 1, lambda f: f**2, mpf(2) ** -26.5),
-    ("LOG_F64", F64, "(2 atanh s - 2 s) / s^3 in s^2, s = f / (2 + f) for `f` as in `LOG_F32`", root(lambda s: (2 * mp.atanh(s) - 2 * s) / s**3), mpf(2) ** -60, mpf("0.0295"), lambda z: z / 2, mpf(2) ** -58),
-    ("LOG_WITH_TABLE_F64", F64, "(log(1 + f) - f + f^2 / 2) / f^3 for the residue `f` that `LOG_TABLE` leaves, |f| <= 1/126", LOG_POLY, -1 / mpf(126), 1 / mpf(126), lambda f: f**2, mpf(2) ** -66),
-    ("LOG_IN_F64_FOR_F32", F64, "(log(1 + f) - f + f^2 / 2) / f^3 for the residue `f` that `LOG_TABLE` leaves, |f| <= 1/126, for results in float32", LOG_POLY, -1 / mpf(126), 1 / mpf(126), lambda f: f**2, mpf(2) ** -38),
-    ("EXP_IN_F64_FOR_F32", F64, "(e^r - 1) / r, |r| <= ln 2 / 2, for results in float32", lambda r: (mp.exp(r) - 1) / r, -HALF_LN2, HALF_LN2, lambda r: r, mpf(2) ** -31),
-    ("CBRT", F64, "m^(-1/3), sqrt(1/2) <= m <= sqrt 2", lambda m: m ** (-mpf(1) / 3), mpf("0.706"), mpf("1.416"), lambda m: m ** (mpf(1) / 3), mpf(2) ** -13),
+    ("LOG_COEFFICIENTS_F32", F32, "(log(1 + f) - f + f^2 / 2) / f^3, sqrt(1/2) <= 1 + f <= sqrt 2", LOG_POLY, 1 / mp.sqrt(2) - 1, mp.sqrt(2) - 1, lambda f: f**2, mpf(2) ** -26.5),
+    ("LOG_COEFFICIENTS_F64", F64, "(2 atanh s - 2 s) / s^3 in s^2, s = f / (2 + f) for `f` as in `LOG_COEFFICIENTS_F32`", root(lambda s: (2 * mp.atanh(s) - 2 * s) / s**3), mpf(2) ** -60, mpf("0.0295"), lambda z: z / 2, mpf(2) ** -58),
+    ("LOG_WITH_TABLE_COEFFICIENTS_F64", F64, "(log(1 + f) - f + f^2 / 2) / f^3 for the residue `f` that `LOG_TABLE` leaves, |f| <= 1/126", LOG_POLY, -1 / mpf(126), 1 / mpf(126), lambda f: f**2, mpf(2) ** -66),
+    ("LOG_COEFFICIENTS_IN_F64_FOR_F32", F64, "(log(1 + f) - f + f^2 / 2) / f^3 for the residue `f` that `LOG_TABLE` leaves, |f| <= 1/126, for results in float32", LOG_POLY, -1 / mpf(126), 1 / mpf(126), lambda f: f**2, mpf(2) ** -38),
+    ("EXP_COEFFICIENTS_IN_F64_FOR_F32", F64, "(e^r - 1) / r, |r| <= ln 2 / 2, for results in float32", lambda r: (mp.exp(r) - 1) / r, -HALF_LN2, HALF_LN2, lambda r: r, mpf(2) ** -31),
+    ("INVERSE_CBRT_COEFFICIENTS", F64, "m^(-1/3), sqrt(1/2) <= m <= sqrt 2", lambda m: m ** (-mpf(1) / 3), mpf("0.706"), mpf("1.416"), lambda m: m ** (mpf(1) / 3), mpf(2) ** -13),
 ]
 
 
@@ -183,7 +183,7 @@ def main():
         for format in (F32, F64):
             target = (SINE_TARGETS if name == "SIN" else TARGETS)[format]
             coefficients, error = fit(f, a, b, weight, format, target)
-            show(f"{name}_{format.upper()}", f"{description}", coefficients, error)
+            show(f"{name}_COEFFICIENTS_{format.upper()}", f"{description}", coefficients, error)
     for name, format, description, f, a, b, weight, target in SPECIAL:
         show(name, description, *fit(f, a, b, weight, format, target))
     log_table()

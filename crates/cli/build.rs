@@ -11,37 +11,37 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-const MERGE_OPTION: &str = "-Wl,--icf=all";
+const MERGE_FUNCTIONS_OPTION: &str = "-Wl,--icf=all";
 /// Linker script that omits the tables for unwinding.
 const WITHOUT_UNWIND_TABLES: &str =
     "SECTIONS { /DISCARD/ : { *(.eh_frame .eh_frame.* .gcc_except_table .gcc_except_table.*) } } INSERT AFTER .text;\n";
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
-    // The options take time that debug builds do not need to spend, and tests in debug builds unwind.
+    // Only release builds use the options. Debug builds save the time that the options take, and their tests need unwinding.
     if var_os("PROFILE").is_none_or(|profile| profile != "release") {
         return;
     }
-    use_if_known(&[MERGE_OPTION.to_owned()]);
+    add_supported_linker_options(&[MERGE_FUNCTIONS_OPTION.to_owned()]);
     println!("cargo::rerun-if-env-changed=CARGO_PROFILE_RELEASE_PANIC");
     let unwinds = var_os("CARGO_PROFILE_RELEASE_PANIC").is_some_and(|strategy| strategy == "unwind");
     if !unwinds && var_os("CARGO_CFG_TARGET_OS").is_some_and(|os| os == "linux") {
         let Some(script) = var_os("OUT_DIR").map(|folder| Path::new(&folder).join("without_unwind_tables.ld")) else { return };
         if fs::write(&script, WITHOUT_UNWIND_TABLES).is_ok() {
-            use_if_known(&[format!("-Wl,-T,{}", script.display()), "-Wl,--no-eh-frame-hdr".to_owned()]);
+            add_supported_linker_options(&[format!("-Wl,-T,{}", script.display()), "-Wl,--no-eh-frame-hdr".to_owned()]);
         }
     }
 }
 
 /// Links the command with the options if the linker knows all of them.
-fn use_if_known(options: &[String]) {
-    if links_with(options).unwrap_or(false) {
+fn add_supported_linker_options(options: &[String]) {
+    if linker_accepts(options).unwrap_or(false) {
         options.iter().for_each(|option| println!("cargo::rustc-link-arg-bins={option}"));
     }
 }
 
 /// Returns whether an empty program links with the options, or `None` if the attempt is not possible.
-fn links_with(options: &[String]) -> Option<bool> {
+fn linker_accepts(options: &[String]) -> Option<bool> {
     let (rustc, target, folder) = (var_os("RUSTC")?, var_os("TARGET")?, var_os("OUT_DIR")?);
     let source = Path::new(&folder).join("empty.rs");
     fs::write(&source, "fn main() {}").ok()?;

@@ -633,7 +633,7 @@ fn cuda_compiles_every_body() {
             };
             let element = element.unwrap();
             let kernel = format!("extern \"C\" __global__ void kernel(cuprum::Params p, cuprum::Result* out) {{ out[0] = {value}; }}");
-            requests.push((op.name(), dtype, [codegen::PRELUDE, &element, &kernel].concat()));
+            requests.push((op.name(), dtype, [codegen::CUDA_PRELUDE, &element, &kernel].concat()));
         }
     }
     assert!(requests.len() >= 16, "{}", requests.len());

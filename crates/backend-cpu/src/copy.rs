@@ -8,11 +8,11 @@ use cuprum_core::{Call, DType, Element, Outcome, Result, StoredArray, Work, decl
 use cuprum_cpu_base::cache_hints::{MIN_NON_TEMPORAL_BYTES, NonTemporalStores};
 use cuprum_cpu_base::strided::{StridedCopy2d, copy_strided_2d};
 use cuprum_cpu_base::threads;
-use cuprum_cpu_base::views::{Elements, ElementsMut, Output};
+use cuprum_cpu_base::typed_views::{Elements, ElementsMut, Output};
 use cuprum_cpu_base::with_bits;
 
-/// Computes the outputs of `call`, an operation of the kernel family `Copy`.
-pub(crate) fn run(call: &Call) -> Result<Outcome> {
+/// Computes the output of `call`, which copies each input to a region of the output, as `concatenate` does.
+pub(crate) fn copy_inputs_to_regions(call: &Call) -> Result<Outcome> {
     let Work::Copy(call::Copy { regions }) = &call.work else { decline!("not a copy") };
     let mut output = Output::allocate(call, 0)?;
     // If each region follows the previous one in memory, each gets its own part of the output, and bools are known to be written once.
@@ -69,7 +69,7 @@ pub(crate) fn copy_to_region(input: &StoredArray, region: &Layout, out: Elements
         || (),
         |_, (piece, mut part)| {
             let start = first + piece.source;
-            // `typed_slice` would first clear the upper bits of new bools.
+            // Contiguous bools are copied without `typed_slice`, which would first clear the upper bits of each byte of new memory.
             if part.dtype() == DType::Bool && piece.is_contiguous() {
                 let run = source.slice(start as usize, part.len());
                 if streamed { part.copy_non_temporal_from(run, &NonTemporalStores::default()) } else { part.copy_from(run) }

@@ -7,11 +7,11 @@
 use cuprum_core::{Call, Outcome, Result, decline};
 
 #[cfg(feature = "fft")]
-pub(crate) use fft_enabled::run;
+pub(crate) use fft_enabled::compute_fft;
 
 /// Declines every call, because this build lacks the feature `fft`.
 #[cfg(not(feature = "fft"))]
-pub(crate) fn run(_call: &Call) -> Result<Outcome> {
+pub(crate) fn compute_fft(_call: &Call) -> Result<Outcome> {
     decline!("built without the feature `fft`")
 }
 
@@ -21,17 +21,17 @@ mod fft_enabled {
     use cuprum_core::layout::{Dims, Layout};
     use cuprum_core::{Array, Call, DeclineReason, Outcome, Program, Result, StoredArray, Work, decline};
     use cuprum_cpu_base::threads;
-    use cuprum_cpu_base::views::{ElementsMut, Output};
-    use cuprum_cpu_fft::{first_transformed_axis, transform};
+    use cuprum_cpu_base::typed_views::{ElementsMut, Output};
+    use cuprum_cpu_fft::{first_transformed_axis, fourier_transform};
 
     use crate::copy::copy_to_region;
     use crate::program_evaluation::{CompiledProgram, Evaluator, LoopNest, ResultDestination};
 
     /// Minimum number of values per task.
-    const MIN_TASK_VALUES: usize = 1 << 13;
+    const MIN_VALUES_PER_TASK: usize = 1 << 13;
 
-    /// Computes the output of `call`, an operation of the kernel family `Fft`.
-    pub(crate) fn run(call: &Call) -> Result<Outcome> {
+    /// Computes the output of `call`, a Fourier transform.
+    pub(crate) fn compute_fft(call: &Call) -> Result<Outcome> {
         let (Work::Fft(fft), [_]) = (&call.work, call.outputs) else { decline!("not a Fourier transform") };
         let mut output = Output::allocate(call, 0)?;
         let is_identity = fft.program.is_identity();
@@ -41,7 +41,7 @@ mod fft_enabled {
             if let Err(reason) = evaluate_program(fft.program, fft.shape, call.inputs, output.elements_mut()?)? {
                 return Ok(Outcome::Declined(reason));
             }
-            transform(call, fft, None, output.elements_mut()?)?;
+            fourier_transform(call, fft, None, output.elements_mut()?)?;
             return call.outcome_from_buffers([output.into_buffer()]);
         }
         let mut values = match call.inputs {
@@ -60,7 +60,7 @@ mod fft_enabled {
         if is_padded_elsewhere {
             values = pad_with_zeros(call, &values, &full)?;
         }
-        transform(call, fft, Some(&values), output.elements_mut()?)?;
+        fourier_transform(call, fft, Some(&values), output.elements_mut()?)?;
         call.outcome_from_buffers([output.into_buffer()])
     }
 
@@ -95,7 +95,7 @@ mod fft_enabled {
             Err(reason) => return Ok(Err(reason)),
         };
         let (tile, cost) = (compiled.tile_len(), out.len().saturating_mul(compiled.cost_per_element()));
-        let chunk = MIN_TASK_VALUES.next_multiple_of(tile);
+        let chunk = MIN_VALUES_PER_TASK.next_multiple_of(tile);
         threads::for_each(
             out.chunks(chunk).enumerate(),
             cost,

@@ -3,15 +3,15 @@
 use cuprum_core::rounding::{to_bf16, to_f16};
 use cuprum_core::{Call, Complex, DType, Element, Fill, Kind, Outcome, Result, Scalar, Work, bf16, decline, f16, with_dtype};
 use cuprum_cpu_base::threads;
-use cuprum_cpu_base::views::{ElementsMut, Output, convert_scalar_to_bits};
+use cuprum_cpu_base::typed_views::{ElementsMut, Output, convert_scalar_to_bits};
 use cuprum_cpu_base::with_bits;
-use cuprum_cpu_elementwise::loops::splat;
+use cuprum_cpu_elementwise::elementwise_loops::splat;
 
 /// Number of output elements that one task fills.
-const TASK_ELEMENTS: usize = 1 << 15;
+const ELEMENTS_PER_TASK: usize = 1 << 15;
 
-/// Computes the outputs of `call`, an operation of the kernel family `Fill`.
-pub(crate) fn run(call: &Call) -> Result<Outcome> {
+/// Computes the output of `call`, which fills an array with a constant, a range or an identity matrix.
+pub(crate) fn fill_output(call: &Call) -> Result<Outcome> {
     let Work::Fill(fill) = &call.work else { decline!("not a fill") };
     let dtype = call.outputs[0].dtype;
     let is_zero = |s: Scalar| s.to_bytes(dtype) == [0; 16];
@@ -38,7 +38,7 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
 /// Calls `body` on several threads for chunks of `elements`, with the index of the chunk's first element.
 fn for_each_chunk(elements: ElementsMut, body: impl Fn(usize, ElementsMut) + Sync) {
     let cost = elements.len();
-    threads::for_each(elements.chunks(TASK_ELEMENTS).enumerate(), cost, || (), |_, (i, run)| body(i * TASK_ELEMENTS, run));
+    threads::for_each(elements.chunks(ELEMENTS_PER_TASK).enumerate(), cost, || (), |_, (i, run)| body(i * ELEMENTS_PER_TASK, run));
 }
 
 /// Element types to which complex128 values are converted.

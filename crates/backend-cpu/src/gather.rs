@@ -1,13 +1,13 @@
 //! Kernels of the family `Gather`: elements at given indices along an axis (`take` and `take_along_axis`). Indices are checked during the
 //! gather. An error names the first invalid index.
 
-mod per_element;
+mod index_per_element;
 
 use cuprum_core::call::{self, GatherIndices};
 use cuprum_cpu_base::cache_hints::{prefetch_all_lines, prefetch_cache_line};
-use cuprum_cpu_base::simd::{SimdLoop, dispatch};
+use cuprum_cpu_base::simd::{SimdLoop, dispatch_simd};
 use cuprum_cpu_base::threads;
-use cuprum_cpu_base::views::{Elements, ElementsMut, HostVec, Output, add_op_to_out_of_memory_error};
+use cuprum_cpu_base::typed_views::{Elements, ElementsMut, HostVec, Output, add_op_to_out_of_memory_error};
 use cuprum_cpu_base::with_bits;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -16,9 +16,9 @@ use cuprum_core::{Array, Call, DType, Element, Error, Layout, Outcome, Result, S
 use smallvec::SmallVec;
 
 /// Approximate number of output elements per task.
-const TASK_ELEMENTS: usize = 1 << 15;
+const ELEMENTS_PER_TASK: usize = 1 << 15;
 /// Software prefetch distance, in indices.
-const PREFETCH_DISTANCE: usize = 64;
+const PREFETCH_DISTANCE_IN_INDICES: usize = 64;
 /// Maximum size, in bytes, of a source range that one task reads without prefetching. A range of this size stays in the cache.
 const MAX_BYTES_WITHOUT_PREFETCH: usize = 4 << 20;
 /// Approximate cost of reading one element at a random index, in elementary operations.
@@ -47,15 +47,15 @@ impl GatherAxis {
 }
 
 /// Integer types of gather indices.
-trait Index: Element + Into<i64> {}
-impl Index for i32 {}
-impl Index for i64 {}
+trait GatherIndex: Element + Into<i64> {}
+impl GatherIndex for i32 {}
+impl GatherIndex for i64 {}
 
 /// The elements that one index copies: all elements along the source axes after the indexed axis.
 enum ElementsPerIndex<'a> {
-    /// The given number of contiguous elements.
+    /// This number of contiguous elements.
     Run(usize),
-    /// Elements at the given offsets from the first of the elements.
+    /// The elements at these offsets from the first element.
     Offsets(&'a [isize]),
 }
 
@@ -74,7 +74,7 @@ impl OuterAxes {
         OuterAxes(axes)
     }
 
-    /// Returns the offset of the element with C-order index `n` over these axes.
+    /// Returns the offset of the element that has the C-order index `n` over the outer axes.
     #[inline]
     fn element_offset(&self, mut n: usize) -> isize {
         let Some((&(_, first), rest)) = self.0.split_first() else { return 0 };
@@ -87,8 +87,8 @@ impl OuterAxes {
     }
 }
 
-/// Computes the outputs of `call`, an operation of the kernel family `Gather`.
-pub(crate) fn run(call: &Call) -> Result<Outcome> {
+/// Computes the output of `call`, which gathers elements by indices along an axis, as `take` and `take_along_axis` do.
+pub(crate) fn compute_gather(call: &Call) -> Result<Outcome> {
     let (Work::Gather(call::Gather { axis, indices: relation }), [source, indices]) = (&call.work, call.inputs) else {
         decline!("not a take of an array by indices")
     };
@@ -101,7 +101,7 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
     let elements = output.elements_mut()?;
     let outside = match relation {
         GatherIndices::ReplaceAxis => take(call, source, *axis, axis_range, indices, elements)?,
-        GatherIndices::PerElement => per_element::take_along_axis(source, *axis, axis_range, indices, elements)?,
+        GatherIndices::PerElement => index_per_element::take_along_axis(source, *axis, axis_range, indices, elements)?,
     };
     match outside {
         Some(index) => Err(Error::Index { op: call.op.name(), index, axis: *axis, size: axis_range.extent }),
@@ -143,7 +143,7 @@ fn take(
 }
 
 /// Gathers elements of `source` by `indices`. Returns the first invalid index, if there is one.
-fn gather<I: Index>(
+fn gather<I: GatherIndex>(
     source: Elements,
     axis_range: GatherAxis,
     outer: &OuterAxes,
@@ -159,9 +159,9 @@ fn gather<I: Index>(
 }
 
 /// Gathers one element per index. Returns whether all indices are valid.
-fn gather_elements<T: Element, I: Index>(values: &[T], axis: GatherAxis, indices: &[I], out: ElementsMut) -> bool {
+fn gather_elements<T: Element, I: GatherIndex>(values: &[T], axis: GatherAxis, indices: &[I], out: ElementsMut) -> bool {
     let good = AtomicBool::new(true);
-    let tasks = out.chunks(TASK_ELEMENTS).zip(indices.chunks(TASK_ELEMENTS));
+    let tasks = out.chunks(ELEMENTS_PER_TASK).zip(indices.chunks(ELEMENTS_PER_TASK));
     threads::for_each(
         tasks,
         indices.len().saturating_mul(COST_PER_INDEX),
@@ -176,16 +176,16 @@ fn gather_elements<T: Element, I: Index>(values: &[T], axis: GatherAxis, indices
 }
 
 /// Gathers one element per index on the calling thread. Returns whether all indices are valid.
-fn gather_on_thread<T: Element, I: Index>(values: &[T], axis: GatherAxis, indices: &[I], out: &mut [T]) -> bool {
-    let (least, greatest) = dispatch(IndexRange(indices));
+fn gather_on_thread<T: Element, I: GatherIndex>(values: &[T], axis: GatherAxis, indices: &[I], out: &mut [T]) -> bool {
+    let (least, greatest) = dispatch_simd(IndexExtremesLoop(indices));
     if !(axis.contains_index(least) && axis.contains_index(greatest)) {
         return false;
     }
-    // With negative and other indices, the range is the whole axis.
+    // If there are negative and non-negative indices, the range is taken to be the whole axis.
     let rows = if (least < 0) == (greatest < 0) { least.abs_diff(greatest) } else { axis.extent as u64 };
     let range_bytes = rows.saturating_mul(axis.stride.unsigned_abs() as u64).saturating_mul(size_of::<T>() as u64);
     if range_bytes <= MAX_BYTES_WITHOUT_PREFETCH as u64 {
-        // Most cache lines of such a small range are read, but in an order that the hardware prefetcher does not predict.
+        // Prefetches all lines of such a small range. Most of them are read, but in an order that the hardware prefetcher does not predict.
         if range_bytes <= size_of_val(indices) as u64 {
             let (a, b) = (axis.at(least), axis.at(greatest));
             prefetch_all_lines(&values[a.min(b) as usize..a.max(b) as usize]);
@@ -194,7 +194,7 @@ fn gather_on_thread<T: Element, I: Index>(values: &[T], axis: GatherAxis, indice
         return true;
     }
     for (n, (out, &i)) in out.iter_mut().zip(indices).enumerate() {
-        if let Some(&later) = indices.get(n + PREFETCH_DISTANCE) {
+        if let Some(&later) = indices.get(n + PREFETCH_DISTANCE_IN_INDICES) {
             prefetch_cache_line(values.as_ptr().wrapping_offset(axis.at(later.into())));
         }
         *out = values[axis.at(i.into()) as usize];
@@ -203,9 +203,9 @@ fn gather_on_thread<T: Element, I: Index>(values: &[T], axis: GatherAxis, indice
 }
 
 /// Computes the least and the greatest index.
-struct IndexRange<'a, I>(&'a [I]);
+struct IndexExtremesLoop<'a, I>(&'a [I]);
 
-impl<I: Index> SimdLoop for IndexRange<'_, I> {
+impl<I: GatherIndex> SimdLoop for IndexExtremesLoop<'_, I> {
     type Output = (i64, i64);
     #[inline(always)]
     fn run(self) -> (i64, i64) {
@@ -215,7 +215,7 @@ impl<I: Index> SimdLoop for IndexRange<'_, I> {
 
 /// For each multi-index of the axes `outer` and each index, copies the elements at the offsets `inner`. Returns whether all indices are
 /// valid.
-fn gather_rows<T: Element, I: Index>(
+fn gather_rows<T: Element, I: GatherIndex>(
     values: &[T],
     axis: GatherAxis,
     outer: &OuterAxes,
@@ -230,7 +230,7 @@ fn gather_rows<T: Element, I: Index>(
         ElementsPerIndex::Run(len) => (*len, out.len()),
         ElementsPerIndex::Offsets(offsets) => (offsets.len(), out.len().saturating_mul(COST_PER_INDEX)),
     };
-    let rows_per_task = (TASK_ELEMENTS / len).max(1);
+    let rows_per_task = (ELEMENTS_PER_TASK / len).max(1);
     let tasks = out.chunks(rows_per_task * len).enumerate();
     threads::for_each(
         tasks,

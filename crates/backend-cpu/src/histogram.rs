@@ -4,9 +4,9 @@
 //! weights are split at indices that depend only on sizes and merged in order, so they do not depend on the number of threads.
 
 use cuprum_core::call;
-use cuprum_cpu_base::simd::{SimdLoop, dispatch};
+use cuprum_cpu_base::simd::{SimdLoop, dispatch_simd};
 use cuprum_cpu_base::threads;
-use cuprum_cpu_base::views::{Elements, HostVec, Output};
+use cuprum_cpu_base::typed_views::{Elements, HostVec, Output};
 use cuprum_cpu_sort::sorted_search;
 use std::ops::{Add, Mul, Sub};
 
@@ -15,7 +15,7 @@ use cuprum_core::{Binning, Call, DType, Element, Outcome, Result, Work, decline}
 use crate::program_evaluation::{CompiledProgram, Evaluator, LoopNest, MAX_TILE_LEN, ResultDestination};
 
 /// Minimum number of values per task.
-const MIN_TASK_VALUES: usize = 1 << 16;
+const MIN_VALUES_PER_TASK: usize = 1 << 16;
 /// Minimum ratio of the values of a task to the number of bins. With fewer values, merging the task's counters would take longer than
 /// counting.
 const MIN_TASK_VALUES_PER_BIN: usize = 4;
@@ -29,8 +29,8 @@ const COUNTERS_PER_BIN: usize = 4;
 /// Approximate cost of counting one value, in elementary operations.
 const COST_PER_VALUE: usize = 4;
 
-/// Computes the outputs of `call`, an operation of the kernel family `Histogram`.
-pub(crate) fn run(call: &Call) -> Result<Outcome> {
+/// Computes the outputs of `call`, a histogram.
+pub(crate) fn compute_histogram(call: &Call) -> Result<Outcome> {
     let Work::Histogram(call::Histogram { program, binning }) = &call.work else { decline!("not a histogram") };
     let (values, last) = call.program_inputs();
     let last = last.map(Elements::from_contiguous_array).transpose()?;
@@ -81,7 +81,7 @@ fn count_values_per_bin<B: BinRule>(compiled: &CompiledProgram, size: usize, bin
     // The counters have 32 bits, which limits the values per task.
     let chunk = size
         .div_ceil(threads::threads_for_cost(cost))
-        .max(MIN_TASK_VALUES)
+        .max(MIN_VALUES_PER_TASK)
         .max(MIN_TASK_VALUES_PER_BIN.saturating_mul(out.len()))
         .min(u32::MAX as usize);
     let tile = compiled.tile_len();
@@ -130,7 +130,7 @@ fn count_values_per_bin<B: BinRule>(compiled: &CompiledProgram, size: usize, bin
 fn sum_weights_per_bin(compiled: &CompiledProgram, weights: &[f64], out: &mut [f64]) -> Result<()> {
     let size = weights.len();
     let tile = compiled.tile_len();
-    let chunk = MIN_TASK_VALUES.max(MIN_TASK_VALUES_PER_BIN.saturating_mul(out.len())).max(size.div_ceil(MAX_WEIGHT_SUM_TASKS));
+    let chunk = MIN_VALUES_PER_TASK.max(MIN_TASK_VALUES_PER_BIN.saturating_mul(out.len())).max(size.div_ceil(MAX_WEIGHT_SUM_TASKS));
     out.fill(0.0);
     if size <= chunk && out.len() > MAX_BINS_FOR_TASK_COUNTERS {
         add_weights_to_bins(&mut Evaluator::new(compiled), tile, 0, weights, out);
@@ -295,7 +295,7 @@ impl<T: Float> SimdLoop for EvenBinRuleLoop<'_, T> {
 impl<T: Float> BinRule for EvenBinRule<'_, T> {
     type Value = T;
     fn find_bins(&self, values: &[T], bins: &mut [i64]) {
-        if dispatch(EvenBinRuleLoop(self, values, bins)) {
+        if dispatch_simd(EvenBinRuleLoop(self, values, bins)) {
             for (bin, &value) in bins.iter_mut().zip(values).filter(|(bin, _)| **bin == NEAR_EDGE_MARKER) {
                 *bin =
                     self.find_bin_near_edge(value, self.distance_from_first_edge_in_bins(value).1.remove_rounding_offset() as usize) as i64;

@@ -8,13 +8,13 @@
 //! An application links the backend by naming it (`use cuprum_backend_cpu as _;`). Static libraries call [`register`].
 #![deny(unsafe_code)]
 
-mod contract;
+mod contraction;
 mod copy;
+mod elementwise_map;
 mod fft;
 mod fill;
 mod gather;
 mod histogram;
-mod map;
 mod program_evaluation;
 mod random;
 mod reduce;
@@ -39,40 +39,40 @@ pub use cuprum_cpu_base::threads::with_threads;
 pub use cuprum_cpu_elementwise::operation_table::has_kernel;
 
 /// The base accelerator of the device `cpu`, which runs every kernel family on the host.
-pub static CPU: Accelerator = Accelerator {
+pub static CPU_ACCELERATOR: Accelerator = Accelerator {
     name: "cpu",
     device: "cpu",
     rank: 100,
     summary: "every operation on the host: rayon, tiles, gemm",
-    probe: || Availability::Ready(format!("{} threads, {}", threads::max_threads(), simd::level_name())),
+    probe: || Availability::Ready(format!("{} threads, {}", threads::max_threads(), simd::simd_level_name())),
     kernels: &[
-        Kernel::new(Family::Map, map::run).with_capabilities(&[UserDefined, OutputRanges]).writes_targets(),
-        Kernel::new(Family::Fill, fill::run),
-        Kernel::new(Family::Reduce, reduce::run).with_capabilities(&[UserDefined, Variance]),
-        Kernel::new(Family::Rows, row_programs::run).with_capabilities(&[UserDefined, RowPrograms]),
-        Kernel::new(Family::Copy, copy::run).writes_targets(),
-        Kernel::new(Family::Scan, scan::run).with_capabilities(&[UserDefined]),
-        Kernel::new(Family::Contract, contract::run),
-        Kernel::new(Family::Random, random::run),
-        Kernel::new(Family::Gather, gather::run),
-        Kernel::new(Family::Scatter, scatter::run).with_capabilities(&[OrderedScatter]).writes_targets(),
-        Kernel::new(Family::Sort, sort::run),
-        Kernel::new(Family::Select, select::run).with_capabilities(&[UserDefined]),
-        Kernel::new(Family::Search, sorted_search::run),
-        Kernel::new(Family::Histogram, histogram::run).with_capabilities(&[UserDefined]),
+        Kernel::new(Family::Map, elementwise_map::compute_elementwise).with_capabilities(&[UserDefined, OutputRanges]).writes_targets(),
+        Kernel::new(Family::Fill, fill::fill_output),
+        Kernel::new(Family::Reduce, reduce::compute_reduction).with_capabilities(&[UserDefined, Variance]),
+        Kernel::new(Family::Rows, row_programs::compute_row_program).with_capabilities(&[UserDefined, RowPrograms]),
+        Kernel::new(Family::Copy, copy::copy_inputs_to_regions).writes_targets(),
+        Kernel::new(Family::Scan, scan::compute_scan).with_capabilities(&[UserDefined]),
+        Kernel::new(Family::Contract, contraction::compute_contraction),
+        Kernel::new(Family::Random, random::draw_random_numbers),
+        Kernel::new(Family::Gather, gather::compute_gather),
+        Kernel::new(Family::Scatter, scatter::compute_scatter).with_capabilities(&[OrderedScatter]).writes_targets(),
+        Kernel::new(Family::Sort, sort::compute_sort),
+        Kernel::new(Family::Select, select::compute_selection).with_capabilities(&[UserDefined]),
+        Kernel::new(Family::Search, sorted_search::compute_search),
+        Kernel::new(Family::Histogram, histogram::compute_histogram).with_capabilities(&[UserDefined]),
         #[cfg(feature = "linalg")]
-        Kernel::new(Family::Linalg, cuprum_cpu_linalg::run),
-        Kernel::new(Family::Sparse, cuprum_cpu_sparse::run),
-        Kernel::new(Family::Fft, fft::run).with_capabilities(&[UserDefined]),
+        Kernel::new(Family::Linalg, cuprum_cpu_linalg::compute_linalg_operation),
+        Kernel::new(Family::Sparse, cuprum_cpu_sparse::compute_sparse_operation),
+        Kernel::new(Family::Fft, fft::compute_fft).with_capabilities(&[UserDefined]),
     ],
     base: Some(DeviceProvider { count: || 1, is_ready: |_| true, open: |_| Ok(Box::new(HostDriver::new(device_info))) }),
 };
 
-inventory::submit! { Registration(&CPU) }
+inventory::submit! { Registration(&CPU_ACCELERATOR) }
 
 /// Registers the backend where `inventory` cannot, as in static libraries. A second call has no effect.
 pub fn register() -> Result<()> {
-    cuprum_core::register(&CPU)
+    cuprum_core::register(&CPU_ACCELERATOR)
 }
 
 fn device_info() -> DeviceInfo {
@@ -81,7 +81,7 @@ fn device_info() -> DeviceInfo {
         units: threads::logical_processors(),
         memory_total: settings::physical_memory(),
         memory_used: 0,
-        details: vec![("SIMD", simd::level_name().to_string()), ("threads", threads::max_threads().to_string())],
+        details: vec![("SIMD", simd::simd_level_name().to_string()), ("threads", threads::max_threads().to_string())],
     }
 }
 

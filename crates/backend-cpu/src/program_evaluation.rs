@@ -7,19 +7,19 @@
 mod chained_operations;
 mod compiled_program;
 mod evaluator;
+mod execution_plan;
 mod instruction;
 mod loop_nest;
-mod schedule;
 mod single_tile_program;
 
 use std::cell::RefCell;
 
-use cuprum_cpu_base::views::ScratchBlocks;
+use cuprum_cpu_base::typed_views::ScratchBlocks;
 
 pub(crate) use self::compiled_program::CompiledProgram;
 pub(crate) use self::evaluator::Evaluator;
-pub(crate) use self::loop_nest::{BAND_ROWS, LoopNest};
-pub(crate) use self::schedule::{MAX_TILE_LEN, ResultDestination};
+pub(crate) use self::execution_plan::{MAX_TILE_LEN, ResultDestination};
+pub(crate) use self::loop_nest::{LoopNest, ROWS_PER_BAND};
 pub(crate) use self::single_tile_program::SingleTileProgram;
 
 thread_local! {

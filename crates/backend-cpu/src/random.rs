@@ -1,25 +1,25 @@
 //! Kernel of the family `Random`: the counter-based generator Philox 4x32-10, with the same bits as on every other device.
 
+mod distribution_samplers;
 mod reproducible_math;
-mod samplers;
 
 use cuprum_core::call::{Sampler, UniformScaling};
 use cuprum_core::{Array, Call, DType, Distribution, Outcome, Random, Result, StoredArray, Work, bf16, decline, f16};
 use cuprum_cpu_base::simd::{FillLoop, Isa, run_fill_loop};
 use cuprum_cpu_base::threads;
-use cuprum_cpu_base::views::{Elements, ElementsMut, Output};
+use cuprum_cpu_base::typed_views::{Elements, ElementsMut, Output};
 use cuprum_cpu_math as vmath;
 use cuprum_cpu_math::{Logarithm, Real};
 
-use self::samplers::{DistributionSampler, RejectionAttempts};
+use self::distribution_samplers::{DistributionSampler, RejectionAttempts};
 
 /// Number of Philox counter blocks (four 32-bit words each) per task.
 const PHILOX_BLOCKS_PER_TASK: usize = 1 << 13;
 /// Approximate cost of one Philox counter block, in elementary operations.
 const COST_PER_PHILOX_BLOCK: usize = 40;
 
-/// Computes the outputs of `call`, an operation of the kernel family `Random`.
-pub(crate) fn run(call: &Call) -> Result<Outcome> {
+/// Computes the output of `call`, an array of random numbers.
+pub(crate) fn draw_random_numbers(call: &Call) -> Result<Outcome> {
     let Work::Random(random) = &call.work else { decline!("not a draw") };
     let dtype = call.outputs[0].dtype;
     if !random.distribution.supports_dtype(dtype) {
@@ -124,14 +124,14 @@ type FillSamples = fn(&Random, u64, [f64; 3], &[&[f64]], ElementsMut);
 /// Returns the function that draws the numbers of `sampler`.
 fn select_sampler_function(sampler: Sampler) -> FillSamples {
     match sampler {
-        Sampler::StandardGamma => fill_from_sampler::<samplers::Gamma>,
-        Sampler::Poisson => fill_from_sampler::<samplers::Poisson>,
-        Sampler::Binomial => fill_from_sampler::<samplers::Binomial>,
-        Sampler::Hypergeometric => fill_from_sampler::<samplers::Hypergeometric>,
-        Sampler::Geometric => fill_from_sampler::<samplers::Geometric>,
-        Sampler::LogSeries => fill_from_sampler::<samplers::LogSeries>,
-        Sampler::Zipf => fill_from_sampler::<samplers::Zipf>,
-        Sampler::TangentOfHalfVonMisesAngle => fill_from_sampler::<samplers::TangentOfHalfVonMisesAngle>,
+        Sampler::StandardGamma => fill_from_sampler::<distribution_samplers::Gamma>,
+        Sampler::Poisson => fill_from_sampler::<distribution_samplers::Poisson>,
+        Sampler::Binomial => fill_from_sampler::<distribution_samplers::Binomial>,
+        Sampler::Hypergeometric => fill_from_sampler::<distribution_samplers::Hypergeometric>,
+        Sampler::Geometric => fill_from_sampler::<distribution_samplers::Geometric>,
+        Sampler::LogSeries => fill_from_sampler::<distribution_samplers::LogSeries>,
+        Sampler::Zipf => fill_from_sampler::<distribution_samplers::Zipf>,
+        Sampler::TangentOfHalfVonMisesAngle => fill_from_sampler::<distribution_samplers::TangentOfHalfVonMisesAngle>,
     }
 }
 
@@ -208,7 +208,7 @@ trait ConvertRandomWords<const N: usize> {
     fn convert_random_words<I: Isa>(&self, words: &[Lanes<u32>; 4], out: &mut [[Self::Item; N]]);
 }
 
-/// A function of one counter block, applied to each block.
+/// Implementation for closures: the closure converts one counter block.
 impl<T: Copy, F: Fn([u32; 4]) -> [T; N], const N: usize> ConvertRandomWords<N> for F {
     type Item = T;
     #[inline(always)]

@@ -1,10 +1,10 @@
 //! Kernel of the family `Reduce`: reductions over axes and segments. Sums are pairwise in a tree fixed by the length, so results do not
 //! depend on the number of threads.
 
-mod columns;
+mod reduce_along_columns;
+mod reduce_along_rows;
 mod reducer_loops;
-mod rows;
-mod segments;
+mod segment_reduction;
 mod squared_deviations;
 
 use cuprum_core::call;
@@ -13,8 +13,8 @@ use cuprum_core::op::{AccumulatorDType, Combine, ReductionDef};
 use cuprum_core::ops::elementwise::{ADD, FMAX, FMIN, LOGICAL_AND, LOGICAL_OR, MAXIMUM, MINIMUM, MULTIPLY};
 use cuprum_core::plan::reduce::{ReducePattern, ReducePlan};
 use cuprum_core::{Call, Complex, DType, Element, Outcome, Program, Result, StepKind, Work, decline};
+use cuprum_cpu_base::typed_views::{ElementsMut, Output, add_op_to_out_of_memory_error};
 use cuprum_cpu_base::user_operations;
-use cuprum_cpu_base::views::{ElementsMut, Output, add_op_to_out_of_memory_error};
 use cuprum_cpu_elementwise::half::{is_half, round_float32_to_half};
 use smallvec::SmallVec;
 
@@ -24,8 +24,8 @@ use crate::program_evaluation::{CompiledProgram, LoopNest, ResultDestination};
 use crate::reducers::Reducer;
 pub(crate) use crate::reducers::arithmetic::Arithmetic;
 use crate::reducers::dtype_selection::{by_dtype, by_reduction};
-pub(crate) use crate::reducers::loops::dot_products;
-use crate::reducers::ops::{ArgMax, ArgMin, CountTrue, Max, MaxNumber, Min, MinNumber, Prod, Sum, UserReducer};
+pub(crate) use crate::reducers::reduction_loops::dot_products;
+use crate::reducers::reduction_operations::{ArgMax, ArgMin, CountTrue, Max, MaxNumber, Min, MinNumber, Prod, Sum, UserReducer};
 
 /// A function that computes a reduction for one operation and dtype. Its arguments are the compiled program, the order of the loops and the
 /// output.
@@ -41,7 +41,7 @@ pub struct NativeReductionLoops(ReduceFunction);
 
 /// Returns the native loops of the user-defined reduction `C`.
 pub fn native_reduction_loops<C: user_operations::UserReduction>() -> NativeReductionLoops {
-    NativeReductionLoops(run_reducer::<UserReducer<C>>)
+    NativeReductionLoops(apply_reducer::<UserReducer<C>>)
 }
 
 /// Order of the axes in the loop nest of a reduction.
@@ -52,8 +52,8 @@ pub(crate) enum LoopOrder {
     Columns(usize),
 }
 
-pub(crate) fn run_reducer<R: Reducer>(compiled: &CompiledProgram, order: &LoopOrder, out: ElementsMut) -> Result<()> {
-    reduce_by_loop_order(compiled, order, out, &ReducerLoops::of_reducer::<R>())
+pub(crate) fn apply_reducer<R: Reducer>(compiled: &CompiledProgram, order: &LoopOrder, out: ElementsMut) -> Result<()> {
+    reduce_by_loop_order(compiled, order, out, &ReducerLoops::for_reducer::<R>())
 }
 
 fn reduce_by_loop_order<I: Element, A: Copy + Send + Sync, O: Element>(
@@ -63,20 +63,20 @@ fn reduce_by_loop_order<I: Element, A: Copy + Send + Sync, O: Element>(
     loops: &ReducerLoops<I, A, O>,
 ) -> Result<()> {
     call_with_float32_output(out, |results| match *order {
-        LoopOrder::Rows(len) => rows::reduce_all_rows(compiled, len, results, loops),
-        LoopOrder::Columns(rows) => columns::reduce_all_columns(compiled, rows, results, loops),
+        LoopOrder::Rows(len) => reduce_along_rows::reduce_all_rows(compiled, len, results, loops),
+        LoopOrder::Columns(rows) => reduce_along_columns::reduce_all_columns(compiled, rows, results, loops),
     })
 }
 
 /// Computes sums of squared distances from the mean. Short rows take two passes, with the same bits as in fused expressions over rows. Long
-/// rows and columns take one pass ([`run_reducer`]).
+/// rows and columns take one pass ([`apply_reducer`]).
 fn reduce_squared_deviations<R: DeviationReducer>(compiled: &CompiledProgram, order: &LoopOrder, out: ElementsMut) -> Result<()> {
     match *order {
         LoopOrder::Rows(len) if len * size_of::<R::Element>() <= squared_deviations::MAX_TWO_PASS_ROW_BYTES => {
             squared_deviations::reduce_rows_in_two_passes::<R::Element>(compiled, len, out.typed_slice());
             Ok(())
         }
-        _ => run_reducer::<R>(compiled, order, out),
+        _ => apply_reducer::<R>(compiled, order, out),
     }
 }
 
@@ -93,7 +93,8 @@ impl<T: squared_deviations::MeanElement> DeviationReducer for SquaredDeviations<
 /// Calls `f` with the elements of `out`, to which `f` writes results. If `out` has 16-bit floats, `f` writes to a float32 buffer instead,
 /// whose elements are then rounded to `out`.
 fn call_with_float32_output<T: Element>(out: ElementsMut, f: impl FnOnce(&mut [T]) -> Result<()>) -> Result<()> {
-    // The left side of `||` is a constant. For other results than float32, the compiler removes the conversion below.
+    // Only results of type float32 can belong to a 16-bit float output. For other types the left side is a constant `true`, so the compiler
+    // removes the conversion below.
     if const { !matches!(T::DTYPE, DType::F32) } || !is_half(out.dtype()) {
         return f(out.typed_slice());
     }
@@ -105,7 +106,7 @@ fn call_with_float32_output<T: Element>(out: ElementsMut, f: impl FnOnce(&mut [T
 
 /// Sums the values of the program `compiled` into `out`. Returns `false` without writing if `dtype` is bool or a 16-bit float.
 pub(crate) fn sum_program_values(compiled: &CompiledProgram, dtype: DType, order: &LoopOrder, out: ElementsMut) -> Result<bool> {
-    let run: Option<ReduceFunction> = by_dtype!(dtype, number, run_reducer, Sum);
+    let run: Option<ReduceFunction> = by_dtype!(dtype, number, apply_reducer, Sum);
     Ok(run.map(|run| run(compiled, order, out)).transpose()?.is_some())
 }
 
@@ -114,12 +115,12 @@ pub(crate) fn sum_program_values(compiled: &CompiledProgram, dtype: DType, order
 fn select_reduction(reduction: &ReductionDef, value: DType) -> Option<ReduceFunction> {
     match reduction.elementwise_combination() {
         None if reduction.combine == Combine::Moments => by_dtype!(value, inexact, reduce_squared_deviations, SquaredDeviations),
-        Some(by) if reduction.returns_index && by == MINIMUM => by_dtype!(value, any, run_reducer, ArgMin),
-        Some(by) if reduction.returns_index && by == MAXIMUM => by_dtype!(value, any, run_reducer, ArgMax),
+        Some(by) if reduction.returns_index && by == MINIMUM => by_dtype!(value, any, apply_reducer, ArgMin),
+        Some(by) if reduction.returns_index && by == MAXIMUM => by_dtype!(value, any, apply_reducer, ArgMax),
         Some(by) if by == ADD && value == DType::Bool && reduction.accumulator == AccumulatorDType::Fixed(DType::I64) => {
-            Some(run_reducer::<CountTrue>)
+            Some(apply_reducer::<CountTrue>)
         }
-        _ => by_reduction!(reduction, value, run_reducer),
+        _ => by_reduction!(reduction, value, apply_reducer),
     }
 }
 
@@ -133,11 +134,13 @@ fn convert_half_result_to_float32(program: &Program) -> Program {
     program
 }
 
-/// Computes the outputs of `call`, an operation of the kernel family `Reduce`.
-pub(crate) fn run(call: &Call) -> Result<Outcome> {
+/// Computes the output of `call`, a reduction over axes or segments.
+pub(crate) fn compute_reduction(call: &Call) -> Result<Outcome> {
     match &call.work {
         Work::Reduce(work) => reduce_axes(call, work),
-        Work::Segments(call::SegmentReduction { program, reduction, acc }) => segments::run(call, program, reduction, *acc),
+        Work::Segments(call::SegmentReduction { program, reduction, acc }) => {
+            segment_reduction::compute_segment_reduction(call, program, reduction, *acc)
+        }
         _ => decline!("not a reduction"),
     }
 }

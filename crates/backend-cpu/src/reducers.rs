@@ -3,10 +3,10 @@
 pub(crate) mod arithmetic;
 pub(crate) mod dtype_selection;
 pub(crate) mod leaf_reduction;
-pub(crate) mod loops;
-pub(crate) mod ops;
 pub(crate) mod ordered_products;
 pub(crate) mod pairwise_tree;
+pub(crate) mod reduction_loops;
+pub(crate) mod reduction_operations;
 pub(crate) mod row_reductions;
 
 use cuprum_core::Element;
@@ -25,16 +25,16 @@ pub(crate) trait Reducer: Sized + 'static {
     /// Type of the result.
     type Out: Element;
 
-    /// Whether the loops are also compiled for AVX-512. If false, processors with AVX-512 run the copy for AVX2, which suffices for rarely
-    /// used dtypes.
+    /// Whether the loops are also compiled for AVX-512. If false, processors with AVX-512 run the version for AVX2, which suffices for
+    /// rarely used dtypes.
     const HAS_AVX512_VERSION: bool = true;
 
     /// Whether the result for a leaf (a block of consecutive elements) equals the merge of the accumulators of its elements. Several leaves
     /// may then be reduced interleaved.
     const LEAVES_MAY_INTERLEAVE: bool = false;
 
-    /// Whether [`ReduceRowsLoop`](loops::ReduceRowsLoop) reduces whole groups of [`INTERLEAVED_LEAVES`] leaves in a second loop, whose
-    /// length is known at compile time. Reductions of complex numbers gain nothing from it.
+    /// Whether [`ReduceRowsLoop`](reduction_loops::ReduceRowsLoop) reduces whole groups of [`INTERLEAVED_LEAVES`] leaves in a second loop,
+    /// whose length is known at compile time. Reductions of complex numbers gain nothing from it.
     const HAS_LEAF_GROUP_LOOP: bool = true;
 
     /// Number of rows that column reductions merge sequentially before the pairwise tree begins. A power of two.
@@ -51,7 +51,7 @@ pub(crate) trait Reducer: Sized + 'static {
     /// Returns the result of a reduction from its last accumulator.
     fn finish(acc: Self::Acc) -> Self::Out;
 
-    /// Returns whether the order of merges decides a reduction with the result `_result`, such as a product whose partial products
+    /// Returns whether a reduction with the result `_result` depends on the order of the merges, such as a product whose partial products
     /// overflow. The elements are then merged again in order ([`Reducer::merge_in_order`]).
     #[inline(always)]
     fn depends_on_order(_result: Self::Out) -> bool {
@@ -94,6 +94,6 @@ pub(crate) trait Reducer: Sized + 'static {
     }
 }
 
-/// Function type of [`sum_products`](loops::sum_products). Its arguments are tree, factors, row length, prefetching and results.
+/// Function type of [`sum_products`](reduction_loops::sum_products). Its arguments are tree, factors, row length, prefetching and results.
 pub(crate) type SumProductsFunction<R> =
     fn(&mut PairwiseTree<<R as Reducer>::Acc>, [&[<R as Reducer>::In]; 2], usize, Option<PrefetchState>, &mut [<R as Reducer>::Out]);

@@ -8,7 +8,7 @@ use cuprum_core::layout::{Dims, Strides};
 use cuprum_core::{Call, Outcome, Result, Work, decline};
 use cuprum_cpu_base::cache_hints::MIN_NON_TEMPORAL_BYTES;
 use cuprum_cpu_base::threads;
-use cuprum_cpu_base::views::{ElementsMut, Output, Scratch};
+use cuprum_cpu_base::typed_views::{ElementsMut, Output, Scratch};
 use smallvec::SmallVec;
 
 use crate::program_evaluation::{CompiledProgram, Evaluator, LoopNest, MAX_TILE_LEN, ResultDestination};
@@ -20,8 +20,8 @@ struct OutputPart<'o> {
     rows: Option<Scratch>,
 }
 
-/// Computes the outputs of `call`, an operation of the kernel family `Rows`.
-pub(crate) fn run(call: &Call) -> Result<Outcome> {
+/// Computes the outputs of `call`, an expression that combines the elements of a row with reductions of the row, such as softmax.
+pub(crate) fn compute_row_program(call: &Call) -> Result<Outcome> {
     let Work::Rows(call::RowProgram { program, plan }) = call.work else { decline!("not work on rows") };
     let (inputs, len) = (call.inputs.len(), plan.length);
     if plan.rows == 0 || len == 0 {

@@ -10,10 +10,10 @@
 //! could be finite where NumPy's result is infinite or NaN.
 
 use cuprum_core::call;
-use cuprum_cpu_base::simd::{SimdLoop, dispatch};
+use cuprum_cpu_base::simd::{SimdLoop, dispatch_simd};
 use cuprum_cpu_base::strided::split_into_column_blocks;
 use cuprum_cpu_base::threads;
-use cuprum_cpu_base::views::{ElementsMut, Output, unsigned_dtype};
+use cuprum_cpu_base::typed_views::{ElementsMut, Output, unsigned_dtype};
 use std::marker::PhantomData;
 
 use cuprum_core::host_buffer::try_collect;
@@ -32,10 +32,10 @@ const INTERLEAVED_RUNS: usize = 8;
 /// Number of elements in a block: the part of a long row that one task scans.
 const BLOCK_LEN: usize = 1 << 15;
 /// Minimum number of columns per task if the scanned axis is not the last one: a few cache lines.
-const MIN_TASK_COLUMNS: usize = 64;
+const MIN_COLUMNS_PER_TASK: usize = 64;
 
-/// Computes the outputs of `call`, an operation of the kernel family `Scan`.
-pub(crate) fn run(call: &Call) -> Result<Outcome> {
+/// Computes the output of `call`, a running sum, product, minimum or maximum along an axis.
+pub(crate) fn compute_scan(call: &Call) -> Result<Outcome> {
     let Work::Scan(call::Scan { program, reduction, plan, .. }) = &call.work else { decline!("not a scan") };
     // The loops follow the memory order of the output: axes outside the scanned axis, the scanned axis, axes inside the scanned axis.
     let inner = plan.out_axis_stride as usize;
@@ -71,7 +71,7 @@ fn select_scan_function(op: Op, dtype: DType) -> Option<ScanFunction> {
     macro_rules! select {
         ($dtype:expr, $combine:ident: $($t:ty)*) => {
             match $dtype {
-                $(<$t as Element>::DTYPE => Some(scan::<$t, $combine> as ScanFunction),)*
+                $(<$t as Element>::DTYPE => Some(scan_matrices::<$t, $combine> as ScanFunction),)*
                 _ => None,
             }
         };
@@ -156,8 +156,8 @@ macro_rules! running {
 }
 running! { exact bool i8 i16 i32 i64 u8 u16 u32 u64 }
 running! {
-    // Adding 1 to an exponent of all ones (infinity, NaN) carries into the highest bit. Subtracting 1 from the bits of zero sets the
-    // highest bit.
+    // The last two expressions of each line set the highest bit for infinity and NaN, and for zero. Adding 1 to an exponent of all ones
+    // (infinity, NaN) carries into the highest bit. Subtracting 1 from the bits of zero sets it.
     f64 as f64, f64: v => v, v; v, v; u64: magnitude!(v) + (1 << 52), magnitude!(v).wrapping_sub(1);
     f32 as f64, f32: v => v as f64, v as f32; v, v; u32: magnitude!(v) + (1 << 23), magnitude!(v).wrapping_sub(1);
     f16 as f32, f32: v => v.to_f32(), f16::from_f32(v); v.to_f32(), f16::from_f32(v);
@@ -172,8 +172,8 @@ running! {
 
 /// A scan operation (sum, product, maximum or minimum) on elements `T`, with its accumulator.
 trait ScanOperation<T: Element>: 'static {
-    /// Whether the loops are also compiled for AVX-512. If false, processors with AVX-512 run the copy for AVX2, which suffices for rarely
-    /// used dtypes.
+    /// Whether the loops are also compiled for AVX-512. If false, processors with AVX-512 run the version for AVX2, which suffices for
+    /// rarely used dtypes.
     const HAS_AVX512_VERSION: bool = T::DTYPE.itemsize() >= 4;
     type Total: Copy + Default + Send + Sync;
     fn to_accumulator(value: T) -> Self::Total;
@@ -192,8 +192,8 @@ trait ScanOperation<T: Element>: 'static {
     fn any_needs_sequential_scan(results: &[T]) -> bool {
         results.iter().fold(Self::HighestBitFlag::default(), |marks, v| marks | Self::needs_sequential_flag(*v)).is_highest_bit_set()
     }
-    /// Returns whether the partial result `total`, which covers fewer elements than the running result in NumPy, is subnormal or zero and
-    /// has thus lost digits.
+    /// Returns whether `total`, the result of a run of elements, is subnormal or zero, and has thus lost digits. NumPy's running result
+    /// covers more elements and may keep these digits.
     #[inline(always)]
     fn has_lost_digits(_total: Self::Total) -> bool {
         false
@@ -244,7 +244,12 @@ combine! {
 }
 
 /// Scans along the first axis of consecutive matrices of `len` rows and `inner` columns each.
-fn scan<T: ScanElement, C: ScanOperation<T>>(compiled: &CompiledProgram, out: ElementsMut, len: usize, inner: usize) -> Result<()> {
+fn scan_matrices<T: ScanElement, C: ScanOperation<T>>(
+    compiled: &CompiledProgram,
+    out: ElementsMut,
+    len: usize,
+    inner: usize,
+) -> Result<()> {
     let out = out.typed_slice::<T>();
     let cost = out.len().saturating_mul(compiled.cost_per_element() + 2);
     if inner > 1 {
@@ -261,7 +266,7 @@ fn scan<T: ScanElement, C: ScanOperation<T>>(compiled: &CompiledProgram, out: El
     threads::for_each(
         out.chunks_mut(per_task).enumerate(),
         cost,
-        || Scanner::<T, C>::new(compiled),
+        || ScanEvaluator::<T, C>::new(compiled),
         |scanner, (i, part)| {
             for (row, out) in part.chunks_mut(len).enumerate() {
                 scan_block::<T, C>(scanner, i * per_task + row * len, out, None, &mut None);
@@ -275,16 +280,16 @@ fn scan<T: ScanElement, C: ScanOperation<T>>(compiled: &CompiledProgram, out: El
 type RunScans<A> = [[A; RUN_LEN]; INTERLEAVED_RUNS];
 
 /// A thread's evaluator of the fused program, with a buffer for the running totals of runs ([`RunScans`]).
-struct Scanner<'c, 'a, T: ScanElement, C: ScanOperation<T>> {
+struct ScanEvaluator<'c, 'a, T: ScanElement, C: ScanOperation<T>> {
     evaluator: Evaluator<'c, 'a>,
     tile: usize,
     sums: Box<RunScans<C::Total>>,
 }
 
-impl<'c, 'a, T: ScanElement, C: ScanOperation<T>> Scanner<'c, 'a, T, C> {
-    fn new(compiled: &'c CompiledProgram<'a>) -> Scanner<'c, 'a, T, C> {
+impl<'c, 'a, T: ScanElement, C: ScanOperation<T>> ScanEvaluator<'c, 'a, T, C> {
+    fn new(compiled: &'c CompiledProgram<'a>) -> ScanEvaluator<'c, 'a, T, C> {
         let sums = Box::new([[C::to_accumulator(T::default()); RUN_LEN]; INTERLEAVED_RUNS]);
-        Scanner { evaluator: Evaluator::new(compiled), tile: compiled.tile_len(), sums }
+        ScanEvaluator { evaluator: Evaluator::new(compiled), tile: compiled.tile_len(), sums }
     }
 }
 
@@ -295,7 +300,7 @@ impl<'c, 'a, T: ScanElement, C: ScanOperation<T>> Scanner<'c, 'a, T, C> {
 /// consecutive elements) whose total has lost digits ([`ScanOperation::has_lost_digits`]). From there on, elements are computed
 /// sequentially, `last` holds the previous result, and totals are not used.
 fn scan_block<T: ScanElement, C: ScanOperation<T>>(
-    scanner: &mut Scanner<T, C>,
+    scanner: &mut ScanEvaluator<T, C>,
     start: usize,
     out: &mut [T],
     carry: Option<C::Total>,
@@ -309,8 +314,8 @@ fn scan_block<T: ScanElement, C: ScanOperation<T>>(
                 scan_sequentially::<T, C>(values, out, last);
                 continue;
             }
-            dispatch(ScanRunsLoop::<T, C>(values, &mut scanner.sums, PhantomData));
-            let (total, is_sticky, inexact) = dispatch(CombineRunsLoop::<T, C>(&scanner.sums, out, carry, before, PhantomData));
+            dispatch_simd(ScanRunsLoop::<T, C>(values, &mut scanner.sums, PhantomData));
+            let (total, is_sticky, inexact) = dispatch_simd(CombineRunsLoop::<T, C>(&scanner.sums, out, carry, before, PhantomData));
             let first_sticky = if is_sticky { out.iter().position(|v| C::needs_sequential_scan(*v)) } else { None };
             if let Some(first) = first_sticky.into_iter().chain(inexact).min() {
                 let earlier = before.map(|b| C::combine_with_carry(carry, b)).or(carry).map(C::to_element);
@@ -332,12 +337,16 @@ fn scan_sequentially<T: ScanElement, C: ScanOperation<T>>(values: &[T], out: &mu
 }
 
 /// Returns the total of `len` elements from `start` on, combined in the same order as in [`scan_block`]. `None` if `len` is 0.
-fn compute_block_total<T: ScanElement, C: ScanOperation<T>>(scanner: &mut Scanner<T, C>, start: usize, len: usize) -> Option<C::Total> {
+fn compute_block_total<T: ScanElement, C: ScanOperation<T>>(
+    scanner: &mut ScanEvaluator<T, C>,
+    start: usize,
+    len: usize,
+) -> Option<C::Total> {
     let mut before = None;
     for at in (0..len).step_by(scanner.tile) {
         let values = scanner.evaluator.evaluate(start + at, scanner.tile.min(len - at)).typed_slice::<T>();
         for values in values.chunks(RUN_LEN * INTERLEAVED_RUNS) {
-            dispatch(ScanRunsLoop::<T, C>(values, &mut scanner.sums, PhantomData));
+            dispatch_simd(ScanRunsLoop::<T, C>(values, &mut scanner.sums, PhantomData));
             for (run, sums) in values.chunks(RUN_LEN).zip(scanner.sums.iter()) {
                 before = Some(C::combine_with_carry(before, sums[run.len() - 1]));
             }
@@ -434,7 +443,7 @@ fn scan_long_row<T: ScanElement, C: ScanOperation<T>>(compiled: &CompiledProgram
         None => carry,
     };
     if threads::threads_for_cost(cost) == 1 {
-        let mut scanner = Scanner::<T, C>::new(compiled);
+        let mut scanner = ScanEvaluator::<T, C>::new(compiled);
         let (mut carry, mut last) = (None, None);
         for (i, block) in out.chunks_mut(BLOCK_LEN).enumerate() {
             let total = scan_block::<T, C>(&mut scanner, start + i * BLOCK_LEN, block, carry, &mut last);
@@ -446,7 +455,7 @@ fn scan_long_row<T: ScanElement, C: ScanOperation<T>>(compiled: &CompiledProgram
     let totals = threads::map(
         (0..len.div_ceil(BLOCK_LEN)).map(|i| i * BLOCK_LEN),
         cost,
-        || Scanner::<T, C>::new(compiled),
+        || ScanEvaluator::<T, C>::new(compiled),
         |scanner, at| compute_block_total::<T, C>(scanner, start + at, BLOCK_LEN.min(len - at)),
     )?;
     let mut carry = None;
@@ -458,7 +467,7 @@ fn scan_long_row<T: ScanElement, C: ScanOperation<T>>(compiled: &CompiledProgram
     let ends = threads::map(
         blocks.into_iter(),
         cost,
-        || Scanner::<T, C>::new(compiled),
+        || ScanEvaluator::<T, C>::new(compiled),
         |scanner, (i, (block, carry))| {
             let mut last = None;
             scan_block::<T, C>(scanner, start + i * BLOCK_LEN, block, carry, &mut last);
@@ -469,7 +478,7 @@ fn scan_long_row<T: ScanElement, C: ScanOperation<T>>(compiled: &CompiledProgram
     if let Some((block, mut last)) = ends.into_iter().enumerate().find(|(_, last)| last.is_some()) {
         let rest = (block + 1) * BLOCK_LEN;
         if rest < len {
-            scan_block::<T, C>(&mut Scanner::new(compiled), start + rest, &mut out[rest..], None, &mut last);
+            scan_block::<T, C>(&mut ScanEvaluator::new(compiled), start + rest, &mut out[rest..], None, &mut last);
         }
     }
     Ok(())
@@ -508,7 +517,7 @@ fn scan_columns<T: ScanElement, C: ScanOperation<T>>(
 ) -> Result<()> {
     let stretches = out.len() / (len * inner);
     let wanted = (threads::threads_for_cost(cost) * 4).div_ceil(stretches);
-    let width = inner.div_ceil(wanted).max(MIN_TASK_COLUMNS).min(compiled.tile_len()).min(inner);
+    let width = inner.div_ceil(wanted).max(MIN_COLUMNS_PER_TASK).min(compiled.tile_len()).min(inner);
     let blocks_across = inner.div_ceil(width);
     let blocks = out.chunks_mut(len * inner).flat_map(|stretch| split_into_column_blocks(stretch, inner, width)).enumerate();
     let blocks = try_collect("scan", blocks)?;
@@ -531,7 +540,7 @@ fn scan_columns<T: ScanElement, C: ScanOperation<T>>(
                         totals.extend(values.iter().map(|v| C::to_accumulator(*v)));
                         out.copy_from_slice(values);
                     } else {
-                        dispatch(AccumulateRowLoop::<T, C>(totals, values, out, PhantomData));
+                        dispatch_simd(AccumulateRowLoop::<T, C>(totals, values, out, PhantomData));
                     }
                 }
             }

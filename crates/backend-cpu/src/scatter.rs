@@ -13,13 +13,13 @@ use cuprum_core::plan::elementwise::LoopPlan;
 use cuprum_core::{Call, Complex, DType, Element, Error, Layout, Outcome, Result, StoredArray, Work, bf16, decline, f16};
 use cuprum_cpu_base::cache_hints::{CACHE_LINE_BYTES, prefetch_at_distance, prefetch_cache_line};
 use cuprum_cpu_base::threads;
-use cuprum_cpu_base::views::{Elements, ElementsMut, Output, unsigned_dtype};
+use cuprum_cpu_base::typed_views::{Elements, ElementsMut, Output, unsigned_dtype};
 use cuprum_cpu_base::with_bits;
 
-use self::partition::{CHUNK_LEN, PartitionedValues};
+use self::range_partition::{CHUNK_LEN, PartitionedValues};
 use crate::reducers::arithmetic::Arithmetic;
 
-mod partition;
+mod range_partition;
 
 /// Number of indices in a block. Prefetches of single elements are one block ahead.
 const INDEX_BLOCK_LEN: usize = 256;
@@ -29,7 +29,7 @@ const STREAM_BLOCK_LEN: usize = 64;
 /// hardware prefetcher.
 const STREAM_PREFETCH_LINES: usize = 64;
 /// Number of rows by which a prefetch precedes the update of a row.
-const PREFETCH_DISTANCE: usize = 8;
+const PREFETCH_DISTANCE_IN_ROWS: usize = 8;
 /// Maximum number of bytes of a row and of its values that are prefetched. The hardware prefetcher loads the rest of longer rows.
 const MAX_PREFETCHED_ROW_BYTES: usize = 1 << 10;
 /// Approximate cost of one access to an element at a random index, in elementary operations.
@@ -55,8 +55,8 @@ const MIN_TASKS_PER_THREAD: usize = 8;
 /// Maximum number of target ranges of a partition. More ranges would have few indices of each chunk.
 const MAX_PARTITION_RANGES: usize = 1 << 11;
 
-/// Computes the outputs of `call`, an operation of the kernel family `Scatter`.
-pub(crate) fn run(call: &Call) -> Result<Outcome> {
+/// Computes the output of `call`, which stores values in the target rows that indices select, or combines the values with those rows.
+pub(crate) fn compute_scatter(call: &Call) -> Result<Outcome> {
     let (Work::Scatter(work), [indices, values, ..], [spec]) = (&call.work, call.inputs, call.outputs) else {
         decline!("not a scatter of values by indices")
     };
@@ -72,24 +72,24 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
     let mut output = Output::allocate(call, 0)?;
     let (from, to) = (Elements::from_whole_buffer(values)?, output.elements_mut()?);
     let Some(combine) = work.combine else {
-        with_bits!(spec.dtype, T => check(scatter.run(indices, from.typed_slice::<T>(), to, |_, new| new)?))?;
+        with_bits!(spec.dtype, T => check(scatter.update_selected_rows(indices, from.typed_slice::<T>(), to, |_, new| new)?))?;
         return call.outcome_from_buffers([output.into_buffer()]);
     };
     macro_rules! by_dtype {
         ($dtype:expr, $f:ident, $($t:ty),*) => {
             check(match $dtype {
-                DType::F16 => scatter.run(indices, from.typed_slice(), to, |a: f16, b: f16| f16::from_f32($f(a.to_f32(), b.to_f32()))),
-                DType::BF16 => scatter.run(indices, from.typed_slice(), to, |a: bf16, b: bf16| bf16::from_f32($f(a.to_f32(), b.to_f32()))),
-                $(dtype if dtype == <$t as Element>::DTYPE => scatter.run(indices, from.typed_slice::<$t>(), to, $f::<$t>),)*
+                DType::F16 => scatter.update_selected_rows(indices, from.typed_slice(), to, |a: f16, b: f16| f16::from_f32($f(a.to_f32(), b.to_f32()))),
+                DType::BF16 => scatter.update_selected_rows(indices, from.typed_slice(), to, |a: bf16, b: bf16| bf16::from_f32($f(a.to_f32(), b.to_f32()))),
+                $(dtype if dtype == <$t as Element>::DTYPE => scatter.update_selected_rows(indices, from.typed_slice::<$t>(), to, $f::<$t>),)*
                 _ => decline!("no loop for {}", spec.dtype),
             }?)?
         };
     }
     let same_bits = unsigned_dtype(spec.dtype);
     if combine == ADD {
-        by_dtype!(same_bits, sum, bool, u8, u16, u32, u64, f32, f64, Complex<f32>, Complex<f64>);
+        by_dtype!(same_bits, add_values, bool, u8, u16, u32, u64, f32, f64, Complex<f32>, Complex<f64>);
     } else if combine == MULTIPLY {
-        by_dtype!(same_bits, product, bool, u8, u16, u32, u64, f32, f64, Complex<f32>, Complex<f64>);
+        by_dtype!(same_bits, multiply_values, bool, u8, u16, u32, u64, f32, f64, Complex<f32>, Complex<f64>);
     } else if combine == MINIMUM {
         by_dtype!(spec.dtype, smaller, bool, i8, i16, i32, i64, u8, u16, u32, u64, f32, f64, Complex<f32>, Complex<f64>);
     } else if combine == MAXIMUM {
@@ -101,11 +101,11 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
 }
 
 #[inline(always)]
-fn sum<T: Arithmetic>(a: T, b: T) -> T {
+fn add_values<T: Arithmetic>(a: T, b: T) -> T {
     a.plus(b)
 }
 #[inline(always)]
-fn product<T: Arithmetic>(a: T, b: T) -> T {
+fn multiply_values<T: Arithmetic>(a: T, b: T) -> T {
     a.times(b)
 }
 /// Returns the smaller value, or the first NaN.
@@ -285,21 +285,28 @@ impl ScatterLayout {
 
     /// Replaces each element of the rows that `indices` select by `f(element, value)`, in the order of the indices. Returns the first index
     /// that is out of bounds; nothing is then written.
-    fn run<T: Element>(&self, indices: Elements, values: &[T], target: ElementsMut, f: impl Fn(T, T) -> T + Sync) -> Result<Option<i64>> {
+    fn update_selected_rows<T: Element>(
+        &self,
+        indices: Elements,
+        values: &[T],
+        target: ElementsMut,
+        f: impl Fn(T, T) -> T + Sync,
+    ) -> Result<Option<i64>> {
         if let Some(range_bits) = self.partition_range_bits(indices.len(), size_of::<T>()) {
-            return self.run_partitioned(range_bits, indices, values, target, f);
+            return self.update_partitioned_rows(range_bits, indices, values, target, f);
         }
         if let Some(index) = first_invalid_index(indices, self.extent) {
             return Ok(Some(index));
         }
         let tasks = self.split_into_tasks(indices.len(), None, target);
         let cost = indices.len().saturating_mul(self.dims.iter().product::<usize>()).saturating_mul(COST_PER_ELEMENT);
-        threads::for_each(tasks.into_iter(), cost, || (), |_, task| self.run_task(task, indices, values, &f));
+        threads::for_each(tasks.into_iter(), cost, || (), |_, task| self.update_rows_of_task(task, indices, values, &f));
         Ok(None)
     }
 
-    /// Computes [`run`](Self::run) for rows of single elements, after a partition of the values by ranges of `1 << range_bits` rows.
-    fn run_partitioned<T: Element>(
+    /// Computes [`update_selected_rows`](Self::update_selected_rows) for rows of single elements, after a partition of the values by ranges
+    /// of `1 << range_bits` rows.
+    fn update_partitioned_rows<T: Element>(
         &self,
         range_bits: u32,
         indices: Elements,
@@ -308,7 +315,9 @@ impl ScatterLayout {
         f: impl Fn(T, T) -> T + Sync,
     ) -> Result<Option<i64>> {
         let mut sorted = PartitionedValues::allocate(T::DTYPE, indices.len())?;
-        let Some(chunks) = sorted.partition(indices, self.extent, range_bits, (values, self.first_value, self.value_stride))? else {
+        let Some(chunks) =
+            sorted.partition_by_row_range(indices, self.extent, range_bits, (values, self.first_value, self.value_stride))?
+        else {
             return Ok(first_invalid_index(indices, self.extent));
         };
         let (rows, values) = sorted.rows_and_values::<T>()?;
@@ -317,7 +326,7 @@ impl ScatterLayout {
         let tasks = self.split_into_tasks(indices.len(), Some(range_bits + ranges_per_task.max(1).ilog2()), target);
         let row_bytes = self.stride.unsigned_abs().saturating_mul(size_of::<T>()).max(1);
         let lines = self.extent.saturating_mul(row_bytes.min(CACHE_LINE_BYTES)) / CACHE_LINE_BYTES;
-        // With at least one value per cache line, most lines of a range change.
+        // Prefetches the target if there is at least one value per cache line, because then most lines change.
         let prefetches = indices.len() >= lines;
         let (range_len, rows_per_line) = (1 << range_bits, (CACHE_LINE_BYTES / row_bytes).max(1));
         threads::for_each(
@@ -339,7 +348,7 @@ impl ScatterLayout {
                         let part = chunk * CHUNK_LEN + starts[range] as usize..chunk * CHUNK_LEN + starts[range + 1] as usize;
                         let (rows, values) = (&rows[part.clone()], &values[part]);
                         for (k, (&row, &value)) in rows.iter().zip(values).enumerate() {
-                            if let Some(&later) = rows.get(k + PREFETCH_DISTANCE) {
+                            if let Some(&later) = rows.get(k + PREFETCH_DISTANCE_IN_ROWS) {
                                 prefetch_cache_line(target.as_ptr().wrapping_offset(first + later as isize * self.stride));
                             }
                             let element = &mut target[(first + row as isize * self.stride) as usize];
@@ -352,7 +361,7 @@ impl ScatterLayout {
         Ok(None)
     }
 
-    fn run_task<T: Element>(&self, task: ScatterTask, indices: Elements, values: &[T], f: &impl Fn(T, T) -> T) {
+    fn update_rows_of_task<T: Element>(&self, task: ScatterTask, indices: Elements, values: &[T], f: &impl Fn(T, T) -> T) {
         let ScatterTask { rows, row_part, begin, memory } = task;
         let target = memory.typed_slice::<T>();
         let mut dims = self.dims.clone();
@@ -383,8 +392,8 @@ impl ScatterLayout {
         );
     }
 
-    /// Replaces the element that each of `indices` selects by `f(element, value)`. `to` and `from` are the offsets of row 0 and of the first
-    /// value. In a large target, the elements of each block of indices are prefetched before those of the block before are updated.
+    /// Replaces the element that each of `indices` selects by `f(element, value)`. `to` and `from` are the offsets of row 0 and of the
+    /// first value. In a large target, the elements of each block of indices are prefetched before those of the block before are updated.
     #[inline(always)]
     fn update_single_elements<T: Element>(
         &self,
@@ -424,8 +433,8 @@ impl ScatterLayout {
         }
     }
 
-    /// Replaces each element of the rows in `numbers` that are inside `rows` by `f(element, value)`. `inner` are the axes of a row, and `to`
-    /// and `from` the offsets of row 0 and of the first value.
+    /// Replaces each element of the rows in `numbers` that are inside `rows` by `f(element, value)`. `inner` are the axes of a row, and
+    /// `to` and `from` the offsets of row 0 and of the first value.
     #[inline(always)]
     fn update_rows<T: Element>(
         &self,
@@ -449,7 +458,7 @@ impl ScatterLayout {
         };
         for (n, &k) in chosen.iter().enumerate() {
             let first_value = |k: u16| from + k as isize * self.value_stride;
-            if let Some(&later) = chosen.get(n + PREFETCH_DISTANCE) {
+            if let Some(&later) = chosen.get(n + PREFETCH_DISTANCE_IN_ROWS) {
                 let first = first_value(later) as usize;
                 let row = target.as_ptr().wrapping_offset(to + numbers[usize::from(later)] as isize * self.stride);
                 for i in (0..prefetched_len).step_by(CACHE_LINE_BYTES / size_of::<T>()) {

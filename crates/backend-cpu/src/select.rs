@@ -5,19 +5,19 @@
 use cuprum_core::call;
 use cuprum_core::{Call, Element, Outcome, Result, Work, decline};
 use cuprum_cpu_base::threads;
-use cuprum_cpu_base::views::{Elements, ElementsMut, HostVec, Output, add_op_to_out_of_memory_error};
+use cuprum_cpu_base::typed_views::{Elements, ElementsMut, HostVec, Output, add_op_to_out_of_memory_error};
 use cuprum_cpu_base::with_bits;
 use smallvec::SmallVec;
 
 use crate::program_evaluation::{CompiledProgram, Evaluator, LoopNest, ResultDestination};
 
 /// Number of elements of the condition per task. It is a multiple of every tile length.
-const TASK_ELEMENTS: usize = 1 << 15;
+const ELEMENTS_PER_TASK: usize = 1 << 15;
 /// Number of elements of the condition per 64-bit word of the bitmap.
 const BITS_PER_BITMAP_WORD: usize = u64::BITS as usize;
 
-/// Computes the outputs of `call`, an operation of the kernel family `Select`.
-pub(crate) fn run(call: &Call) -> Result<Outcome> {
+/// Computes the outputs of `call`, which selects the elements, or the indices of elements, for which a condition is true.
+pub(crate) fn compute_selection(call: &Call) -> Result<Outcome> {
     let Work::Select(call::Select { program, values, indices }) = &call.work else { decline!("not a selection") };
     let (conditions, source) = call.program_inputs();
     let size = call.outputs[0].layout.size();
@@ -48,17 +48,17 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
     call.outcome_with_length(total, outputs.into_iter().map(Output::into_buffer))
 }
 
-/// Sets the bit in `words` of every element for which the condition is true. Returns the number of set bits per chunk of [`TASK_ELEMENTS`]
-/// elements.
+/// Sets the bit in `words` of every element for which the condition is true. Returns the number of set bits per chunk of
+/// [`ELEMENTS_PER_TASK`] elements.
 fn mark_selected_in_bitmap(compiled: &CompiledProgram, size: usize, words: &mut [u64]) -> Result<Vec<usize>> {
     let tile = compiled.tile_len();
     threads::map(
-        words.chunks_mut(TASK_ELEMENTS / BITS_PER_BITMAP_WORD).enumerate(),
+        words.chunks_mut(ELEMENTS_PER_TASK / BITS_PER_BITMAP_WORD).enumerate(),
         size.saturating_mul(compiled.cost_per_element()),
         || Evaluator::new(compiled),
         |evaluator, (chunk, words)| {
             for (i, words) in words.chunks_mut(tile / BITS_PER_BITMAP_WORD).enumerate() {
-                let start = chunk * TASK_ELEMENTS + i * tile;
+                let start = chunk * ELEMENTS_PER_TASK + i * tile;
                 let holds = evaluator.evaluate(start, tile.min(size - start)).typed_slice::<bool>();
                 for (word, holds) in words.iter_mut().zip(holds.chunks(BITS_PER_BITMAP_WORD)) {
                     *word = pack_bools(holds);
@@ -80,10 +80,10 @@ fn pack_bools(holds: &[bool]) -> u64 {
 }
 
 /// Writes `value(i)` to `out` for the index `i` of every set bit of `words`, in order. `counts` has the number of set bits per chunk of
-/// [`TASK_ELEMENTS`] elements.
+/// [`ELEMENTS_PER_TASK`] elements.
 fn write_selected_elements<T: Element>(words: &[u64], counts: &[usize], mut out: ElementsMut, value: impl Fn(usize) -> T + Sync) {
     let mut tasks = Vec::with_capacity(counts.len());
-    for (chunk, (words, &count)) in words.chunks(TASK_ELEMENTS / BITS_PER_BITMAP_WORD).zip(counts).enumerate() {
+    for (chunk, (words, &count)) in words.chunks(ELEMENTS_PER_TASK / BITS_PER_BITMAP_WORD).zip(counts).enumerate() {
         let (part, rest) = out.split_at(count);
         out = rest;
         tasks.push((chunk, words, part));
@@ -98,7 +98,7 @@ fn write_selected_elements<T: Element>(words: &[u64], counts: &[usize], mut out:
                 let mut left = word;
                 while left != 0 {
                     let Some(out) = out.next() else { return };
-                    *out = value(chunk * TASK_ELEMENTS + i * BITS_PER_BITMAP_WORD + left.trailing_zeros() as usize);
+                    *out = value(chunk * ELEMENTS_PER_TASK + i * BITS_PER_BITMAP_WORD + left.trailing_zeros() as usize);
                     left &= left - 1;
                 }
             }

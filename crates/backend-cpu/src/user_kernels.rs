@@ -9,8 +9,8 @@ use std::convert::identity;
 use cuprum_core::{DType, Element};
 pub use cuprum_cpu_base::simd::Isa;
 use cuprum_cpu_base::simd::{BaselineIsa, FillLoop, run_fill_loop};
+pub use cuprum_cpu_base::typed_views::{Elements, ElementsMut};
 pub use cuprum_cpu_base::user_operations::{Loop, NativeLoopSelector, UserReduction};
-pub use cuprum_cpu_base::views::{Elements, ElementsMut};
 use cuprum_cpu_math as vmath;
 
 pub use crate::reduce::{NativeReductionLoops, NativeReductionSelector, native_reduction_loops};
@@ -35,7 +35,7 @@ pub fn run_tile<T: UserOperationTile>(tile: T, out: ElementsMut) {
         fn run<I: Isa>(self, out: &mut [T::Out]) {
             if const { !T::MAY_NEED_EXACT_PASS } {
                 self.0.fill::<I>(out);
-            } else if const { !I::FMA } {
+            } else if const { !I::HAS_FMA } {
                 fill_in_exact_pass::<false, T>(self.0, out);
             } else if self.0.fill::<I>(out) {
                 fill_in_exact_pass::<true, T>(self.0, out);
@@ -77,20 +77,20 @@ pub fn compute_in_float64<const N: usize>(tile: Loop, args: &[Elements], out: El
     }
 }
 
-/// SIMD level of the exact pass, in which [`Math`] functions handle all arguments. `FMA` equals [`Isa::FMA`] of the first pass, so that the
-/// exact pass changes only the elements that need it.
+/// SIMD level of the exact pass, in which [`Math`] functions handle all arguments. `FMA` equals [`Isa::HAS_FMA`] of the first pass, so that
+/// the exact pass changes only the elements that need it.
 #[derive(Clone, Copy)]
 pub struct ExactPassIsa<const FMA: bool>;
 
 impl<const FMA: bool> Isa for ExactPassIsa<FMA> {
     const ACCUMULATOR_REGISTER_BYTES: usize = BaselineIsa::ACCUMULATOR_REGISTER_BYTES;
-    const FMA: bool = FMA;
+    const HAS_FMA: bool = FMA;
     const IS_EXACT_PASS: bool = true;
 }
 
-/// The exact pass at the baseline SIMD level, for code that computes single values. No second pass is needed for rare arguments (see
-/// [`Isa::IS_EXACT_PASS`]).
-pub type Plain = ExactPassIsa<{ BaselineIsa::FMA }>;
+/// Marker for code that computes single values: the baseline SIMD level, with code that is exact for all arguments
+/// ([`Isa::IS_EXACT_PASS`]).
+pub type Plain = ExactPassIsa<{ BaselineIsa::HAS_FMA }>;
 
 /// Returns the elements of argument number `n` for the current tile.
 #[inline(always)]
@@ -131,7 +131,7 @@ pub fn polynomial<I: Isa, T: Math, const N: usize>(x: T, coefficients: &[T; N]) 
     fn polynomial_out_of_line<const FMA: bool, T: Math>(x: T, coefficients: &[T]) -> T {
         horner::<ExactPassIsa<FMA>, T>(x, coefficients)
     }
-    match const { (is_vectorised::<I>(), I::FMA) } {
+    match const { (is_vectorised::<I>(), I::HAS_FMA) } {
         (true, _) => horner::<I, T>(x, coefficients),
         (_, true) => polynomial_out_of_line::<true, T>(x, coefficients),
         (_, false) => polynomial_out_of_line::<false, T>(x, coefficients),
@@ -141,7 +141,7 @@ pub fn polynomial<I: Isa, T: Math, const N: usize>(x: T, coefficients: &[T; N]) 
 /// Returns whether loops of user-defined operations are vectorised at SIMD level `I`. Loops at other levels call mathematical functions
 /// instead of inlining them, which makes the program smaller.
 const fn is_vectorised<I: Isa>() -> bool {
-    I::FMA && !I::IS_EXACT_PASS
+    I::HAS_FMA && !I::IS_EXACT_PASS
 }
 
 /// Number types that user-defined operations compute with.
@@ -388,7 +388,7 @@ macro_rules! floats {
             #[inline(always)]
             fn copysign(self, sign: Self) -> Self { <$t>::copysign(self, sign) }
             #[inline(always)]
-            fn mul_add<I: Isa>(self, a: Self, b: Self) -> Self { if I::FMA { <$t>::mul_add(self, a, b) } else { slow_mul_add(self, a, b) } }
+            fn mul_add<I: Isa>(self, a: Self, b: Self) -> Self { if I::HAS_FMA { <$t>::mul_add(self, a, b) } else { slow_mul_add(self, a, b) } }
             floats!(@large $t sin sin_large, cos cos_large, tan tan_large);
             floats!(@unary $t exp exp, exp2 exp2, exp_m1 expm1, ln log, log2 log2, log10 log10, ln_1p log1p, cbrt cbrt, asin asin,
                 acos acos, atan atan, sinh sinh, cosh cosh, tanh tanh, asinh asinh, acosh acosh, atanh atanh);
@@ -405,7 +405,7 @@ macro_rules! floats {
         fn $name<I: Isa>(self) -> Self {
             #[inline(never)]
             fn function_out_of_line<const FMA: bool>(x: $t) -> $t { vmath::$function::<ExactPassIsa<FMA>, _>(x) }
-            match const { (is_vectorised::<I>(), I::FMA) } {
+            match const { (is_vectorised::<I>(), I::HAS_FMA) } {
                 (true, _) => vmath::$function::<I, _>(self),
                 (_, true) => function_out_of_line::<true>(self),
                 (_, false) => function_out_of_line::<false>(self),

@@ -18,8 +18,8 @@ use cuprum_core::DeclineReason;
 use cuprum_core::settings::{self, CompileMode};
 use smallvec::SmallVec;
 
-use crate::source::{GeneratedSource, NVRTC_OPTIONS};
-use crate::{at_exit, headers};
+use crate::kernel_source::{GeneratedSource, NVRTC_OPTIONS};
+use crate::{at_exit, cccl_headers};
 
 /// The compiled kernels of one source.
 #[derive(Clone)]
@@ -61,17 +61,17 @@ fn lock_background_compilations() -> MutexGuard<'static, HashMap<Box<[u8]>, Back
 /// Action for a call whose kernels are not in the cache.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum CacheMissAction {
-    /// The calling thread compiles. Used if the call must not decline. Also used if a background compilation of the kernels has failed, so
+    /// The calling thread compiles the kernels, because the call must not be declined. Also used after a failed background compilation, so
     /// that the caller receives the error of the new compilation.
     CompileNow,
-    /// The call starts a background compilation and declines.
+    /// The accelerator starts a background compilation of the kernels and declines the call.
     StartBackground,
-    /// The call declines, because a background compilation is running.
+    /// A background compilation of the kernels is running, so the accelerator declines the call.
     Decline,
 }
 
-/// Returns the action for a call whose kernels, with the key `key`, are not in the cache. If `may_decline`, the call may decline while its
-/// kernels are compiled in the background. Otherwise the calling thread compiles the kernels.
+/// Returns the action for a call whose kernels, with the cache key `key`, are not compiled yet. If `may_decline`, the accelerator may
+/// decline the call while the kernels are compiled in the background. Otherwise the calling thread compiles the kernels.
 fn choose_cache_miss_action(key: &[u8], may_decline: bool) -> CacheMissAction {
     if !may_decline {
         return CacheMissAction::CompileNow;
@@ -99,11 +99,11 @@ fn spawn_compile_thread(compile: impl FnOnce() + Send + 'static) -> bool {
     running.push(thread);
     *threads = running;
     drop(threads);
-    join_threads(done);
+    join_compile_threads(done);
     true
 }
 
-fn join_threads(threads: Vec<JoinHandle<()>>) {
+fn join_compile_threads(threads: Vec<JoinHandle<()>>) {
     // Errors are ignored here, because `RunningCompilationRecord` records the errors and panics of compilations.
     threads.into_iter().for_each(|thread| drop(thread.join()));
 }
@@ -125,7 +125,7 @@ impl RunningCompilationRecord {
         Some(RunningCompilationRecord { key: key.into(), succeeded: false })
     }
 
-    fn record_success(mut self) {
+    fn record_compile_success(mut self) {
         self.succeeded = true;
     }
 }
@@ -143,8 +143,8 @@ impl Drop for RunningCompilationRecord {
 
 /// Returns the kernels for a key. Compiles them from `source` if they are not in the cache.
 ///
-/// If `takes_long` is set and the settings allow it, a background thread compiles. Calls then decline with a temporary reason until the
-/// compilation has ended. If a source does not compile with the installed CCCL, its calls decline with a permanent reason, and the source
+/// If `takes_long` is set and the settings allow it, a background thread compiles. Until the compilation has ended, calls are declined with
+/// a temporary reason. If a source does not compile with the installed CCCL, its calls are declined with a permanent reason, and the source
 /// is not compiled again.
 ///
 /// # Errors
@@ -202,7 +202,7 @@ fn find_or_compile(
 /// Returns false in three cases: the machine code is in the disk cache, no thread can be started, or an earlier background compilation of
 /// these kernels has ended.
 fn start_background_compilation(context: &'static Context, key: &SerializedKey, source: &GeneratedSource) -> Result<bool> {
-    let headers = headers::cccl_headers()?;
+    let headers = cccl_headers::cccl_headers()?;
     if with_cuda_program(headers, source, |program| program.is_in_disk_cache(context))? {
         return Ok(false);
     }
@@ -219,7 +219,7 @@ fn start_background_compilation(context: &'static Context, key: &SerializedKey, 
     };
     let (key, source) = (key.clone(), source.clone());
     let compile = move || match compile_and_cache(context, &key, &source) {
-        Ok(_) => job.record_success(),
+        Ok(_) => job.record_compile_success(),
         Err(error) => tracing::warn!(source = source.name, %error, "background compilation failed"),
     };
     // If no thread can be started, the closure is dropped. Dropping its `job` records the compilation as failed.
@@ -249,7 +249,7 @@ extern "C" fn join_background_threads() {
         if threads.is_empty() {
             return;
         }
-        join_threads(threads);
+        join_compile_threads(threads);
     }
 }
 
@@ -258,10 +258,10 @@ static BACKGROUND_THREADS_PROCESS_ID: AtomicU32 = AtomicU32::new(0);
 
 fn compile_and_cache(context: &'static Context, key: &SerializedKey, source: &GeneratedSource) -> Result<CompileResult> {
     KERNEL_CACHE.get_or_make(key.hash(), key.bytes(), || {
-        let headers = headers::cccl_headers()?;
+        let headers = cccl_headers::cccl_headers()?;
         let built = with_cuda_program(headers, source, |program| {
             let built = program.compile_and_load(context)?;
-            let functions: Result<SmallVec<_>> = source.kernels.iter().map(|name| built.function_named(name)).collect();
+            let functions: Result<SmallVec<_>> = source.kernels.iter().map(|name| built.extern_c_function(name)).collect();
             Ok(CompiledKernels { names: source.kernels, functions: Arc::new(functions?) })
         });
         match built {
@@ -312,7 +312,7 @@ mod tests {
             (choose_cache_miss_action(key, false), choose_cache_miss_action(key, true)),
             (CacheMissAction::CompileNow, CacheMissAction::Decline)
         );
-        job.record_success();
+        job.record_compile_success();
         assert_eq!(choose_cache_miss_action(key, true), CacheMissAction::StartBackground);
     }
 

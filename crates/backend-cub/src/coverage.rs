@@ -15,7 +15,7 @@ use cuprum_core::testing::calls::{array, reason, with_call};
 use cuprum_core::{Call, DType, DeclineReason, Device, DeviceKind, Family, Op, OutputSpec, Program, Result, StoredArray};
 use smallvec::SmallVec;
 
-use crate::source::USER_MAX_OP;
+use crate::kernel_source::USER_MAX_OP;
 use crate::{histogram, reduce, scan, segment, select, sort};
 
 /// A row of the coverage table: one kind of call, and whether CUB supports it.
@@ -25,7 +25,7 @@ pub struct CoverageRow {
     pub family: Family,
     /// The operation.
     pub op: Op,
-    /// The kind of call, such as `last axis`.
+    /// The kind of call that this row is about, such as `last axis`.
     pub case: &'static str,
     /// The dtype of the input.
     pub dtype: DType,

@@ -11,8 +11,8 @@ use cuprum_backend_cuda::module::Function;
 use cuprum_core::{Call, DeclineReason, Error, Outcome, Program, Result};
 
 use crate::compile::{self, CompiledKernels};
-use crate::parameters::{DevicePointer, KernelParameters, ProgramParams};
-use crate::source::GeneratedSource;
+use crate::kernel_parameter_lists::{DevicePointer, KernelParameters, ProgramParams};
+use crate::kernel_source::GeneratedSource;
 
 /// Name of the accelerator.
 pub const ACCELERATOR_NAME: &str = "cub";
@@ -42,7 +42,7 @@ pub struct LaunchContext<'a> {
     pub call: &'a Call<'a>,
     /// CUDA context of the call's device.
     pub context: &'static Context,
-    /// Address of the first element of each input.
+    /// Device address of the first element of each input.
     pub inputs: &'a [u64],
     kernels: CompiledKernels,
 }

@@ -4,8 +4,8 @@
 //! and sorts without one. NVRTC compiles the kernels with the CCCL headers that are found at run time.
 //!
 //! Each family is a folder with two modules. `request` converts a call to a request, or declines the call, and generates the CUDA source.
-//! `launch` declares the kernel parameters and queues the kernels. All families share the modules at the top level: `source` assembles
-//! sources, `compile` compiles them, and the shared `launch` module runs these steps for a call.
+//! `launch` declares the kernel parameters and queues the kernels. All families share the modules at the top level: `kernel_source`
+//! assembles sources, `compile` compiles them, and the shared `launch` module runs these steps for a call.
 //!
 //! `unsafe` code is denied by default. Modules that need it have an `allow` attribute with the reason.
 
@@ -13,28 +13,28 @@
 
 #[allow(unsafe_code)] // the C library's atexit
 mod at_exit;
+pub mod cccl_headers;
 mod compile;
 mod coverage;
 mod fused_input;
-pub mod headers;
 mod histogram;
+mod kernel_parameter_lists;
+mod kernel_source;
 #[allow(unsafe_code)] // kernel launches
 mod launch;
 #[cfg(test)]
 mod parameter_tests;
-mod parameters;
 mod reduce;
 mod scan;
 mod segment;
 mod select;
 mod sort;
-mod source;
 #[cfg(test)]
 mod testing;
 
 pub use coverage::{CoverageRow, coverage_table};
 use cuprum_core::call;
-pub use source::NVRTC_OPTIONS;
+pub use kernel_source::NVRTC_OPTIONS;
 
 use cuprum_backend_cuda::device;
 use cuprum_backend_cuda::user_kernels::REDUCTION_KERNEL;
@@ -46,7 +46,7 @@ pub static CUB: Accelerator = Accelerator {
     device: "cuda",
     rank: 10,
     summary: "NVIDIA CUB through NVRTC: reductions, scans, sorts, selections and histograms",
-    probe,
+    probe: probe_availability,
     kernels: KERNELS,
     base: None,
 };
@@ -61,11 +61,12 @@ pub fn register() -> Result<()> {
     cuprum_core::register(&CUB)
 }
 
-/// Capabilities of kernels that run fused programs: programs may contain these operations besides the core crate's elementwise ones.
+/// Capabilities of kernels that run fused programs. A program may contain a `take` and user-defined operations, besides the core crate's
+/// elementwise operations.
 const PROGRAM_CAPABILITIES: &[Capability] = &[Capability::FusedTake, Capability::UserDefined];
 
-/// The kernels of the accelerator. Only the kernel of user-defined reductions is restricted to an operation, and no kernel is restricted to
-/// dtypes, so that each kernel declines with its own reason.
+/// The kernels of the accelerator. No entry is limited to some dtypes, and only the entry for user-defined reductions is limited to an
+/// operation. Each function checks its call, and returns the reason if it declines the call.
 const KERNELS: &[Kernel] = &[
     Kernel::new(Family::Reduce, |call| match call.work {
         Work::Segments(call::SegmentReduction { .. }) => device::run_operation(call, segment::run_call),
@@ -79,9 +80,9 @@ const KERNELS: &[Kernel] = &[
     Kernel::new(Family::Sort, |call| device::run_operation(call, sort::run_call)),
 ];
 
-fn probe() -> Availability {
+fn probe_availability() -> Availability {
     compile::register_join_at_main_exit(); // the first probe is usually on the main thread
-    match headers::cccl_headers() {
+    match cccl_headers::cccl_headers() {
         Ok(headers) => Availability::Ready(headers.to_string()),
         Err(missing) => Availability::Missing { why: missing.reason, help: missing.help },
     }
@@ -107,7 +108,7 @@ mod tests {
 
     #[test]
     fn the_probe_returns_one_line() {
-        match probe() {
+        match probe_availability() {
             Availability::Ready(detail) => assert!(detail.contains("CCCL"), "{detail}"),
             Availability::Missing { why, .. } => assert!(!why.is_empty() && !why.contains('\n'), "{why}"),
         }

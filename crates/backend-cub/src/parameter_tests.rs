@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::parameters::{KernelParameters, ParameterCheck};
+use crate::kernel_parameter_lists::{KernelParameters, ParameterCheck};
 use crate::{histogram, reduce, scan, segment, select, sort};
 
 fn declared<P: KernelParameters>() -> (&'static str, Vec<ParameterCheck>) {

@@ -9,7 +9,7 @@ use cuprum_core::{Call, Outcome, Result};
 
 /// Runs a reduction.
 ///
-/// `argmin` and `argmax` decline in the default accelerator order, because the accelerator `cuda` is faster
+/// `argmin` and `argmax` are declined in the default accelerator order, because the accelerator `cuda` is faster
 /// (`docs/notes/accelerator-order.md`).
 pub fn run_call(call: &Call) -> Result<Outcome> {
     let describe = |addresses: &[u64]| {
@@ -18,5 +18,5 @@ pub fn run_call(call: &Call) -> Result<Outcome> {
         }
         request::request_for_call(call, addresses)
     };
-    crate::launch::compile_and_launch_call(call, describe, launch::launch_request)
+    crate::launch::compile_and_launch_call(call, describe, launch::launch_reduce_kernel)
 }

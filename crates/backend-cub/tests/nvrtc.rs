@@ -6,7 +6,8 @@
 #[path = "../../backend-cuda/tests/parts/mod.rs"]
 mod parts;
 
-use cuprum_backend_cub::{NVRTC_OPTIONS, headers, sources_for_compile_check};
+use cuprum_backend_cub::cccl_headers::check_cccl_version;
+use cuprum_backend_cub::{NVRTC_OPTIONS, sources_for_compile_check};
 use cuprum_backend_cuda::nvrtc::{CompileRequest, Compiler, cccl_headers};
 use cuprum_backend_cuda::{CudaError, Result};
 
@@ -16,7 +17,10 @@ const NEWEST_CUDA_MAJOR: u32 = 13;
 #[test]
 fn every_listed_source_compiles() {
     let found = || -> Result<_> {
-        Ok((Compiler::locate(NEWEST_CUDA_MAJOR).map_err(CudaError::from)?, headers::check_version(cccl_headers(NEWEST_CUDA_MAJOR)?)?))
+        Ok((
+            Compiler::find_preferred_nvrtc(NEWEST_CUDA_MAJOR).map_err(CudaError::from)?,
+            check_cccl_version(cccl_headers(NEWEST_CUDA_MAJOR)?)?,
+        ))
     };
     let (compiler, headers) = match found() {
         Ok(found) => found,

@@ -1,5 +1,5 @@
-//! The accelerator `cuda`, which provides NVIDIA GPUs as devices. It has fallback kernels for the operations on these devices. The NVIDIA
-//! driver and NVRTC are required; cuBLAS, cuFFT and cuSOLVER are used if they are installed.
+//! The accelerator `cuda`, which provides NVIDIA GPUs as devices. The accelerator has fallback kernels for the operations on these devices.
+//! The NVIDIA driver and NVRTC are required; cuBLAS, cuFFT and cuSOLVER are used if they are installed.
 
 use std::path::PathBuf;
 
@@ -26,7 +26,7 @@ pub static CUDA: Accelerator = Accelerator {
     device: "cuda",
     rank: 100,
     summary: "NVIDIA GPUs: kernels generated and compiled at run time, cuBLAS for matrix products",
-    probe,
+    probe: probe_availability,
     kernels: KERNELS,
     base: Some(DeviceProvider { count: device_count, is_ready: is_device_ready, open: open_device }),
 };
@@ -42,50 +42,52 @@ pub fn register() -> Result<()> {
 /// Capabilities of kernels that evaluate fused elementwise expressions: `take` inside an expression, and user-defined operations.
 const PROGRAM_CAPABILITIES: &[Capability] = &[FusedTake, UserDefined];
 
-/// A kernel function that runs `$run` by [`device::run_operation`].
+/// Makes an entry's kernel function, which runs `$run` through [`device::run_operation`].
 macro_rules! operation {
     ($run:expr) => {
         |call| device::run_operation(call, $run)
     };
 }
 
-/// The kernels of the accelerator. A kernel whose `ops` are set serves only these operations of its family.
+/// The kernels of the accelerator. An entry whose `ops` are set serves only these operations of its family.
 const KERNELS: &[Kernel] = &[
-    Kernel::new(Family::Map, operation!(map::run_cached_call)).with_capabilities(&[FusedTake, UserDefined, OutputRanges]).writes_targets(),
-    Kernel::new(Family::Fill, operation!(fill::run_call)),
-    Kernel::new(Family::Copy, operation!(copy::run_call)).writes_targets(),
-    Kernel::new(Family::Random, operation!(random::run_call)),
+    Kernel::new(Family::Map, operation!(map::run_map_with_cache))
+        .with_capabilities(&[FusedTake, UserDefined, OutputRanges])
+        .writes_targets(),
+    Kernel::new(Family::Fill, operation!(fill::run_fill)),
+    Kernel::new(Family::Copy, operation!(copy::run_copy)).writes_targets(),
+    Kernel::new(Family::Random, operation!(random::run_random_generation)),
     // The gather kernels run a `take` that is not part of a fused expression.
-    Kernel::new(Family::Gather, operation!(gather::run_call)),
-    Kernel::new(Family::Scatter, operation!(scatter::run_call))
+    Kernel::new(Family::Gather, operation!(gather::run_gather)),
+    Kernel::new(Family::Scatter, operation!(scatter::run_scatter))
         .with_capabilities(&[ReproducibleScatterSum, UnorderedScatterSum])
         .writes_targets(),
-    Kernel::new(Family::Contract, operation!(contract::run_call)).with_capabilities(&[OverlappingWindows]),
+    Kernel::new(Family::Contract, operation!(contract::run_contraction)).with_capabilities(&[OverlappingWindows]),
     Kernel::new(
         Family::Reduce,
         operation!(|call| match call.work {
-            Work::Segments(_) => segment::run_call(call),
-            _ => reduce::run_call(call),
+            Work::Segments(_) => segment::run_segment_reduction(call),
+            _ => reduce::run_reduction(call),
         }),
     )
     .with_capabilities(&[FusedTake, UserDefined, Variance]),
-    Kernel::new(Family::Rows, operation!(rows::run_call)).with_capabilities(&[FusedTake, UserDefined, RowPrograms]),
+    Kernel::new(Family::Rows, operation!(rows::run_row_program)).with_capabilities(&[FusedTake, UserDefined, RowPrograms]),
     Kernel::new(Family::Custom, operation!(reduce::run_user_reduction)).only_ops(&[REDUCTION_KERNEL]),
-    Kernel::new(Family::Scan, operation!(scan::run_call)).with_capabilities(PROGRAM_CAPABILITIES),
-    Kernel::new(Family::Sort, operation!(sort::segment_sort::run_call)).only_ops(sort::segment_sort::SEGMENT_SORT_OPS),
-    Kernel::new(Family::Sort, operation!(sort::run_call)),
-    Kernel::new(Family::Select, operation!(select::run_call)).with_capabilities(PROGRAM_CAPABILITIES),
-    Kernel::new(Family::Search, operation!(search::run_call)),
-    Kernel::new(Family::Histogram, operation!(histogram::run_call)).with_capabilities(PROGRAM_CAPABILITIES),
-    Kernel::new(Family::Sparse, operation!(sparse::run_call)),
-    Kernel::new(Family::Linalg, operation!(linalg::run_call)),
-    Kernel::new(Family::Fft, operation!(fft::run_call)).with_capabilities(PROGRAM_CAPABILITIES),
+    Kernel::new(Family::Scan, operation!(scan::run_scan)).with_capabilities(PROGRAM_CAPABILITIES),
+    Kernel::new(Family::Sort, operation!(sort::segment_sort::run_segment_sort)).only_ops(sort::segment_sort::SEGMENT_SORT_OPS),
+    Kernel::new(Family::Sort, operation!(sort::run_sort)),
+    Kernel::new(Family::Select, operation!(select::run_selection)).with_capabilities(PROGRAM_CAPABILITIES),
+    Kernel::new(Family::Search, operation!(search::run_search)),
+    Kernel::new(Family::Histogram, operation!(histogram::run_histogram)).with_capabilities(PROGRAM_CAPABILITIES),
+    Kernel::new(Family::Sparse, operation!(sparse::run_sparse_operation)),
+    Kernel::new(Family::Linalg, operation!(linalg::run_linear_algebra)),
+    Kernel::new(Family::Fft, operation!(fft::run_fft)).with_capabilities(PROGRAM_CAPABILITIES),
 ];
 
-fn probe() -> Availability {
-    match driver::probe() {
+fn probe_availability() -> Availability {
+    match driver::probe_driver() {
         Ok(driver) => {
-            let devices: Vec<Readiness> = driver.devices.iter().map(|device| readiness(device, driver.version.0)).collect();
+            let devices: Vec<Readiness> = driver.devices.iter().map(|device| find_nvrtc_for_device(device, driver.version.0)).collect();
             summarize_readiness(driver.version, &devices)
         }
         Err(reason) => {
@@ -98,7 +100,7 @@ fn probe() -> Availability {
 /// The path of the NVRTC library that compiles for a device, or the reason why the device is unusable.
 type Readiness = std::result::Result<PathBuf, MissingLibrary>;
 
-fn readiness(device: &DeviceInfo, driver_major: u32) -> Readiness {
+fn find_nvrtc_for_device(device: &DeviceInfo, driver_major: u32) -> Readiness {
     let locate = |arch| {
         Compiler::find_for_arch(driver_major, arch).map(|compiler| compiler.path().to_owned()).map_err(|e| {
             let text = e.to_string();
@@ -154,12 +156,12 @@ fn summarize_readiness((major, minor): (u32, u32), devices: &[Readiness]) -> Ava
 }
 
 fn device_count() -> usize {
-    driver::probe().map_or(0, |driver| driver.devices.len())
+    driver::probe_driver().map_or(0, |driver| driver.devices.len())
 }
 
 fn device_readiness(ordinal: usize) -> Option<Readiness> {
-    let driver = driver::probe().ok()?;
-    driver.devices.get(ordinal).map(|device| readiness(device, driver.version.0))
+    let driver = driver::probe_driver().ok()?;
+    driver.devices.get(ordinal).map(|device| find_nvrtc_for_device(device, driver.version.0))
 }
 
 fn is_device_ready(ordinal: usize) -> bool {
@@ -180,7 +182,7 @@ mod tests {
 
     #[test]
     fn the_probe_answers_and_registering_twice_is_fine() {
-        match probe() {
+        match probe_availability() {
             Availability::Ready(detail) => assert!(device_count() > 0 && detail.contains("NVRTC")),
             Availability::Missing { why, .. } => assert!(!why.is_empty() && !why.contains('\n'), "{why}"),
         }

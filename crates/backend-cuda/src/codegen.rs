@@ -1,7 +1,7 @@
 //! Generates CUDA C++ for fused expressions (programs of the core crate): the prelude of every kernel, the code of one element, and the
 //! kernel parameters as bytes. This module does not use the driver.
 //!
-//! A kernel's source is [`PRELUDE`], then [`element_source`], then the kernel itself, all inside `namespace cuprum`. The
+//! A kernel's source is [`CUDA_PRELUDE`], then [`element_source`], then the kernel itself, all inside `namespace cuprum`. The
 //! kernel takes a `Params` by value: input addresses, the address of the [error word](crate::device::error_word_address),
 //! and scalars ([`pack_params`]). If inputs are strided, the kernel also takes an `Axes<Index, Rank, INPUTS>` (extents and
 //! strides: [`pack_axes`]). Neither sizes nor scalar values are part of the source.
@@ -32,16 +32,16 @@ pub use accumulator_code::AccumulatorCode;
 pub use element_code::{
     InputAccess, element_source, element_source_with_result, element_source_with_user_functions, shared_memory_staging_source,
 };
-pub use expression_table::{expression, has_cpp_expression, may_fault};
+pub use expression_table::{cpp_expression, has_cpp_expression, may_fault};
 pub(crate) use kernel_key::KeyWithoutProgram;
 pub use kernel_key::{KernelKey, SerializedKey};
-pub use kernel_params::{Bytes, MAX_NARROW_INDEX, fits_narrow_index, pack_axes, pack_offsets, pack_params, reduction_fits_narrow_index};
+pub use kernel_params::{Bytes, MAX_32_BIT_INDEX, fits_32_bit_index, pack_axes, pack_offsets, pack_params, reduction_fits_32_bit_index};
 pub use reduction_code::FoldClass;
 
 use cuprum_core::{DType, Op, Program};
 
 /// C++ source at the top of every kernel: element types, conversions, elementwise operations and axes. Includes no headers.
-pub const PRELUDE: &str = concat!(
+pub const CUDA_PRELUDE: &str = concat!(
     include_str!("codegen/prelude/types.cuh"),
     include_str!("codegen/prelude/layout.cuh"),
     include_str!("codegen/prelude/arithmetic.cuh"),
@@ -49,8 +49,8 @@ pub const PRELUDE: &str = concat!(
     include_str!("codegen/prelude/complex.cuh"),
 );
 
-/// The part of [`PRELUDE`] that user-defined kernels get: element types, conversions and operations.
-pub const OPERATIONS_PRELUDE: &str = concat!(
+/// The part of [`CUDA_PRELUDE`] that user-defined kernels get: element types, conversions and operations.
+pub const USER_KERNEL_PRELUDE: &str = concat!(
     include_str!("codegen/prelude/types.cuh"),
     include_str!("codegen/prelude/arithmetic.cuh"),
     include_str!("codegen/prelude/functions.cuh"),

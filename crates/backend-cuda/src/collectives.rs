@@ -19,8 +19,10 @@ use nccl::{CommunicatorHandle, PeerTransferRange};
 pub(crate) const NCCL: CollectiveLibrary = CollectiveLibrary {
     name: "nccl",
     device: "cuda",
-    locate: || libraries::locate(&LibrarySpec::nccl()).map(|path| path.display().to_string()).map_err(|missing| missing.to_string()),
-    load: nccl::load_version,
+    locate: || {
+        libraries::locate_library(&LibrarySpec::nccl_spec()).map(|path| path.display().to_string()).map_err(|missing| missing.to_string())
+    },
+    load: nccl::load_library_version,
     device_id: |device| {
         let uuid = context(device)?.info().uuid();
         uuid.map(|uuid| uuid.to_vec()).map_err(|e| Error::backend("nccl", "mesh", e))
@@ -30,7 +32,7 @@ pub(crate) const NCCL: CollectiveLibrary = CollectiveLibrary {
 };
 
 /// Maximum time for which the end of the process waits for the queued sends and receives of a communicator.
-const CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
+const COMMUNICATOR_CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The communicators of this process, which [`close_all_communicators`] closes.
 static COMMUNICATORS: Mutex<Vec<Arc<Mutex<Option<CommunicatorHandle>>>>> = Mutex::new(Vec::new());
@@ -38,7 +40,7 @@ static COMMUNICATORS: Mutex<Vec<Arc<Mutex<Option<CommunicatorHandle>>>>> = Mutex
 /// A communicator of NCCL for one device.
 struct NcclCommunicator {
     device: Device,
-    /// `None` after [`Communicator::abort`], or at the end of the process.
+    /// The NCCL communicator. `None` after [`Communicator::abort`] and at the end of the process.
     handle: Arc<Mutex<Option<CommunicatorHandle>>>,
 }
 
@@ -60,7 +62,7 @@ extern "C" fn close_all_communicators() {
     let mut all = std::mem::take(&mut *COMMUNICATORS.lock().unwrap_or_else(PoisonError::into_inner));
     while let Some(handle) = all.pop() {
         if let Some(handle) = handle.lock().unwrap_or_else(PoisonError::into_inner).take() {
-            handle.close(CLOSE_TIMEOUT);
+            handle.close(COMMUNICATOR_CLOSE_TIMEOUT);
         }
     }
 }
@@ -127,12 +129,12 @@ mod tests {
         }
         let empty = tempfile::tempdir().unwrap();
         let env = |name: &str| (name == "HOME").then(|| empty.path().into());
-        if let Err(missing) = libraries::locate_with_env(&LibrarySpec::nccl(), &env) {
+        if let Err(missing) = libraries::locate_library_with_env(&LibrarySpec::nccl_spec(), &env) {
             assert!(missing.to_string().contains("libnccl.so.2 not found"), "{missing}");
             assert!(missing.to_string().contains("pip install nvidia-nccl-cu13"), "{missing}");
         }
-        assert!(CollectiveLibrary::for_device_kind("cuda").is_some_and(|library| library.name == "nccl"));
-        assert!(CollectiveLibrary::for_device_kind("cpu").is_none());
+        assert!(CollectiveLibrary::library_for_device_kind("cuda").is_some_and(|library| library.name == "nccl"));
+        assert!(CollectiveLibrary::library_for_device_kind("cpu").is_none());
     }
 
     #[test]
@@ -142,7 +144,7 @@ mod tests {
         std::fs::create_dir_all(&folder).unwrap();
         std::fs::write(folder.join("libnccl.so.2"), "no library").unwrap();
         let env = |name: &str| (name == "CUPRUM_CUDA_PATH").then(|| root.path().into());
-        let found = libraries::locate_with_env(&LibrarySpec::nccl(), &env);
+        let found = libraries::locate_library_with_env(&LibrarySpec::nccl_spec(), &env);
         if cfg!(target_os = "linux") {
             assert_eq!(found.unwrap(), folder.join("libnccl.so.2"));
         }

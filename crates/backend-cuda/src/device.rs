@@ -46,7 +46,7 @@ impl CudaBuffer {
     }
 
     /// Wraps `memory` as a buffer of the core crate.
-    pub(crate) fn from_memory(memory: DeviceBuffer) -> Arc<CudaBuffer> {
+    pub(crate) fn from_device_buffer(memory: DeviceBuffer) -> Arc<CudaBuffer> {
         let device = memory.context().device();
         Arc::new(CudaBuffer { memory, device })
     }
@@ -230,8 +230,8 @@ pub fn outcome_from_buffers(call: &Call, buffers: impl IntoIterator<Item = Arc<C
     call.outcome_from_buffers(outputs.into_iter().map(|b| b as Arc<dyn Buffer>))
 }
 
-/// Records that the queued work of `call` writes `outputs` and reads the inputs of `call`. Later work on other streams is ordered by this
-/// record, and readers of `outputs` receive faults by it.
+/// Records that the queued work of `call` writes `outputs` and reads the inputs of `call`. Later work on other streams waits according to
+/// this record, and readers of `outputs` receive the faults of the work.
 pub(crate) fn record_output_writes(call: &Call, outputs: &[Arc<CudaBuffer>]) {
     recent_work::record_operation(call.op);
     DeviceBuffer::record_queued_writes(outputs.iter().map(|b| &b.memory));
@@ -253,7 +253,7 @@ fn input_buffers<'a>(call: &'a Call) -> impl Iterator<Item = &'a DeviceBuffer> {
 }
 
 /// Returns the 64-bit number at the start of `buffer`. Blocks until the device has computed the number, and returns the device's errors.
-pub fn read_length(call: &Call, buffer: &CudaBuffer) -> Result<usize> {
+pub fn read_output_length(call: &Call, buffer: &CudaBuffer) -> Result<usize> {
     let mut bytes = [0; 8];
     buffer.memory.context().copy_to_host(&mut bytes, &buffer.memory, 0).with_call_context(call)?;
     let length = u64::from_le_bytes(bytes);

@@ -1,6 +1,6 @@
 //! Errors of the CUDA driver, the compiler NVRTC, and CUDA libraries.
 //!
-//! A [`CudaError`] names no operation or shape. [`crate::device`] adds these when it converts the error to the core crate's error type.
+//! A [`CudaError`] names no operation or shape. [`crate::device`] adds both when it converts the error to the core crate's error type.
 
 use crate::driver::sys::CUresult;
 
@@ -17,7 +17,7 @@ pub enum CudaError {
     Driver {
         /// Name of the driver function.
         call: &'static str,
-        /// The driver's result code, a `CUresult`.
+        /// The result code that the driver returned, a `CUresult`.
         code: u32,
         /// The name of the result code, e.g. `CUDA_ERROR_ILLEGAL_ADDRESS`.
         name: String,

@@ -1,5 +1,5 @@
-//! The kernels of the accelerator `cuda`, one module per operation family. The module `kernel` looks up compiled kernel functions by key,
-//! and compiles those that are missing.
+//! The kernels of the accelerator `cuda`, one module per operation family. The module `kernel_lookup` looks up compiled kernel functions by
+//! key, and compiles those that are missing.
 
 #[allow(unsafe_code)] // kernel launches
 pub mod contract;
@@ -15,7 +15,7 @@ pub mod gather;
 pub mod histogram;
 #[allow(unsafe_code)] // kernel launches
 mod indexed_loop;
-pub(crate) mod kernel;
+pub(crate) mod kernel_lookup;
 #[allow(unsafe_code)] // kernel launches
 pub mod linalg;
 #[allow(unsafe_code)] // kernel launches

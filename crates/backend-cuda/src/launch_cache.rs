@@ -9,7 +9,7 @@ use cuprum_core::Program;
 use crate::codegen::{KernelKey, KeyWithoutProgram};
 
 /// Number of slots of a table. If two keys map to one slot, the later key replaces the earlier one.
-const SLOT_COUNT: usize = 128;
+const LAUNCH_CACHE_SLOTS: usize = 128;
 
 /// A per-thread table of values by [`KernelKey`], such as compiled kernels.
 ///
@@ -71,7 +71,7 @@ impl<T> LaunchCache<T> {
         // If the launch cache is borrowed already, or if the thread is ending, the value is not stored.
         let _ = table.try_with(|LaunchCache(slots)| {
             if let Ok(mut slots) = slots.try_borrow_mut() {
-                slots.resize_with(SLOT_COUNT, || None);
+                slots.resize_with(LAUNCH_CACHE_SLOTS, || None);
                 slots[slot_index(key)] = Some(Box::new(entry));
             }
         });
@@ -86,7 +86,7 @@ impl<T> Default for LaunchCache<T> {
 
 /// Returns the index of the slot for `key`.
 fn slot_index(key: &KernelKey) -> usize {
-    key.fingerprint() as usize % SLOT_COUNT
+    key.fingerprint() as usize % LAUNCH_CACHE_SLOTS
 }
 
 #[cfg(test)]

@@ -44,5 +44,5 @@ pub fn compiler() -> Option<Compiler> {
         assert!(std::env::var("CUPRUM_REQUIRE_NVRTC").as_deref() != Ok("1"), "CUPRUM_REQUIRE_NVRTC=1, but there is no NVRTC: {missing}");
         println!("skipped: no NVRTC: {missing}");
     };
-    Compiler::locate(NEWEST).inspect_err(report).ok()
+    Compiler::find_preferred_nvrtc(NEWEST).inspect_err(report).ok()
 }

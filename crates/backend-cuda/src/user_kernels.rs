@@ -22,19 +22,19 @@
 //! # }
 //! ```
 
-mod arg;
-mod declaration;
 mod elementwise_kernel;
+mod kernel_arg;
+mod kernel_declaration;
+mod kernel_signature;
 mod launch;
 mod raw_kernel;
 mod raw_module;
 mod reduction_kernel;
-mod signature;
 
 use cuprum_core::{Device, Error, Result};
 
-pub use self::arg::Arg;
 pub use self::elementwise_kernel::ElementwiseKernel;
+pub use self::kernel_arg::Arg;
 pub use self::launch::{IntoExtents, Launch};
 pub use self::raw_kernel::RawKernel;
 pub use self::raw_module::{RawGlobal, RawModule, RawSource};
@@ -45,7 +45,7 @@ pub use crate::compile::module::FunctionAttributes;
 use crate::device;
 use crate::driver;
 
-/// Name of the public type in error messages.
+/// Name of the public type that error messages show.
 const OP: &str = "RawModule";
 
 fn cuda_context_of(device: Device) -> Result<&'static driver::Context> {

@@ -13,7 +13,7 @@ use cuprum_backend_cuda::testing;
 fn on_device(test: impl FnOnce(&'static Context)) {
     static ONE: Mutex<()> = Mutex::new(());
     let _guard = ONE.lock().unwrap_or_else(PoisonError::into_inner);
-    match driver::probe() {
+    match driver::probe_driver() {
         Ok(_) => test(Context::get(0).expect("a device that the probe saw")),
         Err(reason) => testing::skip(1, reason),
     }
@@ -76,7 +76,7 @@ fn large_stack(context: &'static Context) -> std::sync::Arc<Function> {
         if (n > 0) out[0] = values[n & 16383];
     }"#;
     let program = CudaProgram { name: "stack.cu", source, ..CudaProgram::default() };
-    program.compile_and_load(context).unwrap().function_named("stack").unwrap()
+    program.compile_and_load(context).unwrap().extern_c_function("stack").unwrap()
 }
 
 fn launch(function: &Function) -> Result<(), cuprum_backend_cuda::CudaError> {
@@ -102,7 +102,7 @@ fn a_module_with_large_variables_is_loaded_on_a_full_device() {
         let mut other = Other::new(context);
         other.take_all();
         let built = program.compile_and_load(context).unwrap();
-        assert_eq!(built.function_named("touch").unwrap().attributes().unwrap().shared_bytes, 0);
+        assert_eq!(built.extern_c_function("touch").unwrap().attributes().unwrap().shared_bytes, 0);
         assert!(context.memory_stats().unwrap().cached < 1 << 30, "kept memory was returned for it");
     });
 }
@@ -140,7 +140,7 @@ fn a_graph_is_made_and_launched_on_a_full_device() {
         let built = CudaProgram { name: "nop.cu", source: r#"extern "C" __global__ void nop() {}"#, ..CudaProgram::default() }
             .compile_and_load(context)
             .unwrap();
-        let nop = built.function_named("nop").unwrap();
+        let nop = built.extern_c_function("nop").unwrap();
         assert!(keep(context, share(context)) > 1 << 30);
         let mut other = Other::new(context);
         other.take_all();

@@ -207,7 +207,7 @@ fn bundled_headers_serve_where_nvrtc_has_them() {
 
 #[test]
 fn nvtx_ranges_begin_and_end() {
-    let path = match libraries::locate(&libraries::LibrarySpec::nvtx()) {
+    let path = match libraries::locate_library(&libraries::LibrarySpec::nvtx_spec()) {
         Ok(path) => path,
         Err(missing) => return println!("skipped: {missing}"),
     };

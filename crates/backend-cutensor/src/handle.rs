@@ -14,7 +14,7 @@ use cuprum_core::fault_injection::{FailurePoint, should_fail};
 use cuprum_core::{Array, Call, DeclineReason, Error, Outcome, Result, StoredArray, registry, tuning};
 use smallvec::SmallVec;
 
-use crate::library::{self, Library};
+use crate::library::{self, CutensorLibrary};
 use crate::operation::{OperandDescription, Operation, OperationKind};
 use crate::plan_cache::{PlanCache, PlanKey};
 use crate::scaling_factor::ScalingFactor;
@@ -44,7 +44,7 @@ fn check_status(function: &'static str, status: Status) -> LibraryResult<()> {
     if status == Status::SUCCESS { Ok(()) } else { Err(LibraryError { function, status }) }
 }
 
-/// The reason why no plan was created.
+/// The reason why a cuTENSOR plan could not be created.
 enum PlanError {
     Library(LibraryError),
     /// An error to return to the caller, such as a failed allocation.
@@ -78,12 +78,12 @@ impl LibraryError {
 
     /// Returns whether the cause may be too little free device memory.
     fn is_out_of_memory(self) -> bool {
-        // `cutensorCreate` may report the last two if the driver has no memory for its modules.
+        // `cutensorCreate` may report `NOT_INITIALIZED` or `CUDA_ERROR` if the driver has no memory for cuTENSOR's modules.
         [Status::ALLOC_FAILED, Status::NOT_INITIALIZED, Status::CUDA_ERROR].contains(&self.status)
     }
 
-    /// Returns a reason to decline, or an error if the device failed.
-    fn to_decline_reason(self, handle: &Handle, call: &Call) -> Result<DeclineReason> {
+    /// Converts the error to a reason to decline the call. Returns an error instead if the device failed.
+    fn to_decline_reason(self, handle: &DeviceHandle, call: &Call) -> Result<DeclineReason> {
         if !self.is_permanent()
             && let Err(e) = handle.context.is_current_stream_idle()
         {
@@ -95,19 +95,19 @@ impl LibraryError {
 }
 
 /// A cuTENSOR handle for one device, which lives as long as the process.
-pub struct Handle {
+pub struct DeviceHandle {
     raw: sys::Handle,
-    library: &'static Library,
+    library: &'static CutensorLibrary,
     context: &'static Context,
-    plans: PlanCache<LibraryResult<Plan>>,
+    plans: PlanCache<LibraryResult<CutensorPlan>>,
     /// Lock that is held while kernels are measured, because concurrent measurements would disturb each other.
     measuring: Mutex<()>,
 }
 
 /// The handle of one device, or the reason why the library supports no handle for this device.
-struct HandleSlot<T = Handle> {
+struct HandleSlot<T = DeviceHandle> {
     handle: OnceLock<T>,
-    /// A permanent reason. The lock is also held while the handle is created.
+    /// The permanent reason why there is no handle, if any. The lock is also held while the handle is created.
     refusal: Mutex<Option<String>>,
 }
 
@@ -118,8 +118,8 @@ impl<T> Default for HandleSlot<T> {
 }
 
 impl<T> HandleSlot<T> {
-    /// Returns the handle, which `create` creates at the first call. The error of `create` is the reason, and whether it is permanent.
-    /// After a temporary reason, such as a lack of device memory, the next call tries again.
+    /// Returns the handle, which the first call creates with `create`. The error of `create` is a reason, and whether the reason is
+    /// permanent. After a temporary reason, such as a lack of device memory, the next call tries again.
     fn get_or_create(&self, create: impl FnOnce() -> std::result::Result<T, (String, bool)>) -> std::result::Result<&T, DeclineReason> {
         if let Some(handle) = self.handle.get() {
             return Ok(handle);
@@ -141,25 +141,25 @@ impl<T> HandleSlot<T> {
 }
 
 // SAFETY: cutensor.h marks every function that is called with a handle here as thread-safe.
-unsafe impl Send for Handle {}
+unsafe impl Send for DeviceHandle {}
 // SAFETY: cutensor.h marks every function that is called with a handle here as thread-safe.
-unsafe impl Sync for Handle {}
+unsafe impl Sync for DeviceHandle {}
 
-impl Handle {
+impl DeviceHandle {
     /// Returns the handle of the call's device, which is created at the first call.
     ///
     /// # Errors
     /// Returns the reason if the handle cannot be created.
-    fn get_for_device(call: &Call) -> std::result::Result<&'static Handle, DeclineReason> {
+    fn get_for_device(call: &Call) -> std::result::Result<&'static DeviceHandle, DeclineReason> {
         static HANDLES: OnceLock<Vec<HandleSlot>> = OnceLock::new();
-        let count = || driver::probe().map_or(0, |d| d.devices.len());
+        let count = || driver::probe_driver().map_or(0, |d| d.devices.len());
         let slots = HANDLES.get_or_init(|| (0..count()).map(|_| HandleSlot::default()).collect());
         let ordinal = call.device.ordinal();
         let slot = slots.get(ordinal).ok_or(DeclineReason::new("no such device"))?;
         slot.get_or_create(|| {
             let library = library::get_or_load().map_err(|e| (e.to_string(), false))?;
             let context = Context::get(ordinal).map_err(|e| (e.to_string(), false))?;
-            Handle::create_handle(library, context)
+            DeviceHandle::create_handle(library, context)
                 .map_err(|e| (e.to_string(), false))?
                 .map_err(|e| (format!("{}: {}", e.function, sys::describe_status(&library.functions, e.status)), e.is_permanent()))
         })
@@ -167,7 +167,10 @@ impl Handle {
 
     /// Creates the handle of a device. If the device has no memory for it, returns the pool's free blocks to the device and tries once
     /// more.
-    fn create_handle(library: &'static Library, context: &'static Context) -> std::result::Result<LibraryResult<Handle>, CudaError> {
+    fn create_handle(
+        library: &'static CutensorLibrary,
+        context: &'static Context,
+    ) -> std::result::Result<LibraryResult<DeviceHandle>, CudaError> {
         let create = || {
             context.set_current()?; // the library creates the handle in the thread's current context
             let mut raw = ptr::null_mut();
@@ -180,7 +183,7 @@ impl Handle {
             context.trim()?;
             created = create()?;
         }
-        Ok(created.map(|raw| Handle { raw, library, context, plans: PlanCache::default(), measuring: Mutex::new(()) }))
+        Ok(created.map(|raw| DeviceHandle { raw, library, context, plans: PlanCache::default(), measuring: Mutex::new(()) }))
     }
 
     /// Creates the descriptor of an operand.
@@ -258,7 +261,7 @@ impl Handle {
     }
 
     /// Creates the plan of the operation in `key` that uses the kernel `variant` of the library.
-    fn create_plan(&self, key: &PlanKey, variant: AlgorithmAndRank) -> LibraryResult<Plan> {
+    fn create_plan(&self, key: &PlanKey, variant: AlgorithmAndRank) -> LibraryResult<CutensorPlan> {
         self.make_context_current()?;
         let functions = &self.library.functions;
         let operation = self.new_operation_descriptor(key)?;
@@ -301,15 +304,21 @@ impl Handle {
         // SAFETY: the plan is alive. The workspace size attribute is a uint64_t.
         let status = unsafe { (functions.plan_get_attribute)(self.raw, plan.raw, sys::PLAN_REQUIRED_WORKSPACE, out, size) };
         check_status("cutensorPlanGetAttribute", status)?;
-        Ok(Plan { object: plan, scalar, workspace })
+        Ok(CutensorPlan { object: plan, scalar, workspace })
     }
 
     /// Creates the plan of an operation.
     ///
     /// A large contraction uses the kernel that the tuning store has for the call. If the store has none, and the user named an accelerator
-    /// order, the kernels in [`AlgorithmAndRank::CANDIDATES`] are measured. Otherwise the library chooses, although its choice may take up
-    /// to twice as long (`docs/notes/cutensor-algorithms.md`).
-    fn create_fastest_plan(&self, key: &PlanKey, call: &Call, inputs: [u64; 3], factors: &[f64]) -> std::result::Result<Plan, PlanError> {
+    /// order, the kernels in [`AlgorithmAndRank::CONTRACTION_KERNEL_CANDIDATES`] are measured. Otherwise the library chooses, although its
+    /// choice may take up to twice as long (`docs/notes/cutensor-algorithms.md`).
+    fn create_fastest_plan(
+        &self,
+        key: &PlanKey,
+        call: &Call,
+        inputs: [u64; 3],
+        factors: &[f64],
+    ) -> std::result::Result<CutensorPlan, PlanError> {
         let default = || Ok(self.create_plan(key, AlgorithmAndRank::DEFAULT)?);
         if !key.operation.is_large_contraction() {
             return default();
@@ -323,8 +332,8 @@ impl Handle {
             return default();
         }
         let _exclusive = self.measuring.lock().unwrap_or_else(PoisonError::into_inner);
-        let (mut plans, mut times, mut is_complete) = (SmallVec::<[(Plan, f64); 2]>::new(), Vec::new(), true);
-        for variant in AlgorithmAndRank::CANDIDATES {
+        let (mut plans, mut times, mut is_complete) = (SmallVec::<[(CutensorPlan, f64); 2]>::new(), Vec::new(), true);
+        for variant in AlgorithmAndRank::CONTRACTION_KERNEL_CANDIDATES {
             let measured = self.create_plan(key, variant).map_err(PlanError::from).and_then(|plan| {
                 let time = self.measure_plan(key, &plan, call, inputs, factors)?;
                 Ok((plan, time))
@@ -334,7 +343,8 @@ impl Handle {
                     times.push((variant.to_string(), time));
                     plans.push((plan, time));
                 }
-                // Without enough memory, the measurement is incomplete and not stored. A later call may repeat it with more free memory.
+                // If a candidate lacks memory, the comparison of the candidates is incomplete and its result is not stored. A later call
+                // may repeat the comparison with more free memory.
                 Err(PlanError::Call(Error::OutOfMemory { .. })) => is_complete = false,
                 Err(PlanError::Library(error)) => is_complete &= error.is_permanent(),
                 Err(error) => return Err(error),
@@ -351,7 +361,7 @@ impl Handle {
     fn measure_plan(
         &self,
         key: &PlanKey,
-        plan: &Plan,
+        plan: &CutensorPlan,
         call: &Call,
         inputs: [u64; 3],
         factors: &[f64],
@@ -369,11 +379,17 @@ impl Handle {
         Ok(driver.record_event(call.stream)?.millis_since(before.as_ref())? * 1e3)
     }
 
-    /// Queues the kernels of a plan. `factors` scale the operands in order; for a contraction they scale A * B and C.
+    /// Queues the kernels of a plan. `factors` scale the operands in order, except that the two factors of a contraction scale A * B and C.
     ///
     /// # Safety
     /// Until the kernels have run, the addresses must be valid for all elements of the plan's operands, and the workspace for its size.
-    unsafe fn launch_plan(&self, kind: OperationKind, plan: &Plan, factors: &[f64], addresses: &OperandAddresses) -> LibraryResult<()> {
+    unsafe fn launch_plan(
+        &self,
+        kind: OperationKind,
+        plan: &CutensorPlan,
+        factors: &[f64],
+        addresses: &OperandAddresses,
+    ) -> LibraryResult<()> {
         self.make_context_current()?;
         let functions = &self.library.functions;
         let factor = |n: usize| ScalingFactor::from_f64(factors.get(n).copied().unwrap_or(0.0), plan.scalar);
@@ -438,11 +454,11 @@ impl Drop for CutensorObject {
 }
 
 /// A cuTENSOR plan: the kernel that the library has chosen for an operation.
-struct Plan {
+struct CutensorPlan {
     object: CutensorObject,
-    /// Type of the scaling factors.
+    /// Scalar type of the plan's scaling factors.
     scalar: DataType,
-    /// Size of the workspace in bytes.
+    /// Size of the plan's workspace, in bytes.
     workspace: u64,
 }
 
@@ -459,7 +475,7 @@ fn checked_operand_address(
     tensor: &OperandDescription,
     data: DataType,
 ) -> std::result::Result<u64, CudaError> {
-    buffer.memory().checked_address(byte_offset, tensor.memory_span().saturating_mul(data.size_in_bytes()))
+    buffer.memory().checked_address(byte_offset, tensor.span_in_elements().saturating_mul(data.size_in_bytes()))
 }
 
 /// Allocates the output. Returns its buffer and address.
@@ -475,9 +491,9 @@ fn allocate_aligned_output(call: &Call, operation: &Operation) -> Result<(Arc<Cu
 
 /// Runs a call as `operation` on the arrays A and, depending on the kind, B and C.
 ///
-/// `factors` scale the arrays; for a contraction they scale A * B and C.
+/// `factors` scale the arrays in order, except that the two factors of a contraction scale A * B and C.
 pub fn run_operation(call: &Call, operation: Operation, arrays: &[&StoredArray], factors: &[f64]) -> Result<Outcome> {
-    let handle = match Handle::get_for_device(call) {
+    let handle = match DeviceHandle::get_for_device(call) {
         Ok(handle) => handle,
         Err(reason) => return Ok(Outcome::Declined(reason)),
     };

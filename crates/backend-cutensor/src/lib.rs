@@ -30,7 +30,7 @@ pub static CUTENSOR: Accelerator = Accelerator {
     device: "cuda",
     rank: 20,
     summary: "NVIDIA cuTENSOR: contractions, reductions and permutations of any strides",
-    probe,
+    probe: probe_availability,
     kernels: KERNELS,
     base: None,
 };
@@ -45,8 +45,8 @@ pub fn register() -> Result<()> {
     cuprum_core::register(&CUTENSOR)
 }
 
-/// The kernels of the accelerator. No declaration limits the operations or dtypes of its kernel: the kernel declines with a reason of its
-/// own.
+/// The kernels of the accelerator. No entry is limited to some operations or dtypes. Each function checks its call, and returns the reason
+/// if it declines the call.
 const KERNELS: &[Kernel] = &[
     Kernel::new(Family::Contract, contract::run_call),
     Kernel::new(Family::Reduce, reduce::run_call),
@@ -54,7 +54,7 @@ const KERNELS: &[Kernel] = &[
     Kernel::new(Family::Copy, copy::run_call),
 ];
 
-fn probe() -> Availability {
+fn probe_availability() -> Availability {
     match library::get_or_load() {
         Ok(library) => {
             let (major, minor, patch) = library.version;
@@ -70,7 +70,7 @@ mod tests {
 
     #[test]
     fn the_probe_returns_one_line() {
-        match probe() {
+        match probe_availability() {
             Availability::Ready(detail) => assert!(detail.contains("libcutensor"), "{detail}"),
             Availability::Missing { why, .. } => assert!(!why.is_empty() && !why.contains('\n'), "{why}"),
         }

@@ -6,13 +6,13 @@ use std::sync::OnceLock;
 use cuprum_backend_cuda::driver;
 use cuprum_backend_cuda::libraries::{self, LibrarySpec, LoadedLibrary, MissingLibrary};
 
-use crate::sys::{self, ComputeDescriptors, Functions};
+use crate::sys::{self, ComputeDescriptors, CutensorFunctions};
 
 /// The loaded cuTENSOR library. The library is never closed, because it owns threads and exit handlers.
 #[derive(Debug)]
-pub struct Library {
-    /// The functions of the C interface.
-    pub functions: Functions,
+pub struct CutensorLibrary {
+    /// The functions of cuTENSOR's C interface.
+    pub functions: CutensorFunctions,
     /// The precisions of arithmetic that the library supports.
     pub computes: ComputeDescriptors,
     /// Version: major, minor, patch.
@@ -27,9 +27,9 @@ pub struct Library {
 
 /// Returns the library, loaded at the first call. The CUDA driver must work, because its version limits the CUDA major version of the
 /// library.
-pub fn get_or_load() -> Result<&'static Library, MissingLibrary> {
-    static LOADED_LIBRARY: OnceLock<Result<Library, MissingLibrary>> = OnceLock::new();
-    let load = || match driver::probe() {
+pub fn get_or_load() -> Result<&'static CutensorLibrary, MissingLibrary> {
+    static LOADED_LIBRARY: OnceLock<Result<CutensorLibrary, MissingLibrary>> = OnceLock::new();
+    let load = || match driver::probe_driver() {
         Ok(driver) => load(driver.version.0),
         Err(reason) => {
             let (reason, help) = reason.split_once("; ").unwrap_or((&reason, ""));
@@ -43,21 +43,21 @@ pub fn get_or_load() -> Result<&'static Library, MissingLibrary> {
 ///
 /// # Errors
 /// Returns an error if cuTENSOR or cuBLASLt is missing or has an unsupported version.
-pub fn load(driver_major: u32) -> Result<Library, MissingLibrary> {
-    let spec = LibrarySpec::cutensor();
+pub fn load(driver_major: u32) -> Result<CutensorLibrary, MissingLibrary> {
+    let spec = LibrarySpec::cutensor_spec();
     let help = format!("pip install cutensor-cu{driver_major}, or set CUPRUM_CUTENSOR_PATH to the folder of libcutensor.so.2");
     let missing = |reason: String| MissingLibrary { name: spec.name.into(), reason, help: help.clone() };
     let (cublas_lt, cutensor) = load_cublas_lt_and_cutensor(&spec, driver_major).map_err(|e| MissingLibrary {
         // If the dynamic linker has failed to load cuBLASLt rather than cuTENSOR, the advice is about cuBLASLt.
-        help: if e.reason.contains("libcublasLt") { LibrarySpec::cublas_lt(driver_major).help.into() } else { help.clone() },
+        help: if e.reason.contains("libcublasLt") { LibrarySpec::cublas_lt_spec(driver_major).help.into() } else { help.clone() },
         ..e
     })?;
     let path = cutensor.path.clone();
-    let functions = Functions::bind(&cutensor).map_err(|e| MissingLibrary { help: help.clone(), ..e })?;
+    let functions = CutensorFunctions::from_library(&cutensor).map_err(|e| MissingLibrary { help: help.clone(), ..e })?;
     let (version, built_for) = (sys::library_version(&functions), sys::cuda_version_of_build(&functions));
-    check_versions(&path, version, built_for, driver_major).map_err(missing)?;
-    let computes = ComputeDescriptors::bind(&cutensor);
-    Ok(Library { functions, computes, version, built_for, path, _cutensor: cutensor, _cublas_lt: cublas_lt })
+    check_library_versions(&path, version, built_for, driver_major).map_err(missing)?;
+    let computes = ComputeDescriptors::from_library(&cutensor);
+    Ok(CutensorLibrary { functions, computes, version, built_for, path, _cutensor: cutensor, _cublas_lt: cublas_lt })
 }
 
 /// Loads cuBLASLt and cuTENSOR.
@@ -65,13 +65,13 @@ pub fn load(driver_major: u32) -> Result<Library, MissingLibrary> {
 /// Both libraries must have the same CUDA major version, but cuTENSOR's file name does not contain this version. Major versions are
 /// therefore tried in turn, the newest first.
 fn load_cublas_lt_and_cutensor(spec: &LibrarySpec, driver_major: u32) -> Result<(Option<LoadedLibrary>, LoadedLibrary), MissingLibrary> {
-    libraries::locate(spec)?;
+    libraries::locate_library(spec)?;
     let mut first_failure = None;
     for major in (12..=driver_major.max(12)).rev() {
-        let mut wanted = LibrarySpec::cublas_lt(major);
+        let mut wanted = LibrarySpec::cublas_lt_spec(major);
         wanted.file_names.truncate(1);
-        let cublas_lt = libraries::load(&wanted).ok();
-        match libraries::load(spec) {
+        let cublas_lt = libraries::load_library(&wanted).ok();
+        match libraries::load_library(spec) {
             Ok(cutensor) => return Ok((cublas_lt, cutensor)),
             Err(e) => first_failure.get_or_insert(e),
         };
@@ -79,7 +79,7 @@ fn load_cublas_lt_and_cutensor(spec: &LibrarySpec, driver_major: u32) -> Result<
     Err(first_failure.unwrap_or_else(|| MissingLibrary { name: spec.name.into(), reason: "not loaded".into(), help: spec.help.into() }))
 }
 
-fn check_versions(path: &Path, version: (usize, usize, usize), built_for: (usize, usize), driver_major: u32) -> Result<(), String> {
+fn check_library_versions(path: &Path, version: (usize, usize, usize), built_for: (usize, usize), driver_major: u32) -> Result<(), String> {
     let path = path.display();
     if version.0 != 2 {
         return Err(format!("{path} is cuTENSOR {}.{}.{}; 2.x is needed", version.0, version.1, version.2));
@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     fn library_and_driver_versions_must_match() {
-        let check = |version, built_for, driver| check_versions(Path::new("/x/libcutensor.so.2"), version, built_for, driver);
+        let check = |version, built_for, driver| check_library_versions(Path::new("/x/libcutensor.so.2"), version, built_for, driver);
         assert_eq!(check((2, 3, 1), (13, 0), 13), Ok(()));
         assert_eq!(check((2, 3, 1), (12, 6), 13), Ok(()));
         assert_eq!(

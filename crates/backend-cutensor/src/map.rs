@@ -95,8 +95,7 @@ struct ExpressionTree<'a> {
 }
 
 impl ExpressionTree<'_> {
-    /// Returns a reason to decline if the expression has 16-bit floats. cuTENSOR computes them in float32, without a rounding after each
-    /// operation.
+    /// Returns a reason to decline an expression of 16-bit floats. cuTENSOR computes in float32 and does not round after each operation.
     fn check_not_16_bit_floats(&self) -> Result<(), DeclineReason> {
         match self.dtype {
             DType::F16 | DType::BF16 => Err(DeclineReason::new("16-bit floats are rounded after each operation")),
@@ -104,9 +103,9 @@ impl ExpressionTree<'_> {
         }
     }
 
-    /// Converts `scalar` to a factor of the operands' dtype, or returns a reason to decline.
+    /// Converts `scalar` to a factor of the operands' dtype, or returns a reason to decline the call.
     ///
-    /// The factor 0 declines, because cuTENSOR does not read an operand with that factor, and NaN times 0 is NaN.
+    /// A factor of 0 is declined. cuTENSOR does not read an operand with that factor, but NaN times 0 must be NaN.
     fn scalar_to_factor(&self, scalar: Scalar) -> Result<f64, DeclineReason> {
         self.check_not_16_bit_floats()?;
         let value = match self.dtype {

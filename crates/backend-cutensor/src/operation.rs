@@ -13,7 +13,7 @@ use smallvec::SmallVec;
 use crate::sys::{ComputeDescriptor, ComputeDescriptors, DataType, Operator};
 
 /// Maximum number of modes of an operand (the library's documented limit).
-const MAX_MODES: usize = 64;
+const MAX_OPERAND_MODES: usize = 64;
 
 /// An operand: its modes, with their extents and strides in elements. Modes of extent 1 or stride 0 are left out.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
@@ -44,7 +44,7 @@ impl OperandDescription {
     }
 
     /// Returns the number of elements from the first to the last one in memory, inclusive.
-    pub fn memory_span(&self) -> usize {
+    pub fn span_in_elements(&self) -> usize {
         let steps = self.extents.iter().zip(&self.strides).map(|(n, s)| (n - 1).saturating_mul(*s));
         1 + steps.fold(0i64, i64::saturating_add).unsigned_abs() as usize
     }
@@ -94,9 +94,9 @@ pub enum OperationKind {
     },
     /// `D = (unary(A) inner unary(B)) outer unary(C)`. C has the strides of D.
     Trinary {
-        /// Combines A and B.
+        /// The operator that combines A and B.
         inner: Operator,
-        /// Combines the result of `inner` and C.
+        /// The operator that combines the result of `inner` with C.
         outer: Operator,
         /// Unary operators that are applied to A, B and C.
         unary: [Operator; 3],
@@ -140,7 +140,7 @@ impl Operation {
     /// Returns the operation, or a reason to decline if an operand breaks cuTENSOR's rules.
     pub fn check_operands(self) -> Result<Operation, DeclineReason> {
         let tensors = || self.inputs.iter().chain([&self.output]);
-        if tensors().any(|t| t.modes.len() > MAX_MODES) {
+        if tensors().any(|t| t.modes.len() > MAX_OPERAND_MODES) {
             return Err(DeclineReason::new("more than 64 modes"));
         }
         if let Some(n) = self.inputs.iter().position(OperandDescription::has_overlapping_elements) {

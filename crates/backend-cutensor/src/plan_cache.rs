@@ -34,7 +34,7 @@ struct CachedPlan<P> {
 pub struct PlanCache<P> {
     /// Sorted by fingerprint.
     entries: RwLock<Vec<CachedPlan<P>>>,
-    /// Counts the uses of plans: insertions, and lookups that found a plan.
+    /// Logical clock for the eviction order. Counts insertions, and lookups that found a plan.
     clock: AtomicU64,
     capacity: usize,
 }
@@ -70,18 +70,19 @@ impl<P> PlanCache<P> {
             entries.remove(oldest);
         }
         let at = entries.partition_point(|e| e.fingerprint < fingerprint);
-        entries.insert(at, CachedPlan { fingerprint, key: key.clone(), plan: made.clone(), last_used: AtomicU64::new(self.next_tick()) });
+        entries
+            .insert(at, CachedPlan { fingerprint, key: key.clone(), plan: made.clone(), last_used: AtomicU64::new(self.advance_clock()) });
         Ok(made)
     }
 
     fn get(&self, fingerprint: u64, key: &PlanKey) -> Option<Arc<P>> {
         let entries = self.entries.read().unwrap_or_else(PoisonError::into_inner);
         let entry = &entries[find_plan_index(&entries, fingerprint, key)?];
-        entry.last_used.store(self.next_tick(), Ordering::Relaxed);
+        entry.last_used.store(self.advance_clock(), Ordering::Relaxed);
         Some(entry.plan.clone())
     }
 
-    fn next_tick(&self) -> u64 {
+    fn advance_clock(&self) -> u64 {
         self.clock.fetch_add(1, Ordering::Relaxed)
     }
 }

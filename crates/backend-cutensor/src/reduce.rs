@@ -64,8 +64,8 @@ fn operation_for_call(call: &Call) -> Result<Operation, DeclineReason> {
     Operation { kind: OperationKind::Reduce(operator), data, inputs, output }.with_real_pairs().check_operands()
 }
 
-/// Returns the description of an operand with the (extent, stride) pairs `axes`, whose modes are numbered from 0. Callers pass the kept
-/// axes first, so that they have equal modes in input and output.
+/// Returns the description of an operand with the (extent, stride) pairs `axes`, whose modes are numbered from 0. The pairs of kept axes
+/// must come first, so that a kept axis has the same mode in input and output.
 fn describe_operand<'a>(axes: impl Iterator<Item = (&'a usize, &'a isize)>) -> OperandDescription {
     OperandDescription::from_axes(axes.enumerate().map(|(mode, (&extent, &stride))| (mode, extent, stride)))
 }

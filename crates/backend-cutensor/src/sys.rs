@@ -126,8 +126,9 @@ impl AlgorithmAndRank {
     /// The variant that lets the library's heuristics choose the kernel.
     pub const DEFAULT: AlgorithmAndRank = AlgorithmAndRank::with_rank(Algorithm::Default, 0);
 
-    /// The variants that are measured. Each is the fastest for some contractions (`docs/notes/cutensor-algorithms.md`).
-    pub const CANDIDATES: [AlgorithmAndRank; 7] = [
+    /// The contraction kernels among which measurements choose. Each is the fastest for some contractions
+    /// (`docs/notes/cutensor-algorithms.md`).
+    pub const CONTRACTION_KERNEL_CANDIDATES: [AlgorithmAndRank; 7] = [
         AlgorithmAndRank::with_rank(Algorithm::Gett, 0),
         AlgorithmAndRank::with_rank(Algorithm::Gett, 1),
         AlgorithmAndRank::with_rank(Algorithm::Gett, 4),
@@ -141,9 +142,10 @@ impl AlgorithmAndRank {
         AlgorithmAndRank { algorithm, rank }
     }
 
-    /// Returns the variant of [`AlgorithmAndRank::CANDIDATES`] with this name, such as `gett` or `ttgt2`, or `None` if there is none.
+    /// Returns the variant of [`AlgorithmAndRank::CONTRACTION_KERNEL_CANDIDATES`] with this name, such as `gett` or `ttgt2`, or `None` if
+    /// there is none.
     pub fn from_name(name: &str) -> Option<AlgorithmAndRank> {
-        AlgorithmAndRank::CANDIDATES.into_iter().find(|v| v.to_string() == name)
+        AlgorithmAndRank::CONTRACTION_KERNEL_CANDIDATES.into_iter().find(|v| v.to_string() == name)
     }
 }
 
@@ -183,19 +185,19 @@ pub type Stream = *mut c_void;
 /// Declares a table of functions, which are bound by their C names.
 macro_rules! functions {
     ($($(#[$doc:meta])* $field:ident = $symbol:literal: fn($($arg:ty),* $(,)?) -> $ret:ty;)*) => {
-        /// The functions of cuTENSOR. The library is never closed, so that they stay valid.
+        /// The functions of cuTENSOR. The library is never closed, so the function pointers stay valid.
         #[derive(Clone, Copy, Debug)]
-        pub struct Functions {
+        pub struct CutensorFunctions {
             $($(#[$doc])* pub $field: unsafe extern "C" fn($($arg),*) -> $ret,)*
         }
 
-        impl Functions {
+        impl CutensorFunctions {
             /// Binds all functions.
             ///
             /// # Errors
             /// Returns an error if the library lacks a function.
-            pub fn bind(library: &LoadedLibrary) -> Result<Functions, MissingLibrary> {
-                Ok(Functions {
+            pub fn from_library(library: &LoadedLibrary) -> Result<CutensorFunctions, MissingLibrary> {
+                Ok(CutensorFunctions {
                     // SAFETY: each field's type is the function's signature in cutensor.h. The library is never closed.
                     $($field: unsafe { library.symbol($symbol) }?,)*
                 })
@@ -284,7 +286,7 @@ unsafe impl Sync for ComputeDescriptors {}
 
 impl ComputeDescriptors {
     /// Reads the descriptors that the library exports.
-    pub fn bind(library: &LoadedLibrary) -> ComputeDescriptors {
+    pub fn from_library(library: &LoadedLibrary) -> ComputeDescriptors {
         let read = |name: &str| {
             // SAFETY: the symbol is a variable of type `ComputeDescriptor`.
             let variable = unsafe { library.symbol::<*const ComputeDescriptor>(name) }.ok()?;
@@ -301,7 +303,7 @@ impl ComputeDescriptors {
 }
 
 /// Returns the description that the library gives for a status.
-pub fn describe_status(functions: &Functions, status: Status) -> String {
+pub fn describe_status(functions: &CutensorFunctions, status: Status) -> String {
     // SAFETY: the function takes any status and returns a static string or null.
     let text = unsafe { (functions.get_error_string)(status) };
     if text.is_null() {
@@ -312,14 +314,14 @@ pub fn describe_status(functions: &Functions, status: Status) -> String {
 }
 
 /// Returns the version of the library: major, minor, patch.
-pub fn library_version(functions: &Functions) -> (usize, usize, usize) {
+pub fn library_version(functions: &CutensorFunctions) -> (usize, usize, usize) {
     // SAFETY: the function has no arguments and no side effects.
     let v = unsafe { (functions.get_version)() };
     (v / 10_000, v / 100 % 100, v % 100)
 }
 
 /// Returns the CUDA version that the library was built for: major, minor.
-pub fn cuda_version_of_build(functions: &Functions) -> (usize, usize) {
+pub fn cuda_version_of_build(functions: &CutensorFunctions) -> (usize, usize) {
     // SAFETY: the function has no arguments and no side effects.
     let v = unsafe { (functions.get_cudart_version)() };
     (v / 1000, v % 1000 / 10)
@@ -339,6 +341,6 @@ mod tests {
             (AlgorithmAndRank::from_name("ttgt2"), AlgorithmAndRank::from_name("x")),
             (Some(AlgorithmAndRank::with_rank(Algorithm::Ttgt, 1)), None)
         );
-        assert!(AlgorithmAndRank::CANDIDATES.iter().all(|v| AlgorithmAndRank::from_name(&v.to_string()) == Some(*v)));
+        assert!(AlgorithmAndRank::CONTRACTION_KERNEL_CANDIDATES.iter().all(|v| AlgorithmAndRank::from_name(&v.to_string()) == Some(*v)));
     }
 }

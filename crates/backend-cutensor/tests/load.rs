@@ -18,7 +18,7 @@ fn the_library_loads_and_has_a_version() {
     assert!((11..=NEWEST_CUDA_MAJOR as usize).contains(&library.built_for.0));
     assert!(library.computes.f32.is_some() && library.computes.f64.is_some());
     assert!(!sys::describe_status(&library.functions, Status::NOT_SUPPORTED).is_empty());
-    if driver::probe().is_err() {
+    if driver::probe_driver().is_err() {
         let mut raw = std::ptr::null_mut();
         // SAFETY: the out-pointer is valid. Without a device the function returns an error.
         let status = unsafe { (library.functions.create)(&mut raw) };

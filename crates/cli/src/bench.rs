@@ -6,7 +6,7 @@ use cuprum::{Device, Value};
 use serde_json::json;
 
 use crate::failure::Failure;
-use crate::output;
+use crate::terminal_output;
 
 /// Options of the command `cuprum bench`.
 #[derive(Clone, Debug)]
@@ -19,12 +19,12 @@ pub struct BenchOptions<'a> {
     pub json: bool,
 }
 
-/// Times the evaluation of the expression with the session's variables, without parsing, and prints the report.
+/// Runs `cuprum bench`: times the evaluation of the expression with the session's variables, without parsing, and prints the report.
 ///
 /// # Errors
 ///
 /// Returns the errors of the expression, and a failure if the report cannot be written.
-pub fn run(options: &BenchOptions, session: &mut Session) -> Result<(), Failure> {
+pub fn run_bench(options: &BenchOptions, session: &mut Session) -> Result<(), Failure> {
     let script = parse(options.expression).map_err(EvalError::from)?;
     // The expression runs once before timing, so that an error is reported with its position in the expression.
     let sample = session.run_script(&script)?.ok_or_else(|| Failure::bad_input("the expression has no value"))?;
@@ -32,14 +32,15 @@ pub fn run(options: &BenchOptions, session: &mut Session) -> Result<(), Failure>
     let current = Device::current()?;
     let device = if let Value::Array(a) = &sample { a.device() } else { current };
     drop(sample);
-    // The current device may be a mesh on which the expression computes, also if its result is on another device.
+    // The current device may be a mesh that computes the expression even if the result is on another device. In that case both devices are
+    // timed.
     let devices = if device == current { vec![device] } else { vec![device, current] };
     let (_, times) =
         benchmark_on(&devices, options.effort, || Ok(session.run_script(&script).map_err(to_cuprum_error)?.unwrap_or(Value::None)))?;
     if options.json {
-        output::print_line(json_report(options.expression, device, &times))?;
+        terminal_output::print_line(json_report(options.expression, device, &times))?;
     } else {
-        output::print_line(format_args!("{}\n{times}", options.expression))?;
+        terminal_output::print_line(format_args!("{}\n{times}", options.expression))?;
     }
     Ok(())
 }

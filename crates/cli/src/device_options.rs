@@ -11,7 +11,7 @@ use crate::failure::Failure;
 /// The value of `--mesh`.
 #[derive(Clone, Copy, Debug)]
 enum MeshChoice {
-    /// A mesh of the given number of ranks on the device.
+    /// A mesh with this number of ranks, all on one device.
     Ranks(usize),
     /// One rank for each process that a launcher has started.
     Processes,
@@ -48,7 +48,7 @@ impl DeviceOptions {
     /// # Errors
     ///
     /// Returns a failure for an invalid setting, an unknown accelerator, or a device that does not exist.
-    pub fn apply(&self) -> Result<(), Failure> {
+    pub fn apply_to_process(&self) -> Result<(), Failure> {
         settings::check()?;
         if let Some(order) = &self.accelerators {
             set_accelerators(order.as_str()).map_err(|e| to_option_failure("--accelerators", e))?;
@@ -58,7 +58,7 @@ impl DeviceOptions {
         }
         if let Some(choice) = self.mesh {
             let mesh = match choice {
-                // `Mesh::loopback` checks the number of ranks before the list of devices is made.
+                // `Mesh::loopback` checks the number of ranks first, because the list of devices has as many elements.
                 MeshChoice::Ranks(ranks) => Mesh::loopback(ranks).and_then(|_| Mesh::over_devices(&vec![Device::current()?; ranks])),
                 MeshChoice::Processes => Mesh::from_env(),
             };

@@ -10,11 +10,11 @@ use cuprum::expressions::{self, Session, ast::Script, ast::StmtKind, functions};
 use cuprum::profiler::Evaluate;
 use cuprum::{Device, NdArray, Stream, Value, explain, io};
 
-use crate::bindings::{bind_variables, is_archive, is_standard_stream, total_file_size};
 use crate::device_options::DeviceOptions;
 use crate::failure::Failure;
-use crate::progress::Progress;
-use crate::{interrupt, output};
+use crate::progress_bar::TransferProgress;
+use crate::variable_bindings::{bind_variables, is_archive, is_standard_stream, total_file_size};
+use crate::{interrupt_signals, terminal_output};
 
 const HELP_EXAMPLES: &str = "\
 Examples:
@@ -30,7 +30,7 @@ Put an expression that begins with a minus after `--`:  cuprum eval x=x.npy -- '
 /// Evaluate a NumPy expression over named arrays.
 #[derive(clap::Args, Debug)]
 #[command(after_help = HELP_EXAMPLES)]
-pub struct Arguments {
+pub struct EvalArguments {
     /// The expression (unless --file gives it), and variables: name=file.npy, name=file.npz:member, file.npz, name=-, name=-.csv,
     /// name=EXPRESSION
     #[arg(value_name = "EXPR | NAME=VALUE")]
@@ -68,12 +68,12 @@ fn parse_standard_input_format(format: &str) -> Result<String, String> {
     }
 }
 
-/// Runs the command.
+/// Runs `cuprum eval`.
 ///
 /// # Errors
 ///
 /// Returns a failure for bad input, an error of the expression, or output that cannot be written.
-pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+pub fn run_eval(arguments: &EvalArguments) -> Result<(), Failure> {
     if arguments.functions {
         return list_functions();
     }
@@ -83,7 +83,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     if script.statements.is_empty() && arguments.file.is_none() {
         return Err(Failure::bad_input("the expression is empty"));
     }
-    arguments.target.apply()?;
+    arguments.target.apply_to_process()?;
 
     let mut session = Session::new();
     let printed = Arc::new(Mutex::new(Ok(())));
@@ -91,16 +91,16 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let to_error = matches!(output, Some(OutputTarget::Standard(_)));
     session.on_print(move |line| {
         if to_error {
-            return output::print_error_line(line);
+            return terminal_output::print_error_line(line);
         }
         let mut printed = of_session.lock().unwrap_or_else(PoisonError::into_inner);
         if printed.is_ok() {
-            *printed = output::print_line(line);
+            *printed = terminal_output::print_line(line);
         }
     });
     let before = Instant::now();
     {
-        let _progress = Progress::start("reading", total_file_size(&words));
+        let _progress = TransferProgress::start("reading", total_file_size(&words));
         bind_variables(&words, &mut session)?;
     }
     let device = Device::current()?;
@@ -120,11 +120,11 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let written = before.elapsed();
     // Reports are printed after the output file is written, so that a closed pipe on standard error cannot interrupt writing.
     if arguments.explain {
-        records.iter().for_each(output::print_error_line);
+        records.iter().for_each(terminal_output::print_error_line);
     }
     if arguments.time {
         let ms = |t: std::time::Duration| t.as_secs_f64() * 1e3;
-        output::print_error_line(format_args!(
+        terminal_output::print_error_line(format_args!(
             "inputs {:.3} ms; computed in {:.3} ms on {device} (host {:.3} ms); output {:.3} ms",
             ms(loaded),
             took.device_ms,
@@ -136,7 +136,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
 }
 
 /// Returns the source of the script, and the command-line arguments that are bindings.
-fn read_script_and_bindings(arguments: &Arguments) -> Result<(String, Vec<String>), Failure> {
+fn read_script_and_bindings(arguments: &EvalArguments) -> Result<(String, Vec<String>), Failure> {
     let mut words: Vec<String> = arguments.standard_input.iter().chain(&arguments.words).cloned().collect();
     let Some(path) = &arguments.file else {
         // The expression is the first argument that is not a binding. The other arguments are bindings.
@@ -172,7 +172,7 @@ fn read_script(source: impl Read) -> std::io::Result<String> {
 }
 
 fn is_binding(word: &str) -> bool {
-    crate::bindings::split_binding(word).is_some() || is_archive(word) || is_standard_stream(word)
+    crate::variable_bindings::split_binding(word).is_some() || is_archive(word) || is_standard_stream(word)
 }
 
 /// Result of a script: the value of the last statement, or the assigned variables. All computations are queued on the device, but may not
@@ -229,7 +229,7 @@ fn run_timed<T>(device: Device, work: impl FnOnce() -> T) -> Result<(T, RunTimes
     let host_ms = start.elapsed().as_secs_f64() * 1e3;
     let end_event = driver.record_event(Stream::current(device))?;
     let device_ms = end_event.millis_since(start_event.as_ref())?;
-    // Synchronization reports asynchronous errors, such as an index out of bounds, before output is written.
+    // Synchronizes before output is written, because only then are asynchronous errors reported, such as an index out of bounds.
     driver.synchronize()?;
     Ok((result, RunTimes { host_ms, device_ms }, records))
 }
@@ -280,7 +280,7 @@ impl OutputTarget {
             self.write_arrays(&arrays)?;
         }
         // Notes are printed after the output is written, as reports are.
-        notes.iter().for_each(output::print_error_line);
+        notes.iter().for_each(terminal_output::print_error_line);
         if arrays.is_empty() {
             return Err(Failure::bad_input(format!("{}: nothing to write: the script assigns no array", self.target_display_name())));
         }
@@ -289,10 +289,10 @@ impl OutputTarget {
 
     fn write_arrays(&self, arrays: &[(&str, NdArray)]) -> Result<(), Failure> {
         let named: Vec<(&str, &NdArray)> = arrays.iter().map(|(name, array)| (*name, array)).collect();
-        let _progress = Progress::start("writing", Some(named.iter().map(|(_, array)| array.nbytes() as u64).sum()));
+        let _progress = TransferProgress::start("writing", Some(named.iter().map(|(_, array)| array.nbytes() as u64).sum()));
         match self {
             OutputTarget::File(path, _) => {
-                interrupt::remove_partial_files_on_signals();
+                interrupt_signals::remove_partial_files_on_signals();
                 Ok(io::write_named(path, &named)?)
             }
             OutputTarget::Standard(format) => {
@@ -344,7 +344,7 @@ fn print_result(outcome: &ScriptResult) -> Result<(), Failure> {
             }
         }
     }
-    Ok(output::print_text(&text)?)
+    Ok(terminal_output::print_text(&text)?)
 }
 
 fn list_functions() -> Result<(), Failure> {
@@ -353,5 +353,5 @@ fn list_functions() -> Result<(), Failure> {
         let aliases = if f.aliases.is_empty() { String::new() } else { format!(" (also {})", f.aliases.join(", ")) };
         text += &format!("{}({}){aliases}\n    {}\n", f.path(), f.parameters, f.doc);
     }
-    Ok(output::print_text(&text)?)
+    Ok(terminal_output::print_text(&text)?)
 }

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use cuprum::expressions::EvalError;
 
-use crate::output;
+use crate::terminal_output;
 
 /// Exit code of a failure with valid input: an accelerator or the system failed, output could not be written, or a result disagrees.
 const FAILED_EXIT_CODE: u8 = 1;
@@ -44,7 +44,7 @@ impl Failure {
     /// Writes the message to standard error and returns the exit code.
     pub fn print_and_get_exit_code(&self) -> ExitCode {
         if let Some(message) = &self.message {
-            output::print_error_line(format_args!("error: {message}"));
+            terminal_output::print_error_line(format_args!("error: {message}"));
         }
         ExitCode::from(self.code)
     }

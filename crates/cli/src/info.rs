@@ -6,37 +6,37 @@ use cuprum::core::{registry, settings};
 use serde_json::{Value, json};
 
 use crate::failure::Failure;
-use crate::output::{self, empty_table};
-use crate::{ops, tune};
+use crate::terminal_output::{self, empty_table};
+use crate::{operation_coverage, tune};
 
 /// Show the devices, the accelerators with the reason if one is missing, and the settings in effect.
 #[derive(clap::Args, Debug)]
-pub struct Arguments {
+pub struct InfoArguments {
     /// Print JSON
     #[arg(long)]
     json: bool,
-    /// Show the measurements for CUPRUM_ACCELERATORS=auto instead
+    /// Show only the measurements for CUPRUM_ACCELERATORS=auto
     #[arg(long)]
     tuning: bool,
-    /// Show the dtypes that cub accepts for each operation, and why it declines the others, instead
+    /// Show only the dtypes that cub accepts for each operation, and why it declines the others
     #[arg(long, conflicts_with = "tuning")]
     ops: bool,
 }
 
-/// Runs the command. The report is printed even if a setting is invalid.
+/// Runs `cuprum info`. The report is printed even if a setting is invalid.
 ///
 /// # Errors
 ///
 /// Returns a failure for an invalid setting, or for output that cannot be written.
-pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+pub fn run_info(arguments: &InfoArguments) -> Result<(), Failure> {
     let problem = settings::check().err();
     let (report, format): (Value, fn(&Value) -> String) = match (arguments.tuning, arguments.ops) {
         (true, _) => (tune::measurements_as_json()?, tune::format_measurements),
-        (_, true) => (ops::coverage_report()?, ops::format_report),
+        (_, true) => (operation_coverage::coverage_report()?, operation_coverage::format_report),
         _ => (device_report()?, format_report),
     };
     let text = if arguments.json { format!("{report:#}\n") } else { format(&report) };
-    output::print_text(&text)?;
+    terminal_output::print_text(&text)?;
     problem.map_or(Ok(()), |e| Err(e.into()))
 }
 

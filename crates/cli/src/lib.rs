@@ -2,17 +2,17 @@
 #![deny(unsafe_code)]
 
 pub mod bench;
-pub mod bindings;
 pub mod device_options;
 pub mod eval;
 pub mod failure;
 pub mod info;
-pub mod interrupt;
-pub mod ops;
-pub mod output;
-pub mod progress;
+pub mod interrupt_signals;
+pub mod operation_coverage;
+pub mod progress_bar;
 pub mod report;
 pub mod sigpipe;
+pub mod terminal_output;
 pub mod tour;
 pub mod tune;
+pub mod variable_bindings;
 pub mod workloads;

@@ -9,7 +9,7 @@ use cuprum::profiler::{BenchmarkLimits, trace};
 use cuprum::{Device, warm_up};
 use cuprum_cli::device_options::{self, DeviceOptions};
 use cuprum_cli::failure::Failure;
-use cuprum_cli::{bench, bindings, eval, info, output, report, sigpipe, tour, tune};
+use cuprum_cli::{bench, eval, info, report, sigpipe, terminal_output, tour, tune, variable_bindings};
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::prelude::*;
 
@@ -33,11 +33,11 @@ struct CommandLine {
 
 #[derive(Subcommand, Debug)]
 enum Command {
-    Info(info::Arguments),
+    Info(info::InfoArguments),
     Tour(TourArguments),
-    Eval(eval::Arguments),
+    Eval(eval::EvalArguments),
     Bench(BenchArguments),
-    Tune(tune::Arguments),
+    Tune(tune::TuneArguments),
     WarmUp(WarmUpArguments),
 }
 
@@ -76,7 +76,7 @@ struct BenchArguments {
     #[command(flatten)]
     target: DeviceOptions,
     #[command(flatten)]
-    report: report::Arguments,
+    report: report::ReportArguments,
     /// Maximum number of timed calls
     #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
     repeat: u32,
@@ -121,9 +121,9 @@ fn main() -> ExitCode {
 
 fn run(command: &Command) -> Result<(), Failure> {
     match command {
-        Command::Info(arguments) => info::run(arguments),
-        Command::Eval(arguments) => eval::run(arguments),
-        Command::Tune(arguments) => tune::run(arguments),
+        Command::Info(arguments) => info::run_info(arguments),
+        Command::Eval(arguments) => eval::run_eval(arguments),
+        Command::Tune(arguments) => tune::run_tune(arguments),
         Command::WarmUp(WarmUpArguments { device }) => {
             cuprum::core::settings::check()?;
             let device = match device {
@@ -133,25 +133,25 @@ fn run(command: &Command) -> Result<(), Failure> {
             let done = warm_up(device)?;
             let seconds = done.time.as_secs_f64();
             let text = format!("{device}: {} common calls, {} programs compiled in {seconds:.1} s", done.calls, done.compiled);
-            Ok(output::print_line(text)?)
+            Ok(terminal_output::print_line(text)?)
         }
         Command::Tour(TourArguments { quick, json }) => {
             cuprum::core::settings::check()?;
-            if tour::run(&tour::TourOptions { quick: *quick, json: *json })? { Ok(()) } else { Err(Failure::wrong_result()) }
+            if tour::run_tour(&tour::TourOptions { quick: *quick, json: *json })? { Ok(()) } else { Err(Failure::wrong_result()) }
         }
         Command::Bench(arguments) => {
             if let Some(folder) = arguments.report.report_folder() {
-                return report::run(&arguments.report, folder);
+                return report::write_report(&arguments.report, folder);
             }
-            arguments.target.apply()?;
+            arguments.target.apply_to_process()?;
             let mut session = Session::new();
-            bindings::bind_variables(&arguments.bindings, &mut session)?;
+            variable_bindings::bind_variables(&arguments.bindings, &mut session)?;
             let effort = BenchmarkLimits {
                 warmup: arguments.warmup as usize,
                 repeat: arguments.repeat as usize,
                 max_seconds: arguments.max_seconds,
             };
-            bench::run(
+            bench::run_bench(
                 &bench::BenchOptions { expression: arguments.expression.as_deref().unwrap_or_default(), effort, json: arguments.json },
                 &mut session,
             )

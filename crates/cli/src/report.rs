@@ -1,8 +1,8 @@
 //! `cuprum bench --report`: makes a static page from JSON lines of benchmarks. The page has no scripts and loads no other files.
 
+mod html_page;
 mod measurements;
-mod page;
-mod sweeps;
+mod size_sweeps;
 
 use std::path::{Path, PathBuf};
 
@@ -11,11 +11,11 @@ use measurements::{Measurements, SpeedLimit};
 use serde_json::Value;
 
 use crate::failure::Failure;
-use crate::output;
+use crate::terminal_output;
 
 /// Options of `cuprum bench` that make a report.
 #[derive(clap::Args, Debug, Default)]
-pub struct Arguments {
+pub struct ReportArguments {
     /// Make a page from JSON lines in this folder: index.html and lines.jsonl
     #[arg(long, value_name = "FOLDER", requires = "from", conflicts_with_all = ["expression", "json", "device", "accelerators", "repeat", "warmup", "max_seconds"])]
     report: Option<PathBuf>,
@@ -33,19 +33,20 @@ pub struct Arguments {
     limit: Vec<SpeedLimit>,
 }
 
-impl Arguments {
+impl ReportArguments {
     /// Returns the folder to which `cuprum bench --report` writes the page, or `None` without this option.
     pub fn report_folder(&self) -> Option<&Path> {
         self.report.as_deref()
     }
 }
 
-/// Reads the lines, and writes the page and the lines to `folder`. If a file cannot be written, no new file remains.
+/// Runs `cuprum bench --report`: reads JSON lines of benchmarks, and writes the page and the lines to `folder`. If a file cannot be
+/// written, no new file remains.
 ///
 /// # Errors
 ///
 /// Returns a failure for files that cannot be read, for files without a measurement of cuprum, and for output that cannot be written.
-pub fn run(arguments: &Arguments, folder: &Path) -> Result<(), Failure> {
+pub fn write_report(arguments: &ReportArguments, folder: &Path) -> Result<(), Failure> {
     let mut measurements = Measurements::default();
     for path in &arguments.from {
         let text = io::read_file(path)?;
@@ -66,7 +67,7 @@ pub fn run(arguments: &Arguments, folder: &Path) -> Result<(), Failure> {
                 .ok_or_else(|| Failure::bad_input(format!("--machine: {} is not the output of `cuprum info --json`", path.display())))?
         }
     };
-    let html = page::render(&measurements, &limits, &machine, arguments.note.as_deref());
+    let html = html_page::render_html_page(&measurements, &limits, &machine, arguments.note.as_deref());
     let is_new = !folder.exists();
     std::fs::create_dir_all(folder).map_err(|e| Failure::bad_input(format!("--report: {}: {e}", folder.display())))?;
     let (lines, index) = (folder.join("lines.jsonl"), folder.join("index.html"));
@@ -81,7 +82,7 @@ pub fn run(arguments: &Arguments, folder: &Path) -> Result<(), Failure> {
         }
         return Err(e.into());
     }
-    Ok(output::print_line(format_args!("{}: {}", index.display(), measurements.summarize_counts()))?)
+    Ok(terminal_output::print_line(format_args!("{}: {}", index.display(), measurements.summarize_counts()))?)
 }
 
 fn write_text_file(path: &Path, text: &str) -> cuprum::Result<()> {

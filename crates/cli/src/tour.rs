@@ -2,8 +2,8 @@
 //! the times, the accelerator that served each call, and the largest error relative to the CPU. Three sentences that follow from the
 //! results end the report.
 
-mod summary;
 mod text_wrapping;
+mod tour_summary;
 
 use std::io::{self, IsTerminal};
 
@@ -14,11 +14,11 @@ use cuprum::profiler::{BenchmarkLimits, benchmark_on};
 use cuprum::{Device, NdArray, Result, with_accelerators, with_device};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
-use summary::{MissingAccelerator, RunContext};
 use text_wrapping::{LINE_WIDTH, count_with_noun, wrap_text};
+use tour_summary::{MissingAccelerator, TourContext};
 
 use crate::failure::Failure;
-use crate::output;
+use crate::terminal_output;
 use crate::workloads::{ErrorUnit, WORKLOADS, Workload, WorkloadSize};
 
 /// Options of the command `cuprum tour`.
@@ -65,12 +65,12 @@ fn accelerator_orders_to_compare(device: Device) -> Vec<String> {
     orders
 }
 
-/// Runs the command `tour`, which times and compares all accelerators. Returns false if a workload failed or gave a wrong result.
+/// Runs `cuprum tour`, which times and compares all accelerators. Returns false if a workload failed or gave a wrong result.
 ///
 /// # Errors
 ///
 /// Returns a failure if the inputs or references cannot be computed, or output cannot be written.
-pub fn run(options: &TourOptions) -> Result<bool, Failure> {
+pub fn run_tour(options: &TourOptions) -> Result<bool, Failure> {
     // The largest workload needs about 4 GB of host memory. Machines with less memory run the small arrays.
     let memory = cuprum::core::settings::physical_memory();
     let little_memory = memory > 0 && memory < 12 << 30;
@@ -86,7 +86,7 @@ pub fn run(options: &TourOptions) -> Result<bool, Failure> {
         if !options.json {
             let reduced = if size == WorkloadSize::Quick { ", with at most 10^6 elements or smaller matrices" } else { "" };
             let heading = format!("[{number}/{}] {}: {}{reduced}", WORKLOADS.len(), work.name, work.what);
-            bar.suspend(|| output::print_line(format_args!("\n{}", wrap_text(&heading, 2))))?;
+            bar.suspend(|| terminal_output::print_line(format_args!("\n{}", wrap_text(&heading, 2))))?;
         }
         let mut on_device: Option<(Device, Result<Vec<NdArray>>)> = None;
         for (device, order) in &configurations {
@@ -94,12 +94,12 @@ pub fn run(options: &TourOptions) -> Result<bool, Failure> {
                 on_device = Some((*device, inputs.iter().map(|a| a.to_device(*device)).collect()));
             }
             let row = match &on_device {
-                Some((_, Ok(inputs))) => measure_row(work, *device, order, inputs, &reference, size),
+                Some((_, Ok(inputs))) => measure_workload(work, *device, order, inputs, &reference, size),
                 Some((_, Err(e))) => Err(e.clone()),
                 None => continue,
             };
-            let row = row.unwrap_or_else(|e| failed_row(work, *device, order, &e));
-            bar.suspend(|| print_row(&row, options.json))?;
+            let row = row.unwrap_or_else(|e| failed_measurement(work, *device, order, &e));
+            bar.suspend(|| print_measurement(&row, options.json))?;
             bar.inc(1);
             rows.push(row);
         }
@@ -112,13 +112,13 @@ pub fn run(options: &TourOptions) -> Result<bool, Failure> {
         for (accelerator, summary) in &missing {
             let between = if accelerator.help.is_empty() { "" } else { "; " };
             let MissingAccelerator { name, why, help } = accelerator;
-            output::print_line(wrap_text(&format!("not available: {name} ({summary}): {why}{between}{help}"), 2))?;
+            terminal_output::print_line(wrap_text(&format!("not available: {name} ({summary}): {why}{between}{help}"), 2))?;
         }
         let wrong = rows.iter().filter(|r| !r.agrees).count();
-        output::print_line(format_args!("{}, {wrong} of them wrong or failed\n", count_with_noun(rows.len(), "result")))?;
+        terminal_output::print_line(format_args!("{}, {wrong} of them wrong or failed\n", count_with_noun(rows.len(), "result")))?;
         let missing = missing.into_iter().map(|(accelerator, _)| accelerator).collect();
-        for sentence in summary::summary_sentences(&rows, &RunContext { missing, quick: options.quick, little_memory }) {
-            output::print_line(wrap_text(&sentence, 2))?;
+        for sentence in tour_summary::summary_sentences(&rows, &TourContext { missing, quick: options.quick, little_memory }) {
+            terminal_output::print_line(wrap_text(&sentence, 2))?;
         }
     }
     Ok(agree)
@@ -133,7 +133,7 @@ fn new_progress_bar(total: u64, json: bool) -> ProgressBar {
     ProgressBar::new(total).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
 }
 
-fn measure_row(
+fn measure_workload(
     work: &Workload,
     device: Device,
     order: &str,
@@ -172,7 +172,7 @@ fn error_unit_name(work: &Workload) -> &'static str {
     }
 }
 
-fn failed_row(work: &Workload, device: Device, order: &str, e: &cuprum::Error) -> TourMeasurement {
+fn failed_measurement(work: &Workload, device: Device, order: &str, e: &cuprum::Error) -> TourMeasurement {
     TourMeasurement {
         work: work.name,
         device: device.to_string(),
@@ -210,15 +210,15 @@ fn format_accelerator_order(row: &TourMeasurement) -> String {
     if row.accelerators.is_empty() { "(base)".into() } else { row.accelerators.clone() }
 }
 
-fn print_row(row: &TourMeasurement, json: bool) -> io::Result<()> {
+fn print_measurement(row: &TourMeasurement, json: bool) -> io::Result<()> {
     if json {
-        return output::print_line(serde_json::to_string(row).unwrap_or_default());
+        return terminal_output::print_line(serde_json::to_string(row).unwrap_or_default());
     }
     let configuration = format!("{} {}", row.device, format_accelerator_order(row));
     // Only messages are wrapped: a row of aligned columns must stay on one line.
     match &row.message {
-        Some(message) => output::print_line(wrap_text(&format!("  {configuration} FAILED: {message}"), 4)),
-        None => output::print_line(truncate_line(&format!(
+        Some(message) => terminal_output::print_line(wrap_text(&format!("  {configuration} FAILED: {message}"), 4)),
+        None => terminal_output::print_line(truncate_line(&format!(
             "  {configuration:<22} host {:>9}  device {:>9}  by {:<10} error {}{}",
             format_time(row.host_us),
             format_time(row.device_us),
@@ -248,10 +248,10 @@ fn print_tables(rows: &[TourMeasurement]) -> io::Result<()> {
     while !rest.is_empty() {
         let fits = |n: &usize| device_time_table(rows, &rest[..*n]).lines().all(|line| line.chars().count() <= LINE_WIDTH);
         let count = (1..=rest.len()).take_while(fits).last().unwrap_or(1);
-        output::print_line(format_args!("\n{}", device_time_table(rows, &rest[..count])))?;
+        terminal_output::print_line(format_args!("\n{}", device_time_table(rows, &rest[..count])))?;
         rest = &rest[count..];
     }
-    output::print_line("(median device time; below it the accelerator that served)")
+    terminal_output::print_line("(median device time; below it the accelerator that served)")
 }
 
 /// Returns the table for the columns `configurations`, pairs of a device and an accelerator order.
@@ -307,7 +307,7 @@ mod tests {
             for device in ["cpu", "cuda:0", "cuda:1"] {
                 for order in orders {
                     let e = cuprum::Error::value("tour", "message");
-                    let row = failed_row(work, Device::CPU, order, &e);
+                    let row = failed_measurement(work, Device::CPU, order, &e);
                     let served_by = "cutensor".to_string();
                     rows.push(TourMeasurement {
                         device: device.into(),

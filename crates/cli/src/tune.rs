@@ -6,10 +6,10 @@ use cuprum::tuning::{self, DeviceResults, MAX_CANDIDATES, MAX_RUNS_OF_SLOWER_ACC
 use cuprum::{Device, set_accelerators, settings};
 use serde_json::{Value, json};
 
-use crate::bindings::bind_variables;
 use crate::device_options::to_option_failure;
 use crate::failure::Failure;
-use crate::output::{self, empty_table};
+use crate::terminal_output::{self, empty_table};
+use crate::variable_bindings::bind_variables;
 
 /// Measure which accelerator is fastest for which calls, and store the result for CUPRUM_ACCELERATORS=auto.
 #[derive(clap::Args, Debug)]
@@ -19,7 +19,7 @@ use crate::output::{self, empty_table};
   CUPRUM_ACCELERATORS=auto cuprum eval 'a @ b.T' ...      tries the fastest first
 
 `cuprum info --tuning` shows the measurements. CUPRUM_TUNING=file names a file, which is then only read.")]
-pub struct Arguments {
+pub struct TuneArguments {
     /// An expression in NumPy's notation whose calls are measured
     #[arg(value_name = "EXPR")]
     expression: Option<String>,
@@ -71,12 +71,12 @@ const SUITE_EXPRESSIONS: [&str; 22] = [
 const SUITE_MATRIX_ROWS: [usize; 4] = [32, 256, 1024, 4096];
 const SUITE_DTYPES: [&str; 2] = ["float32", "float64"];
 
-/// Runs the command.
+/// Runs `cuprum tune`.
 ///
 /// # Errors
 ///
 /// Returns a failure for bad input, an error of the expression, or measurements that cannot be stored.
-pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+pub fn run_tune(arguments: &TuneArguments) -> Result<(), Failure> {
     settings::check()?;
     if let Some(device) = &arguments.device {
         Device::parse(device).and_then(Device::set_default).map_err(|e| to_option_failure("--device", e))?;
@@ -100,13 +100,13 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     if arguments.suite {
         measure_suite()?;
     }
-    Ok(output::print_text(&format_measurements(&measurements_as_json()?))?)
+    Ok(terminal_output::print_text(&format_measurements(&measurements_as_json()?))?)
 }
 
 fn measure_suite() -> Result<(), Failure> {
     for dtype in SUITE_DTYPES {
         for rows in SUITE_MATRIX_ROWS {
-            output::print_error_line(format_args!("{rows} rows of {dtype}"));
+            terminal_output::print_error_line(format_args!("{rows} rows of {dtype}"));
             let mut session = Session::new();
             let random = |seed: usize| format!("random(({rows}, {rows}), dtype='{dtype}', seed={seed})");
             bind_variables(&[format!("a={}", random(1)), format!("b={}", random(2))], &mut session)?;

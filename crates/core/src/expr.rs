@@ -8,19 +8,21 @@
 mod deferred_reductions;
 mod elementwise_builder;
 mod evaluate;
-mod fusion;
+mod expression_node;
+mod fusion_setting;
 mod host_data;
 mod item_conversion;
 mod nd_array;
-mod node;
 mod operation_appending;
 mod program_builder;
 mod row_loop;
 
-pub(crate) use elementwise_builder::{build_with_dtypes, check_operands, check_weak_ints, common_shape, elementwise_consuming_args};
+pub(crate) use elementwise_builder::{
+    broadcast_shape_of_operands, check_operands, check_weak_ints, elementwise_consuming_args, elementwise_with_dtypes,
+};
 pub use elementwise_builder::{elementwise, elementwise_multi_result};
 pub use evaluate::run_as_composite;
-pub use fusion::{fusion_enabled, with_fusion};
+pub(crate) use expression_node::{DeferredReduction, Operands, RowReductionImplementation};
+pub use expression_node::{NdArray, Operand};
+pub use fusion_setting::{fusion_enabled, with_fusion};
 pub use host_data::IntoElements;
-pub(crate) use node::{DeferredReduction, Operands, RowReductionImplementation};
-pub use node::{NdArray, Operand};

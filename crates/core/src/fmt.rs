@@ -46,13 +46,13 @@ impl Default for PrintOptions {
 }
 
 thread_local! {
-    static CURRENT_OPTIONS: RefCell<PrintOptions> = const { RefCell::new(PrintOptions::DEFAULT) };
+    static CURRENT_PRINT_OPTIONS: RefCell<PrintOptions> = const { RefCell::new(PrintOptions::DEFAULT) };
 }
 
 /// Returns the print options of this thread (`numpy.get_printoptions`): NumPy's defaults, unless [`set_printoptions`] has changed them.
 #[numpy("get_printoptions()", differs = "a named tuple of five options", call = |_| Ok(get_printoptions().into_value()))]
 pub fn get_printoptions() -> PrintOptions {
-    CURRENT_OPTIONS.with_borrow(PrintOptions::clone)
+    CURRENT_PRINT_OPTIONS.with_borrow(PrintOptions::clone)
 }
 
 /// Sets the print options of this thread (`numpy.set_printoptions`), which `Display`, `Debug` and [`NdArray::repr`] use.
@@ -71,7 +71,7 @@ pub fn get_printoptions() -> PrintOptions {
     call = set_printoptions_from_args
 )]
 pub fn set_printoptions(options: PrintOptions) {
-    CURRENT_OPTIONS.set(options);
+    CURRENT_PRINT_OPTIONS.set(options);
 }
 
 /// Calls `f` with other print options on this thread (`numpy.printoptions`).
@@ -88,18 +88,18 @@ pub fn set_printoptions(options: PrintOptions) {
 /// ```
 pub fn with_printoptions<R>(options: PrintOptions, f: impl FnOnce() -> R) -> R {
     /// A guard that restores the previous print options when it is dropped, also after a panic.
-    struct RestoreOptions(PrintOptions);
-    impl Drop for RestoreOptions {
+    struct RestorePrintOptionsOnDrop(PrintOptions);
+    impl Drop for RestorePrintOptionsOnDrop {
         fn drop(&mut self) {
-            CURRENT_OPTIONS.set(std::mem::take(&mut self.0));
+            CURRENT_PRINT_OPTIONS.set(std::mem::take(&mut self.0));
         }
     }
-    let _restore = RestoreOptions(CURRENT_OPTIONS.replace(options));
+    let _restore = RestorePrintOptionsOnDrop(CURRENT_PRINT_OPTIONS.replace(options));
     f()
 }
 
 fn set_printoptions_from_args(args: &Args) -> Result<Value> {
-    set_printoptions(options_from_args(args, ["precision", "threshold", "edgeitems", "linewidth", "suppress"])?);
+    set_printoptions(print_options_from_args(args, ["precision", "threshold", "edgeitems", "linewidth", "suppress"])?);
     Ok(Value::None)
 }
 
@@ -111,8 +111,9 @@ impl IntoValue for PrintOptions {
     }
 }
 
-/// Returns this thread's options, changed by the arguments with these names: precision, threshold, edgeitems, linewidth, suppress.
-fn options_from_args(args: &Args, names: [&str; 5]) -> Result<PrintOptions> {
+/// Returns this thread's print options, changed by those arguments of `args` that are given. `names` are the argument names for precision,
+/// threshold, edgeitems, linewidth and suppress.
+fn print_options_from_args(args: &Args, names: [&str; 5]) -> Result<PrintOptions> {
     let count = |name: &str, current: usize| match args.get(name) {
         Some(Value::Scalar(Scalar::Float(v))) if *v == f64::INFINITY => Ok(usize::MAX),
         Some(value) => usize::try_from(value.int(args.op())?).map_err(|_| Error::value(args.op(), format!("{name} must be >= 0"))),
@@ -133,7 +134,7 @@ fn options_from_args(args: &Args, names: [&str; 5]) -> Result<PrintOptions> {
 /// # Errors
 /// An error for an argument of a wrong type.
 pub fn options_for_array_text(args: &Args) -> Result<PrintOptions> {
-    options_from_args(args, ["precision", "threshold", "edgeitems", "max_line_width", "suppress_small"])
+    print_options_from_args(args, ["precision", "threshold", "edgeitems", "max_line_width", "suppress_small"])
 }
 
 impl fmt::Display for NdArray {
@@ -142,7 +143,7 @@ impl fmt::Display for NdArray {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let options = get_printoptions();
         if self.ndim() == 0 && (f.precision().is_some() || f.width().is_some()) {
-            // If the array cannot be evaluated, the text below contains the error.
+            // A failed evaluation is not reported here: `elements_text` below formats the error.
             if let Ok(value) = self.item() {
                 return format_scalar(value, self.dtype(), f);
             }
@@ -241,7 +242,7 @@ impl NdArray {
     /// # Errors
     /// Errors of the evaluation; [`Error::OutOfMemory`](crate::Error::OutOfMemory).
     pub fn repr_with(&self, options: &PrintOptions) -> Result<String> {
-        // The closing parenthesis takes one column of each line.
+        // The closing parenthesis of `array(...)` takes one column, so the lines of elements are one column shorter.
         let linewidth = options.linewidth.saturating_sub(1);
         let body = elements_text(self, &PrintOptions { linewidth, ..options.clone() }, ", ", "array(")?;
         let mut extras = Vec::new();
@@ -265,7 +266,11 @@ impl NdArray {
 
 /// Returns the elements in brackets, with continuation lines indented to the end of `prefix`.
 fn elements_text(array: &NdArray, options: &PrintOptions, separator: &str, prefix: &str) -> Result<String> {
-    if array.size() == 0 { Ok("[]".to_string()) } else { Ok(Printer::for_array(array, options, separator, prefix)?.format_array()) }
+    if array.size() == 0 {
+        Ok("[]".to_string())
+    } else {
+        Ok(ArrayPrinter::new_for_array(array, options, separator, prefix)?.format_array())
+    }
 }
 
 fn array2string_from_args(args: &Args) -> Result<Value> {
@@ -276,11 +281,11 @@ fn array2string_from_args(args: &Args) -> Result<Value> {
     };
     let (separator, prefix, suffix) = (text("separator")?, text("prefix")?, text("suffix")?);
     options.linewidth = options.linewidth.saturating_sub(suffix.chars().count());
-    // The prefix itself is not printed. Its width is the indentation of continuation lines.
+    // `prefix` is not printed here. Continuation lines are indented by its width.
     elements_text(&args.array("a")?, &options, separator, prefix).map(Value::Str)
 }
 
-/// Returns the elements as NumPy's `str` does, with the given options (`numpy.array2string`). They apply to 0-d arrays too.
+/// Returns the elements as NumPy's `str` does, with the given options (`numpy.array2string`). The options apply to 0-d arrays too.
 ///
 /// Only the printed elements of a large array are copied to the host.
 ///
@@ -348,7 +353,7 @@ const MAX_ELEMENTS_WITHOUT_MEMORY_CHECK: usize = 1 << 12;
 const FORMATTING_BYTES_PER_ELEMENT: usize = 256;
 
 /// Elements formatted to a common width, and the shape to print them in.
-struct Printer<'a> {
+struct ArrayPrinter<'a> {
     words: Vec<String>,
     shape: Vec<usize>,
     /// Whether each axis is summarized; its extent in `shape` is then twice `edgeitems`.
@@ -358,13 +363,13 @@ struct Printer<'a> {
     prefix: usize,
 }
 
-impl<'a> Printer<'a> {
-    fn for_array(array: &NdArray, options: &'a PrintOptions, separator: &'a str, prefix: &str) -> Result<Printer<'a>> {
+impl<'a> ArrayPrinter<'a> {
+    fn new_for_array(array: &NdArray, options: &'a PrintOptions, separator: &'a str, prefix: &str) -> Result<ArrayPrinter<'a>> {
         let edge = options.edgeitems.clamp(1, isize::MAX as usize / 2);
         let summary = array.size() > options.threshold;
         let summarized: Vec<bool> = array.shape().iter().map(|&n| summary && n > 2 * edge).collect();
         let mut shown = array.clone();
-        // Each step copies the elements that remain, so the longest axis is first.
+        // Each iteration shortens one axis and copies the remaining elements. Shortening the longest axis first copies the fewest elements.
         let mut axes: Vec<usize> = (0..array.ndim()).filter(|&a| summarized[a]).collect();
         axes.sort_by_key(|&axis| std::cmp::Reverse(array.shape()[axis]));
         for axis in axes {
@@ -382,7 +387,7 @@ impl<'a> Printer<'a> {
         }
         let (dtype, item) = (array.dtype(), array.dtype().itemsize());
         let values: Vec<Scalar> = shown.to_bytes()?.chunks_exact(item).map(|b| Scalar::from_bytes(dtype, b)).collect();
-        Ok(Printer {
+        Ok(ArrayPrinter {
             words: format_elements(&values, dtype, options),
             shape: shown.shape().to_vec(),
             summarized,
@@ -605,7 +610,7 @@ mod tests {
     fn text(values: &[f64], dtype: DType) -> String {
         let scalars: Vec<Scalar> = values.iter().map(|&v| Scalar::Float(v)).collect();
         let options = PrintOptions::default();
-        let p = Printer {
+        let p = ArrayPrinter {
             words: format_elements(&scalars, dtype, &options),
             shape: vec![values.len()],
             summarized: vec![false],
@@ -643,7 +648,7 @@ mod tests {
             let options = PrintOptions { linewidth, ..PrintOptions::default() };
             let words = (0..shape.iter().product::<usize>()).map(|n| n.to_string()).collect();
             let summarized = vec![false; shape.len()];
-            Printer { words, shape: shape.to_vec(), summarized, options: &options, separator: " ", prefix: 0 }.format_array()
+            ArrayPrinter { words, shape: shape.to_vec(), summarized, options: &options, separator: " ", prefix: 0 }.format_array()
         };
         for width in [0, 1, 2] {
             assert_eq!(text(&[5], width), "[0\n 1\n 2\n 3\n 4]");

@@ -63,8 +63,8 @@ impl Graph {
     /// # Errors
     /// The errors of [`Graph::capture`].
     pub fn capture_on<R: Evaluate>(device: Device, f: impl FnOnce() -> Result<R>) -> Result<(Graph, R)> {
-        struct AbandonOnDrop(Option<Stream>);
-        impl Drop for AbandonOnDrop {
+        struct AbandonCaptureOnDrop(Option<Stream>);
+        impl Drop for AbandonCaptureOnDrop {
             fn drop(&mut self) {
                 if let Some(stream) = self.0
                     && let Ok(driver) = driver(stream.device)
@@ -79,11 +79,11 @@ impl Graph {
         }
         let driver = driver(device)?;
         let stream = driver.begin_capture()?;
-        let mut abandon = AbandonOnDrop(Some(stream));
+        let mut abandon = AbandonCaptureOnDrop(Some(stream));
         let result = stream.scope(|| f().and_then(|result| result.evaluate().map(|()| result)))?;
         abandon.0 = None;
         let graph = Graph { inner: driver.end_capture(stream)?, device };
-        graph.launch_on(current)?;
+        graph.launch_on_stream(current)?;
         Ok((graph, result))
     }
 
@@ -96,10 +96,10 @@ impl Graph {
     /// # Errors
     /// [`Error::Value`] during a capture; errors of the device.
     pub fn launch(&self) -> Result<()> {
-        self.launch_on(self.launch_stream()?)
+        self.launch_on_stream(self.stream_for_launch()?)
     }
 
-    fn launch_on(&self, stream: Stream) -> Result<()> {
+    fn launch_on_stream(&self, stream: Stream) -> Result<()> {
         let base = || registry::base_accelerator_of_kind(self.device.kind().name()).map(|base| base.name);
         record_launch(stream, || CallRecord::from_graph_launch(self.device, self.nodes(), base()), || self.inner.launch_graph(stream))
     }
@@ -128,7 +128,7 @@ impl Graph {
         if input.dtype() != values.dtype() {
             return Err(Error::dtype("graph", "an update needs values of the dtype of the array", &[input.dtype(), values.dtype()]));
         }
-        let stream = self.launch_stream()?;
+        let stream = self.stream_for_launch()?;
         let mut values = values.to_device(self.device)?.contiguous()?;
         if Arc::ptr_eq(values.stored()?.buffer(), target.buffer()) {
             values = values.copy()?; // `values` and `input` may overlap in their common buffer
@@ -149,7 +149,7 @@ impl Graph {
         self.inner.node_count()
     }
 
-    fn launch_stream(&self) -> Result<Stream> {
+    fn stream_for_launch(&self) -> Result<Stream> {
         let stream = Stream::current(self.device);
         if stream.is_capturing() {
             return Err(Error::value("graph", "a graph cannot be launched or updated while another is captured"));

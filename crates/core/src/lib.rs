@@ -1,13 +1,13 @@
 //! The core crate of cuprum: arrays, operations, and the dispatch of calls to kernels.
 //!
-//! Applications use the facade crate `cuprum`; authors of accelerators use this crate. It has no GPU code, no thread pool and no SIMD.
-//! Backends register [`Accelerator`]s, and [`dispatch`] tries their kernels in order.
+//! Applications use the facade crate `cuprum`; authors of accelerators use this crate. The core has no GPU code, no thread pool and no
+//! SIMD. Backends register [`Accelerator`]s, and [`dispatch`] tries their kernels in order.
 #![deny(unsafe_code)]
 
 // Macro-generated paths start with the facade's name, so that name must resolve inside this crate too.
 extern crate self as cuprum;
 
-// Modules by layer, the lowest first. A module imports only from its own layer and the layers listed before it.
+// Layers, lowest first, as blocks of modules. A module imports only from its own layer and the layers listed before it.
 // A `pub use` that keeps a public path may name a later layer. scripts/check_imports.py checks the order.
 pub mod fault_injection;
 
@@ -28,12 +28,13 @@ pub mod expr;
 pub mod ops;
 
 pub mod fmt;
-mod interop;
 pub mod profiler;
 
 pub mod graph;
 pub mod testing;
 pub mod warm_up;
+
+mod interop;
 
 use device::host_pool;
 pub use device::{host_buffer, stream};

@@ -2,10 +2,10 @@
 
 pub mod body;
 pub mod call;
-mod capability;
+mod kernel_capability;
 mod op_definition;
 pub mod plan;
 pub mod program;
 
-pub use capability::{Capabilities, Capability};
+pub use kernel_capability::{Capabilities, Capability};
 pub use op_definition::*;

@@ -3,10 +3,11 @@
 //!
 //! The functions check their arguments, plan calls and dispatch them. Kernels are in the backends.
 
-mod args;
 pub mod assignment;
+mod axis_iteration;
 pub mod bin_rules;
 mod bit_views;
+mod bound_arguments;
 mod collection_conversions;
 pub mod contract;
 pub mod creation;
@@ -18,14 +19,13 @@ pub mod fft;
 pub mod function;
 pub mod histogram;
 pub mod index;
-mod iteration;
 pub mod linalg;
 pub mod linspace;
 pub mod manipulation;
 mod nested_lists;
 mod op_table;
 pub mod operators;
-mod parameters;
+mod parameter_lists;
 pub mod random;
 pub mod reduce;
 pub mod scan;
@@ -37,10 +37,10 @@ mod sequence_items;
 pub mod sort;
 pub mod sparse;
 pub mod take;
-pub mod user_defined;
+pub mod user_defined_operations;
 pub mod value;
 pub mod views;
 
+pub use axis_iteration::AxisIter;
 pub(crate) use dispatch_call::{common_device, dispatch_call, dispatch_single_output, fuse_flattened_input, ops};
-pub use iteration::AxisIter;
 pub use op_table::OP_TABLE;

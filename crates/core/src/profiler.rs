@@ -22,8 +22,9 @@ pub struct BenchmarkLimits {
     pub warmup: usize,
     /// Maximum number of measured calls.
     pub repeat: usize,
-    /// Maximum duration in seconds, of the warm-up and of the measured calls each. No call starts after it, but at least one call of
-    /// each kind runs. The processes of a mesh stop after the same call, when the time of one of them is over.
+    /// Maximum duration in seconds. The limit applies to the warm-up calls and to the measured calls separately, each with at least one
+    /// call. No call starts after this time. In a mesh of several processes, all processes stop after the same call, as soon as the time of
+    /// one process is over.
     pub max_seconds: f64,
 }
 
@@ -116,7 +117,7 @@ impl<A: Evaluate, B: Evaluate> Evaluate for (A, B) {
 /// Result of a benchmark: the times of all measured calls in microseconds, and the dispatch records of one call.
 #[derive(Clone, Debug)]
 pub struct Benchmark {
-    /// Host times in microseconds of each call, including the evaluation of the returned arrays, without waiting for the device.
+    /// Host times of the calls in microseconds. A time includes the evaluation of the returned arrays, but not the wait for the device.
     pub host: Vec<f64>,
     /// Per device, the times in microseconds between events before and after each call. On the CPU, times of whole calls.
     pub devices: Vec<(Device, Vec<f64>)>,
@@ -225,7 +226,8 @@ pub fn benchmark_on<T: Evaluate>(
     };
     let synchronize = || devices.iter().try_for_each(|d| d.synchronize());
     let events = || devices.iter().map(|&d| driver(d)?.record_event(Stream::current(d))).collect::<Result<Vec<Box<dyn DeviceEvent>>>>();
-    // Processes that share a mesh have to run the same operations, but their clocks differ.
+    // The processes of a mesh have to run the same number of calls although their clocks differ, so they agree on each decision to
+    // continue.
     let is_in_time = |began: Instant| {
         let is_in_time = began.elapsed().as_secs_f64() < limits.max_seconds;
         devices.iter().try_fold(is_in_time, |flag, &d| driver(d)?.is_true_in_all_processes(flag))
@@ -242,7 +244,7 @@ pub fn benchmark_on<T: Evaluate>(
     let mut last = last?;
     synchronize()?;
     let mut times = Benchmark { host: Vec::new(), devices: devices.iter().map(|&d| (d, Vec::new())).collect(), calls };
-    // The compilation of kernels in the first call does not shorten the measurement.
+    // The time limit starts anew after the warm-up, so that compiling kernels leaves the full time for the measured calls.
     began = Instant::now();
     while times.host.len() < limits.repeat.max(1) && (times.host.is_empty() || is_in_time(began)?) {
         let before = events()?;

@@ -83,8 +83,8 @@ const ALL_VARIABLES: [(&str, &str); 24] = [
     ("CUPRUM_LOG", "warn"),
 ];
 
-/// Name of the environment variable for the accelerator order. It is the only variable whose empty value has a meaning: no accelerators
-/// besides the devices' own (base) accelerators.
+/// Name of the environment variable for the accelerator order. No other variable has a meaning if its value is empty: an empty order leaves
+/// only the base accelerators of the devices, which serve every operation.
 pub(crate) const ACCELERATORS_VARIABLE: &str = "CUPRUM_ACCELERATORS";
 
 /// Returns every environment variable that cuprum reads, with its value in this process. The value of a secret is replaced by `(hidden)`.
@@ -178,8 +178,8 @@ pub fn parse_names(text: &str) -> Vec<String> {
 /// # Errors
 /// [`Error::Setting`] for an unknown value.
 pub fn host_fallback() -> Result<HostFallback> {
-    static PARSED_VALUE: OnceLock<Result<HostFallback>> = OnceLock::new();
-    PARSED_VALUE
+    static PARSED_HOST_FALLBACK: OnceLock<Result<HostFallback>> = OnceLock::new();
+    PARSED_HOST_FALLBACK
         .get_or_init(|| {
             let variable = "CUPRUM_HOST_FALLBACK";
             match env(variable).unwrap_or_default().to_ascii_lowercase().as_str() {
@@ -194,14 +194,14 @@ pub fn host_fallback() -> Result<HostFallback> {
 
 /// Returns the value of `CUPRUM_COMPILE`, if it is set.
 pub(crate) fn compile_mode_variable() -> Result<Option<CompileMode>> {
-    static PARSED_VALUE: OnceLock<Result<Option<CompileMode>>> = OnceLock::new();
+    static PARSED_COMPILE_MODE: OnceLock<Result<Option<CompileMode>>> = OnceLock::new();
     let parse = || match env("CUPRUM_COMPILE").unwrap_or_default().to_ascii_lowercase().as_str() {
         "" => Ok(None),
         "wait" => Ok(Some(CompileMode::Wait)),
         "background" => Ok(Some(CompileMode::Background)),
         other => Err(Error::Setting { variable: "CUPRUM_COMPILE", message: format!("'{other}' is not known; use wait or background") }),
     };
-    PARSED_VALUE.get_or_init(parse).clone()
+    PARSED_COMPILE_MODE.get_or_init(parse).clone()
 }
 
 /// Returns the value of `CUPRUM_SIMD`; `None` if it is not set.
@@ -266,7 +266,7 @@ pub(crate) fn checked_cpu_memory_limit() -> Result<Option<usize>> {
 fn read_cpu_memory_limit_once() -> Result<Option<usize>> {
     check_once_without_devices()?;
     let code = encode_cpu_memory_limit(parse_cpu_memory_limit_variable()?);
-    // A limit that another thread has set in the meantime takes precedence.
+    // If another thread has set a memory limit in the meantime, that limit is kept.
     let stored = CPU_MEMORY_LIMIT.compare_exchange(CPU_MEMORY_LIMIT_UNREAD, code, Ordering::Relaxed, Ordering::Relaxed);
     Ok(decode_cpu_memory_limit(stored.map_or_else(|earlier| earlier, |_| code)))
 }
@@ -329,10 +329,10 @@ pub fn set_fusion(on: bool) {
 pub(crate) struct SettingCheck {
     /// Name of the environment variable.
     pub variable: &'static str,
-    /// Whether the check needs devices or accelerators, which [`check_once_without_devices`] must not open. An invalid value is then
+    /// Whether the check opens devices or accelerators. Such checks do not run in [`check_once_without_devices`], so an invalid value is
     /// reported when devices or accelerators are first used.
     pub needs_devices: bool,
-    /// Reads the variable, and returns an error if its value is invalid.
+    /// Checks the environment variable, and returns an error if its value is invalid.
     pub run: fn() -> Result<()>,
 }
 inventory::collect!(SettingCheck);
@@ -354,8 +354,8 @@ pub fn check() -> Result<()> {
 /// # Errors
 /// [`Error::Setting`] for the first invalid value.
 pub(crate) fn check_once_without_devices() -> Result<()> {
-    static CHECK_RESULT: OnceLock<Result<()>> = OnceLock::new();
-    CHECK_RESULT.get_or_init(check_variable_values).clone()
+    static SETTINGS_CHECK_RESULT: OnceLock<Result<()>> = OnceLock::new();
+    SETTINGS_CHECK_RESULT.get_or_init(check_variable_values).clone()
 }
 
 fn check_variable_values() -> Result<()> {

@@ -1,4 +1,5 @@
-//! Identities of devices, errors, dtypes, scalars, layouts, arguments and basic indices. This layer accesses no memory.
+//! The lowest layer: device identities, errors, dtypes, scalars, layouts, arguments and basic indices. No code in this layer accesses array
+//! memory.
 
 pub mod arguments;
 pub mod device;

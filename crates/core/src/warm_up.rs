@@ -67,7 +67,7 @@ const FLOAT_SAMPLE_CALLS: &[SampleCall] = &[
 
 /// The dtypes of the calls that a warm-up makes, so that their kernels are compiled.
 const SAMPLE_DTYPES: [DType; 4] = [DType::F32, DType::F64, DType::I32, DType::I64];
-/// Sides of the square matrices: one fits a single thread block, the other needs many.
+/// Side lengths of the square sample matrices. The small matrix fits a single thread block, the large one needs many.
 const MATRIX_SIDES: [usize; 2] = [32, 1024];
 
 /// Compiles the kernels of representative calls for a device and all of its accelerators.

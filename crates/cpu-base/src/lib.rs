@@ -11,5 +11,5 @@ pub mod simd;
 pub mod strided;
 pub mod threads;
 pub mod transpose;
+pub mod typed_views;
 pub mod user_operations;
-pub mod views;

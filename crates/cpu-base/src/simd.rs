@@ -2,7 +2,7 @@
 //! called. Development builds use at most AVX2, which saves a third of the build time. Loops in development builds are not vectorised.
 //!
 //! Arithmetic gives equal results at every level, because the compiler never fuses a multiplication and an addition into one instruction.
-//! Only functions that test [`Isa::FMA`] (`cuprum-cpu-math`) may differ between levels, in the last place.
+//! Only functions that test [`Isa::HAS_FMA`] (`cuprum-cpu-math`) may differ between levels, in the last place.
 #![allow(unsafe_code)]
 
 use std::sync::OnceLock;
@@ -27,23 +27,23 @@ pub enum SimdLevel {
 #[inline]
 pub fn simd_level() -> SimdLevel {
     #[cfg(all(target_arch = "x86_64", debug_assertions))]
-    return processor_level().min(SimdLevel::V3);
+    return processor_simd_level().min(SimdLevel::V3);
     #[cfg(not(all(target_arch = "x86_64", debug_assertions)))]
-    processor_level()
+    processor_simd_level()
 }
 
 /// Returns the highest SIMD level that the processor supports and `CUPRUM_SIMD` allows.
 #[inline]
-pub fn processor_level() -> SimdLevel {
+pub fn processor_simd_level() -> SimdLevel {
     /// The SIMD level, cached for the process.
-    static PROCESSOR_LEVEL: OnceLock<SimdLevel> = OnceLock::new();
-    *PROCESSOR_LEVEL.get_or_init(|| detect_processor_level().min(highest_allowed_level()))
+    static PROCESSOR_SIMD_LEVEL: OnceLock<SimdLevel> = OnceLock::new();
+    *PROCESSOR_SIMD_LEVEL.get_or_init(|| detect_processor_simd_level().min(highest_allowed_simd_level()))
 }
 
 /// Returns the highest SIMD level that `CUPRUM_SIMD` allows. An invalid value allows all levels; the creation of the first array reports it
 /// as an error.
 #[cfg(target_arch = "x86_64")]
-fn highest_allowed_level() -> SimdLevel {
+fn highest_allowed_simd_level() -> SimdLevel {
     match settings::simd_limit() {
         Ok(Some(SimdLimit::Baseline)) => SimdLevel::Baseline,
         Ok(Some(SimdLimit::Avx2)) => SimdLevel::V3,
@@ -52,12 +52,12 @@ fn highest_allowed_level() -> SimdLevel {
 }
 
 #[cfg(not(target_arch = "x86_64"))]
-fn highest_allowed_level() -> SimdLevel {
+fn highest_allowed_simd_level() -> SimdLevel {
     SimdLevel::Baseline
 }
 
 #[cfg(target_arch = "x86_64")]
-fn detect_processor_level() -> SimdLevel {
+fn detect_processor_simd_level() -> SimdLevel {
     let v3 = is_x86_feature_detected!("avx2")
         && is_x86_feature_detected!("fma")
         && is_x86_feature_detected!("f16c")
@@ -77,12 +77,12 @@ fn detect_processor_level() -> SimdLevel {
 }
 
 #[cfg(not(target_arch = "x86_64"))]
-fn detect_processor_level() -> SimdLevel {
+fn detect_processor_simd_level() -> SimdLevel {
     SimdLevel::Baseline
 }
 
 /// Returns the name of the SIMD level in use, as `cuprum info` prints it.
-pub fn level_name() -> &'static str {
+pub fn simd_level_name() -> &'static str {
     match simd_level() {
         #[cfg(target_arch = "x86_64")]
         SimdLevel::V4 => "AVX-512",
@@ -97,7 +97,7 @@ pub fn level_name() -> &'static str {
 /// Properties, known at compile time, of the [`SimdLevel`] that a loop is compiled for.
 pub trait Isa: Copy {
     /// Whether `mul_add` is one instruction. If false, `mul_add` is a library call, which prevents vectorisation.
-    const FMA: bool;
+    const HAS_FMA: bool;
     /// Total size in bytes of the accumulators that a loop may keep in registers: half of the registers. Operands need the other half.
     const ACCUMULATOR_REGISTER_BYTES: usize;
     /// Whether the loop is the second, exact pass of mathematical functions. If false, the loop is vectorised and may give wrong results
@@ -110,7 +110,7 @@ pub trait Isa: Copy {
 pub struct BaselineIsa;
 
 impl Isa for BaselineIsa {
-    const FMA: bool = cfg!(any(target_feature = "fma", target_arch = "aarch64"));
+    const HAS_FMA: bool = cfg!(any(target_feature = "fma", target_arch = "aarch64"));
     const ACCUMULATOR_REGISTER_BYTES: usize = 128;
 }
 
@@ -121,7 +121,7 @@ pub struct V3Isa;
 
 #[cfg(target_arch = "x86_64")]
 impl Isa for V3Isa {
-    const FMA: bool = true;
+    const HAS_FMA: bool = true;
     const ACCUMULATOR_REGISTER_BYTES: usize = 256;
 }
 
@@ -132,16 +132,16 @@ pub struct V4Isa;
 
 #[cfg(all(target_arch = "x86_64", not(debug_assertions)))]
 impl Isa for V4Isa {
-    const FMA: bool = true;
+    const HAS_FMA: bool = true;
     const ACCUMULATOR_REGISTER_BYTES: usize = 512;
 }
 
-/// A loop that [`dispatch`] compiles at each SIMD level. `run`, `run_without_avx2` and every function that they call must be
+/// A loop that [`dispatch_simd`] compiles at each SIMD level. `run`, `run_without_avx2` and every function that they call must be
 /// `#[inline(always)]`.
 pub trait SimdLoop {
     /// Type that `run` returns.
     type Output;
-    /// Whether the loop is also compiled for AVX-512. If false, processors with AVX-512 run the copy for AVX2, which suffices for rarely
+    /// Whether the loop is also compiled for AVX-512. If false, processors with AVX-512 run the version for AVX2, which suffices for rarely
     /// used loops.
     const HAS_AVX512_VERSION: bool = true;
     /// Runs the loop and returns its result.
@@ -164,7 +164,7 @@ pub trait FillLoop {
     type Item;
     /// Whether the loop is also compiled for AVX-512 (see [`SimdLoop::HAS_AVX512_VERSION`]).
     const HAS_AVX512_VERSION: bool = true;
-    /// Whether the loop has no vector instructions at any level, so that one copy suffices.
+    /// Whether the loop has no vector instructions at any SIMD level, so that one compiled version suffices.
     const IS_SCALAR_ONLY: bool = false;
     /// Computes every element of `out`.
     fn run<I: Isa>(self, out: &mut [Self::Item]);
@@ -172,7 +172,7 @@ pub trait FillLoop {
 
 /// Runs `body` at the highest available SIMD level, which [`simd_level`] returns.
 #[inline]
-pub fn dispatch<L: SimdLoop>(body: L) -> L::Output {
+pub fn dispatch_simd<L: SimdLoop>(body: L) -> L::Output {
     match simd_level() {
         SimdLevel::Baseline => run_at_baseline(body),
         // SAFETY: `simd_level` has detected every CPU feature that the target functions `v4` and `v3` enable.

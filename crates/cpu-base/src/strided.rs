@@ -41,7 +41,7 @@ pub struct ColumnsMut<'a, T> {
     life: PhantomData<&'a mut [T]>,
 }
 
-// SAFETY: equivalent to an exclusive slice of `T`: no two `ColumnsMut` share an element of the matrix.
+// SAFETY: like `&mut [T]`, a `ColumnsMut` has exclusive access to its elements. No two `ColumnsMut` share an element of the matrix.
 unsafe impl<T: Send> Send for ColumnsMut<'_, T> {}
 
 impl<T> ColumnsMut<'_, T> {

@@ -21,7 +21,7 @@ const PREFETCH_DISTANCE_IN_BLOCKS: usize = 2;
 /// A matrix in memory. The elements of each row are contiguous.
 #[derive(Clone, Copy)]
 pub struct RowLayout {
-    /// Index of the first element.
+    /// Index of the matrix's first element in its slice.
     pub start: usize,
     /// Distance between the starts of consecutive rows, in elements; may be negative.
     pub stride: isize,

@@ -2,7 +2,7 @@
 
 use cuprum_core::{DType, Element};
 
-use crate::views::{Elements, ElementsMut};
+use crate::typed_views::{Elements, ElementsMut};
 
 /// A function that returns the native loop of a user-defined elementwise operation. Its argument is the dtype that replaces the operation's
 /// generic type parameter. It returns `None` if the operation does not take that dtype.

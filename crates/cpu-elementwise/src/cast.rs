@@ -5,10 +5,10 @@
 use cuprum_core::rounding::round_to_odd_f32;
 use cuprum_core::{Complex, DType, Element};
 use cuprum_cpu_base::simd::Isa;
-use cuprum_cpu_base::views::unsigned_dtype;
+use cuprum_cpu_base::typed_views::unsigned_dtype;
 
+use crate::elementwise_loops::{SelectedKernel, UnaryFunction, unary_kernel};
 use crate::half::is_half;
-use crate::loops::{SelectedKernel, UnaryFunction, unary_kernel};
 
 /// Scalar conversion to the type `D` by the rules of `astype`.
 trait Cast<D> {
@@ -192,7 +192,7 @@ mod tests {
     use super::*;
     use crate::half::round_float32_to_half;
     use cuprum_core::{Scalar, bf16, with_dtype};
-    use cuprum_cpu_base::views::{Elements, ElementsMut, convert_scalar};
+    use cuprum_cpu_base::typed_views::{Elements, ElementsMut, convert_scalar};
 
     const EXACT: [DType; 9] = [DType::Bool, DType::I8, DType::I16, DType::I32, DType::I64, DType::U8, DType::U16, DType::U32, DType::U64];
 

@@ -165,8 +165,8 @@ fn power(a: C, b: C) -> C {
     ComplexMath::exponential(multiply_with_infinities(b, ComplexMath::logarithm(a)))
 }
 
-/// Returns `a * b` by Annex G of C99: where both parts of the plain product are NaN although a factor or a partial product is infinite, the
-/// result is infinite. NumPy's power multiplies so.
+/// Returns `a * b` by Annex G of C99, as NumPy multiplies in `power`. If both parts of the plain product are NaN although a factor or a
+/// partial product is infinite, the result is infinite.
 fn multiply_with_infinities(a: C, b: C) -> C {
     let product = a * b;
     if !(product.re.is_nan() && product.im.is_nan()) {

@@ -2,10 +2,10 @@
 
 use cuprum_core::{DType, bf16, f16};
 use cuprum_cpu_base::simd::{FillLoop, Isa, run_fill_loop};
-use cuprum_cpu_base::views::{Elements, ElementsMut};
+use cuprum_cpu_base::typed_views::{Elements, ElementsMut};
 use half::slice::HalfFloatSliceExt;
 
-use crate::loops::Kernel;
+use crate::elementwise_loops::Kernel;
 
 /// Number of elements per block. The four blocks of an operation (three arguments and the result) fit L1.
 const BLOCK_LEN: usize = 512;
@@ -64,7 +64,7 @@ pub fn round_float32_to_half(values: &[f32], out: ElementsMut) {
 
 /// Runs `kernel`, which reads and writes float32, on arguments and an output that may be 16-bit floats. Arguments and outputs of other
 /// dtypes, such as the condition of `where`, are passed to the kernel unchanged.
-pub fn run_in_f32(kernel: Kernel, args: &[Elements], mut out: ElementsMut) {
+pub fn run_kernel_in_float32(kernel: Kernel, args: &[Elements], mut out: ElementsMut) {
     let mut wide = [[0f32; BLOCK_LEN]; 3];
     let mut result = [0f32; BLOCK_LEN];
     let n = out.len();

@@ -142,15 +142,15 @@ macro_rules! unsigned {
 
 /// Absolute values of unsigned integers, so that the macro `common` can call a method in place of `unsigned_abs`, which only signed
 /// integers have.
-trait Magnitude: Copy {
+trait UnsignedAbs: Copy {
     fn magnitude(self) -> Self {
         self
     }
 }
-impl Magnitude for u8 {}
-impl Magnitude for u16 {}
-impl Magnitude for u32 {}
-impl Magnitude for u64 {}
+impl UnsignedAbs for u8 {}
+impl UnsignedAbs for u16 {}
+impl UnsignedAbs for u32 {}
+impl UnsignedAbs for u64 {}
 
 signed!(i8 as i8, i16 as i32, i32 as i32, i64 as i64);
 unsigned!(u8, u16, u32, u64);

@@ -7,8 +7,8 @@
 
 pub mod cast;
 pub mod complex;
+pub mod elementwise_loops;
 mod float;
 pub mod half;
 mod int;
-pub mod loops;
 pub mod operation_table;

@@ -14,15 +14,15 @@
 use cuprum_core::ops::elementwise::*;
 use cuprum_core::{Complex, DType, Element, Op};
 use cuprum_cpu_base::simd::Isa;
-use cuprum_cpu_base::views::{bit_pattern_dtype, unsigned_dtype};
+use cuprum_cpu_base::typed_views::{bit_pattern_dtype, unsigned_dtype};
 use cuprum_cpu_base::with_bits;
 use cuprum_cpu_math as vmath;
 
 use crate::complex::{ComplexArithmetic as _, ComplexMath};
+use crate::elementwise_loops::{BinaryFunction, SelectedKernel, UnaryFunction, binary_kernel, unary_kernel, where_kernel};
 use crate::float::Real as _;
 use crate::half::is_half;
 use crate::int::Int;
-use crate::loops::{BinaryFunction, SelectedKernel, UnaryFunction, binary_kernel, unary_kernel, where_kernel};
 
 /// One elementwise operation, with the function that selects its kernel by dtype.
 struct OperationKernels {
@@ -30,7 +30,7 @@ struct OperationKernels {
     select: fn(DType) -> Option<SelectedKernel>,
 }
 
-/// Returns `dtype` unchanged, for dtype classes whose dtypes share no loops.
+/// Returns `dtype` unchanged, for operations that need a separate loop for each dtype.
 fn unchanged_dtype(dtype: DType) -> DType {
     dtype
 }
@@ -59,7 +59,7 @@ macro_rules! result {
     };
 }
 
-/// Makes the enclosing function return the kernel of one expression, if the dtype belongs to the given dtype class.
+/// Makes the enclosing function return the kernel for one scalar expression, if the dtype belongs to the given class of dtypes.
 macro_rules! class {
     (bool, $($rest:tt)*) => { class!(@ (bool) $($rest)*) };
     (int, $($rest:tt)*) => { class!(@ (i8, i16, i32, i64, u8, u16, u32, u64) $($rest)*) };

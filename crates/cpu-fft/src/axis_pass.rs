@@ -10,7 +10,7 @@ use cuprum_core::{Error, Result};
 use cuprum_cpu_base::cache_hints::prefetch_all_lines;
 use cuprum_cpu_base::strided::{ColumnsMut, StridedCopy2d, copy_strided, copy_strided_2d, split_into_column_blocks};
 use cuprum_cpu_base::threads;
-use cuprum_cpu_base::views::HostVec;
+use cuprum_cpu_base::typed_views::HostVec;
 use num_complex::Complex;
 use smallvec::SmallVec;
 
@@ -19,15 +19,15 @@ use crate::plan_cache::Real;
 
 /// Maximum size in bytes of a panel: neighbouring lines (1-D slices) that are gathered and transformed together. Two panels and the
 /// transform's scratch fit the second-level cache.
-const PANEL_BYTES: usize = 128 << 10;
+const MAX_PANEL_BYTES: usize = 128 << 10;
 /// Minimum size in bytes of one row of a panel (neighbouring lines that are transformed together) if its lines are columns of the output:
 /// two cache lines.
 const MIN_PANEL_ROW_BYTES: usize = 128;
 /// Maximum number of lines (1-D slices) that are gathered and transformed together as a panel.
 const MAX_PANEL_LINES: usize = 64;
-/// Number of rows by which the prefetch of a row of columns precedes the stores to it. Stores are committed in order, so that each store to
-/// a line outside the cache would delay the following ones.
-const PREFETCH_ROWS: usize = 16;
+/// Number of rows by which prefetches precede the stores to a row of a panel's columns. Stores are committed in order, so a store to a line
+/// outside the cache would delay all later stores.
+const PREFETCH_DISTANCE_IN_ROWS: usize = 16;
 /// Maximum size in bytes of a row that is prefetched. The hardware prefetcher loads longer rows.
 const MAX_PREFETCHED_ROW_BYTES: usize = 256;
 /// Approximate cost of transforming one element, in elementary operations, per factor of two in the length of the transform.
@@ -35,7 +35,7 @@ const COST_PER_ELEMENT_AND_LOG2_LEN: usize = 2;
 /// Number of tasks per thread. Several tasks per thread balance the load.
 const TASKS_PER_THREAD: usize = 4;
 
-/// The values that a pass reads: elements of a buffer at the indices of a layout.
+/// The input of a pass over an array: elements of a buffer at the indices of a layout.
 pub(crate) struct StridedSource<'a, T> {
     /// The whole buffer.
     pub buffer: &'a [T],
@@ -88,7 +88,7 @@ pub(crate) fn transform_lines_then<T: Real, L: LineTransform<T>>(
                 reader.gather_panel(first, count, workspace.input.as_mut_slice());
                 let inputs = workspace.input.as_mut_slice().chunks_exact_mut(transform.input_len());
                 for (input, row) in inputs.zip(panel.chunks_exact_mut(transform.output_len())) {
-                    transform.run(input, row, workspace.scratch.as_mut_slice())?;
+                    transform.transform_line(input, row, workspace.scratch.as_mut_slice())?;
                 }
             }
             if factor != T::one() {
@@ -122,7 +122,7 @@ pub(crate) fn transform_in_place<T: Real>(
     }
     for_each_row_block(transform, data, |workspace: &mut PanelWorkspace<T, ComplexToComplex<T>>, _, rows| {
         for row in rows.chunks_exact_mut(transform.input_len()) {
-            transform.run_in_place(row, workspace.scratch.as_mut_slice());
+            transform.transform_lines_in_place(row, workspace.scratch.as_mut_slice());
             if factor != T::one() {
                 row.iter_mut().for_each(|value| *value = value.scale(factor));
             }
@@ -136,7 +136,7 @@ pub(crate) fn transform_in_place<T: Real>(
 fn lines_per_panel<T, L: LineTransform<T>>(transform: &L, inner: usize) -> usize {
     let line_bytes = (transform.input_len() * size_of::<L::In>()).max(transform.output_len() * size_of::<L::Out>());
     let least = if inner > 1 { MIN_PANEL_ROW_BYTES / size_of::<L::Out>() } else { 1 };
-    (PANEL_BYTES / line_bytes.max(1)).clamp(least, MAX_PANEL_LINES)
+    (MAX_PANEL_BYTES / line_bytes.max(1)).clamp(least, MAX_PANEL_LINES)
 }
 
 /// Returns the cost of a pass over `count` lines, in elementary operations.
@@ -167,7 +167,7 @@ impl<T: Real, L: LineTransform<T>> PanelWorkspace<T, L> {
     fn transform_panel(&mut self, transform: &L, count: usize) -> Result<()> {
         let inputs = self.input.as_mut_slice().chunks_exact_mut(transform.input_len());
         for (input, output) in inputs.zip(self.output.as_mut_slice().chunks_exact_mut(transform.output_len())).take(count) {
-            transform.run(input, output, self.scratch.as_mut_slice())?;
+            transform.transform_line(input, output, self.scratch.as_mut_slice())?;
         }
         Ok(())
     }
@@ -181,8 +181,8 @@ impl<T: Real, L: LineTransform<T>> PanelWorkspace<T, L> {
         }
         let prefetches = size_of_val(columns.row(0)) <= MAX_PREFETCHED_ROW_BYTES;
         for r in 0..m {
-            if prefetches && r + PREFETCH_ROWS < m {
-                prefetch_all_lines(columns.row(r + PREFETCH_ROWS));
+            if prefetches && r + PREFETCH_DISTANCE_IN_ROWS < m {
+                prefetch_all_lines(columns.row(r + PREFETCH_DISTANCE_IN_ROWS));
             }
             columns.row(r).iter_mut().enumerate().for_each(|(w, value)| *value = panel[w * m + r]);
         }
@@ -278,11 +278,11 @@ struct LineReader<'a, T> {
     offset: isize,
     /// Stride along the lines.
     stride: isize,
-    /// Number of elements of a line in the array.
+    /// Number of elements of a line that the array has.
     extent: usize,
-    /// Number of elements of a line that the transform takes. Elements beyond `extent` are zeros.
+    /// Number of elements of a line that the transform takes. Elements that the array does not have (from index `extent` on) are zeros.
     len: usize,
-    /// Extents and strides of the other axes, the innermost first.
+    /// Extents and strides of all axes but the transformed axis, the innermost first.
     others: SmallVec<[(usize, isize); 6]>,
 }
 
@@ -318,7 +318,7 @@ impl<'a, T: bytemuck::Pod> LineReader<'a, T> {
         }
         rows.chunks_exact_mut(transform.output_len()).enumerate().all(|(i, row)| {
             let start = self.line_start(first + i) as usize;
-            transform.run_preserving_input(&self.buffer[start..start + self.len], row, scratch)
+            transform.transform_line_preserving_input(&self.buffer[start..start + self.len], row, scratch)
         })
     }
 

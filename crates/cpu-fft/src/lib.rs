@@ -14,7 +14,7 @@ use cuprum_core::call::{Fft, FftKind};
 use cuprum_core::host_buffer::element_offsets;
 use cuprum_core::layout::{Dims, Layout};
 use cuprum_core::{Array, Call, DType, Element, Error, Result, StoredArray};
-use cuprum_cpu_base::views::{Elements, ElementsMut, HostVec, add_op_to_out_of_memory_error};
+use cuprum_cpu_base::typed_views::{Elements, ElementsMut, HostVec, add_op_to_out_of_memory_error};
 use num_complex::Complex;
 
 use self::axis_pass::{StridedSource, transform_in_place, transform_lines};
@@ -29,7 +29,7 @@ use self::plan_cache::Real;
 ///
 /// # Errors
 /// Returns an error if scratch memory cannot be allocated, or if the output of `call` is not float32, float64 or complex.
-pub fn transform(call: &Call, request: &Fft, values: Option<&StoredArray>, out: ElementsMut) -> Result<()> {
+pub fn fourier_transform(call: &Call, request: &Fft, values: Option<&StoredArray>, out: ElementsMut) -> Result<()> {
     let shape = call.outputs[0].layout.shape();
     let done = match call.outputs[0].dtype.real() {
         DType::F32 => transform_typed::<f32>(request, shape, values, out),
@@ -146,8 +146,8 @@ fn transform_complex_axes<T: Real>(
     Ok(())
 }
 
-/// Transforms lines along the last axis that are long enough for several threads to share a line, from `source` or in place. Returns `false`
-/// without transforming for other lines.
+/// Transforms lines along the last axis that are long enough for several threads to share a line, from `source` or in place. Returns
+/// `false` without transforming for other lines.
 fn transform_long_lines<T: Real>(
     source: Option<&StridedSource<Complex<T>>>,
     inverse: bool,

@@ -23,9 +23,9 @@ pub(crate) trait LineTransform<T>: Sync {
     /// Returns the number of scratch elements that the transform needs.
     fn scratch_len(&self) -> usize;
     /// Transforms `input` into `output`. Overwrites `input` with arbitrary values.
-    fn run(&self, input: &mut [Self::In], output: &mut [Self::Out], scratch: &mut [Complex<T>]) -> Result<()>;
+    fn transform_line(&self, input: &mut [Self::In], output: &mut [Self::Out], scratch: &mut [Complex<T>]) -> Result<()>;
     /// Transforms `input` into `output`. Returns `false` without transforming if this kind of transform overwrites its input.
-    fn run_preserving_input(&self, _input: &[Self::In], _output: &mut [Self::Out], _scratch: &mut [Complex<T>]) -> bool {
+    fn transform_line_preserving_input(&self, _input: &[Self::In], _output: &mut [Self::Out], _scratch: &mut [Complex<T>]) -> bool {
         false
     }
     /// Multiplies `value`, an element after the transform, by `factor`.
@@ -49,7 +49,7 @@ impl<T: Real> ComplexToComplex<T> {
     }
 
     /// Transforms consecutive lines in place.
-    pub(crate) fn run_in_place(&self, lines: &mut [Complex<T>], scratch: &mut [Complex<T>]) {
+    pub(crate) fn transform_lines_in_place(&self, lines: &mut [Complex<T>], scratch: &mut [Complex<T>]) {
         self.0.process_with_scratch(lines, &mut scratch[..self.0.get_inplace_scratch_len()]);
     }
 }
@@ -66,11 +66,11 @@ impl<T: Real> LineTransform<T> for ComplexToComplex<T> {
     fn scratch_len(&self) -> usize {
         self.0.get_inplace_scratch_len().max(self.0.get_outofplace_scratch_len()).max(self.0.get_immutable_scratch_len())
     }
-    fn run(&self, input: &mut [Complex<T>], output: &mut [Complex<T>], scratch: &mut [Complex<T>]) -> Result<()> {
+    fn transform_line(&self, input: &mut [Complex<T>], output: &mut [Complex<T>], scratch: &mut [Complex<T>]) -> Result<()> {
         self.0.process_outofplace_with_scratch(input, output, &mut scratch[..self.0.get_outofplace_scratch_len()]);
         Ok(())
     }
-    fn run_preserving_input(&self, input: &[Complex<T>], output: &mut [Complex<T>], scratch: &mut [Complex<T>]) -> bool {
+    fn transform_line_preserving_input(&self, input: &[Complex<T>], output: &mut [Complex<T>], scratch: &mut [Complex<T>]) -> bool {
         self.0.process_immutable_with_scratch(input, output, &mut scratch[..self.0.get_immutable_scratch_len()]);
         true
     }
@@ -103,7 +103,7 @@ impl<T: Real> LineTransform<T> for RealToHalfSpectrum<T> {
     fn scratch_len(&self) -> usize {
         self.0.get_scratch_len()
     }
-    fn run(&self, input: &mut [T], output: &mut [Complex<T>], scratch: &mut [Complex<T>]) -> Result<()> {
+    fn transform_line(&self, input: &mut [T], output: &mut [Complex<T>], scratch: &mut [Complex<T>]) -> Result<()> {
         self.0.process_with_scratch(input, output, &mut scratch[..self.0.get_scratch_len()]).map_err(plan_error)
     }
     fn scale_output(value: &mut Complex<T>, factor: T) {
@@ -136,9 +136,9 @@ impl<T: Real> LineTransform<T> for RealToFullSpectrum<T> {
     fn scratch_len(&self) -> usize {
         self.half.scratch_len()
     }
-    fn run(&self, input: &mut [T], output: &mut [Complex<T>], scratch: &mut [Complex<T>]) -> Result<()> {
+    fn transform_line(&self, input: &mut [T], output: &mut [Complex<T>], scratch: &mut [Complex<T>]) -> Result<()> {
         let (half, mirrored) = output.split_at_mut(self.half.output_len());
-        self.half.run(input, half, scratch)?;
+        self.half.transform_line(input, half, scratch)?;
         for (to, from) in mirrored.iter_mut().rev().zip(&half[1..]) {
             *to = from.conj();
         }
@@ -177,7 +177,7 @@ impl<T: Real> LineTransform<T> for HalfSpectrumToReal<T> {
     fn scratch_len(&self) -> usize {
         self.0.get_scratch_len()
     }
-    fn run(&self, input: &mut [Complex<T>], output: &mut [T], scratch: &mut [Complex<T>]) -> Result<()> {
+    fn transform_line(&self, input: &mut [Complex<T>], output: &mut [T], scratch: &mut [Complex<T>]) -> Result<()> {
         // The spectrum of real numbers is real at frequency 0 and, for an even length, at half the length. NumPy ignores imaginary parts at
         // these frequencies. realfft would return an error if they are not zero.
         input[0].im = T::zero();

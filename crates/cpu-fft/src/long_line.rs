@@ -3,19 +3,19 @@
 
 use cuprum_core::Result;
 use cuprum_core::layout::Layout;
-use cuprum_cpu_base::views::HostVec;
+use cuprum_cpu_base::typed_views::HostVec;
 use num_complex::Complex;
 
 use crate::axis_pass::{StridedSource, transform_lines, transform_lines_then};
 use crate::line_transform::ComplexToComplex;
 use crate::plan_cache::Real;
 
-/// Minimum length of a line that is split. The length and the number of lines alone decide, so that
-/// results do not depend on the number of threads.
+/// Minimum length of a line that several threads share. The decision depends only on the length and the number of lines, so results do not
+/// depend on the number of threads.
 const MIN_SPLIT_LENGTH: usize = if cfg!(miri) { 1 << 8 } else { 1 << 17 };
-/// Maximum number of lines that are split. More lines are transformed one per thread.
+/// Maximum number of lines for which the threads share each line. More lines are transformed one per thread.
 const MAX_SPLIT_LINES: usize = 4;
-/// Maximum ratio of columns to rows of a split line.
+/// Maximum ratio of columns to rows of the matrix as which a long line is transformed.
 const MAX_COLUMNS_PER_ROW: usize = 16;
 
 /// A complex transform of a line, as transforms of the columns and of the rows of a matrix.
@@ -48,16 +48,17 @@ impl<T: Real> SplitTransform<T> {
         HostVec::allocate(self.rows * self.columns)
     }
 
-    /// Transforms the columns of the line of `buffer` that begins at index `offset` with stride `stride`, and multiplies them by roots of
-    /// unity.
+    /// Reads a line as a matrix, transforms the columns of the matrix, and multiplies the results by roots of unity. The line begins at
+    /// index `offset` of `buffer` and has the stride `stride`.
     pub fn transform_columns(&self, buffer: &[Complex<T>], offset: usize, stride: isize, to: &mut [Complex<T>]) -> Result<()> {
         let layout = Layout::strided(&[self.rows, self.columns], &[self.columns as isize * stride, stride], offset)?;
         transform_lines_then(&self.of_columns, StridedSource { buffer, layout: &layout }, 0, to, T::one(), |column, values| {
-            self.roots.multiply_powers(column, values);
+            self.roots.multiply_by_powers(column, values);
         })
     }
 
-    /// Transforms the rows of `from`, whose columns are transformed, into the line `out`, and multiplies the results by `factor`.
+    /// Transforms the rows of the matrix `from`, whose columns have been transformed already. Multiplies the results by `factor` and writes
+    /// them to the line `out`.
     pub fn transform_rows(&self, from: &[Complex<T>], out: &mut [Complex<T>], factor: T) -> Result<()> {
         let transposed = Layout::strided(&[self.columns, self.rows], &[1, self.columns as isize], 0)?;
         transform_lines(&self.of_rows, StridedSource { buffer: from, layout: &transposed }, 0, out, factor)
@@ -69,7 +70,7 @@ struct RootsOfUnity {
     n: usize,
     /// The powers `0..1 << shift`.
     fine: Vec<Complex<f64>>,
-    /// The powers that are multiples of `1 << shift`.
+    /// The powers whose exponents are multiples of `1 << shift`.
     coarse: Vec<Complex<f64>>,
     shift: u32,
 }
@@ -89,20 +90,20 @@ impl RootsOfUnity {
     }
 
     /// Returns the root to the power `power`, which is less than `n`.
-    fn power(&self, power: usize) -> Complex<f64> {
+    fn root_to_power(&self, power: usize) -> Complex<f64> {
         self.coarse[power >> self.shift] * self.fine[power & ((1 << self.shift) - 1)]
     }
 
     /// Multiplies element `i` of `values` by the root to the power `i * step`.
-    fn multiply_powers<T: Real>(&self, step: usize, values: &mut [Complex<T>]) {
-        const BLOCK: usize = 32;
+    fn multiply_by_powers<T: Real>(&self, step: usize, values: &mut [Complex<T>]) {
+        const BLOCK_LEN: usize = 32;
         let convert = |root: Complex<f64>| {
             let part = |x: f64| T::from_f64(x).unwrap_or_else(T::zero);
             Complex::new(part(root.re), part(root.im))
         };
-        let within: [Complex<T>; BLOCK] = std::array::from_fn(|i| convert(self.power(i * step % self.n)));
-        for (block, values) in values.chunks_mut(BLOCK).enumerate() {
-            let first = convert(self.power(block * BLOCK * step % self.n));
+        let within: [Complex<T>; BLOCK_LEN] = std::array::from_fn(|i| convert(self.root_to_power(i * step % self.n)));
+        for (block, values) in values.chunks_mut(BLOCK_LEN).enumerate() {
+            let first = convert(self.root_to_power(block * BLOCK_LEN * step % self.n));
             values.iter_mut().zip(&within).for_each(|(value, root)| *value = *value * (first * root));
         }
     }

@@ -56,7 +56,7 @@ pub(crate) struct PlanCache<T>(Vec<(TransformKind, usize, FftPlan<T>)>);
 
 impl<T: Real> PlanCache<T> {
     /// Returns the cached plan and marks it as recently used.
-    fn find_cached(&mut self, kind: TransformKind, n: usize) -> Option<FftPlan<T>> {
+    fn find_cached_plan(&mut self, kind: TransformKind, n: usize) -> Option<FftPlan<T>> {
         let at = self.0.iter().rposition(|(k, length, _)| (*k, *length) == (kind, n))?;
         self.0[at..].rotate_left(1);
         self.0.last().map(|(_, _, plan)| plan.clone())
@@ -81,7 +81,7 @@ impl<T: Real> PlanCache<T> {
 /// Returns an error if memory of the typical size of a plan cannot be allocated.
 pub(crate) fn get_or_create_plan<T: Real>(kind: TransformKind, n: usize) -> Result<FftPlan<T>> {
     let plans = || T::plan_cache().lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(plan) = plans().find_cached(kind, n) {
+    if let Some(plan) = plans().find_cached_plan(kind, n) {
         return Ok(plan);
     }
     // rustfft and realfft abort if an allocation fails. A trial allocation of the typical size therefore returns an error first.
@@ -93,7 +93,7 @@ pub(crate) fn get_or_create_plan<T: Real>(kind: TransformKind, n: usize) -> Resu
         TransformKind::ToReal => FftPlan::ToReal(RealFftPlanner::new().plan_fft_inverse(n)),
     };
     let mut plans = plans();
-    if plans.find_cached(kind, n).is_none() {
+    if plans.find_cached_plan(kind, n).is_none() {
         plans.insert_plan(kind, n, plan.clone());
     }
     Ok(plan)
@@ -111,11 +111,13 @@ mod tests {
             plans.insert_plan(TransformKind::Forward, n, small.clone());
         }
         assert_eq!(plans.0.len(), MAX_CACHED_PLANS);
-        assert!(plans.find_cached(TransformKind::Forward, 67).is_none() && plans.find_cached(TransformKind::Inverse, 99).is_none());
-        assert!(plans.find_cached(TransformKind::Forward, 68).is_some(), "the oldest of those that are kept");
+        assert!(
+            plans.find_cached_plan(TransformKind::Forward, 67).is_none() && plans.find_cached_plan(TransformKind::Inverse, 99).is_none()
+        );
+        assert!(plans.find_cached_plan(TransformKind::Forward, 68).is_some(), "the oldest of those that are kept");
         plans.insert_plan(TransformKind::Forward, 100, small.clone());
         assert!(
-            plans.find_cached(TransformKind::Forward, 69).is_none() && plans.find_cached(TransformKind::Forward, 68).is_some(),
+            plans.find_cached_plan(TransformKind::Forward, 69).is_none() && plans.find_cached_plan(TransformKind::Forward, 68).is_some(),
             "used after 69"
         );
         plans.insert_plan(TransformKind::Forward, 2 * MAX_POINTS_OF_CACHED_PLANS, small.clone());

@@ -6,7 +6,7 @@ use cuprum_core::Result;
 use cuprum_cpu_base::threads;
 use faer::MatMut;
 
-use crate::field::Field;
+use crate::matrix_element::Field;
 
 /// Number of columns of one block. Wider blocks leave threads idle at the end of a loop, narrower blocks slow down matrix products.
 pub(crate) const BLOCK_COLUMNS: usize = 96;
@@ -44,13 +44,20 @@ impl<T> ExactSizeIterator for ColumnBlocks<'_, T> {}
 /// Threads that one matrix may use.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ThreadsPerMatrix {
-    /// The calling thread. Other threads compute other matrices.
+    /// Only the calling thread, because other threads compute other matrices.
     One,
     /// All threads of the pool.
     All,
 }
 
 impl ThreadsPerMatrix {
+    /// Calls `body` with the index of the first column and each block of columns of a column-major matrix, whose columns have `len` elements.
+    pub(crate) fn for_each_slice_of_columns<T: Send>(self, matrix: &mut [T], len: usize, body: impl Fn(usize, &mut [T]) + Sync) {
+        let cost = self.cost_or_zero_if_one_thread(matrix.len());
+        let blocks = matrix.chunks_mut(len.max(1) * BLOCK_COLUMNS).enumerate();
+        threads::for_each(blocks, cost, || (), |(), (block, columns)| body(block * BLOCK_COLUMNS, columns));
+    }
+
     /// Calls `body` with the index of the first column and each block of columns of `matrix`. `cost` is the work of all blocks, in
     /// elementary operations.
     pub(crate) fn for_each_block<T: Field>(self, matrix: MatMut<'_, T>, cost: usize, body: impl Fn(usize, MatMut<'_, T>) + Sync) {

@@ -3,7 +3,7 @@
 use cuprum_core::call::Triangle;
 use cuprum_core::error::LinAlgFailure::{self, EigenvaluesDiverge, NotFinite};
 use cuprum_core::{Call, Complex, Outcome, Result};
-use cuprum_cpu_base::views::{HostVec, Output};
+use cuprum_cpu_base::typed_views::{HostVec, Output};
 use faer::diag::DiagMut;
 use faer::dyn_stack::{MemStack, StackReq};
 use faer::linalg::evd::tridiag::tridiag_in_place;
@@ -19,13 +19,13 @@ use faer::{Conj, MatMut, MatRef, Par};
 use num_traits::{Float, Zero};
 
 use crate::column_blocks::{BLOCK_COLUMNS, ThreadsPerMatrix};
+use crate::double_precision::Widen;
 use crate::eigenvectors::SchurFactors;
-use crate::field::Field;
 use crate::matrix_batch::{FaerWorkspace, MatrixBatch, MatrixFailure, allocate_scratch};
+use crate::matrix_element::Field;
 use crate::matrix_stack::{MatrixStack, store_converted};
 use crate::power_of_two_scale::PowerOfTwoScale;
 use crate::schur_form::{SchurForm, SchurScratch};
-use crate::widen::Widen;
 
 /// Extent of the smallest matrix whose eigenvectors are computed by [`compute_eigenvectors_in_blocks`].
 const MIN_BLOCKED_EXTENT: usize = 2 * BLOCK_COLUMNS;
@@ -103,6 +103,7 @@ pub(crate) fn decompose_hermitian<T: Widen>(call: &Call, triangle: Triangle, vec
     let a = MatrixStack::<T>::new(&call.inputs[0])?;
     let n = a.rows;
     let batch = MatrixBatch::new(call, a.len(), n.saturating_mul(n).saturating_mul(n).saturating_mul(if vectors { 6 } else { 2 }));
+    let team = batch.threads_per_matrix();
     let mut outputs = (0..call.outputs.len()).map(|i| Output::allocate(call, i)).collect::<Result<Vec<_>>>()?;
     let compute = if vectors { ComputeEigenvectors::Yes } else { ComputeEigenvectors::No };
     let size = self_adjoint_evd_scratch::<T::Wide>(n, compute, Par::Seq, Default::default());
@@ -116,8 +117,8 @@ pub(crate) fn decompose_hermitian<T: Widen>(call: &Call, triangle: Triangle, vec
     let one =
         |(matrix, values, reflections, memory): &mut HermitianScratch<T::Wide>, mut v: Option<&mut [T::Wide]>, index, w: &mut [T::Base]| {
             match triangle {
-                Triangle::Lower => a.copy_converted(index, matrix, T::widen),
-                Triangle::Upper => a.copy_adjoint_converted(index, matrix, T::widen),
+                Triangle::Lower => a.copy_converted(team, index, matrix, T::widen),
+                Triangle::Upper => a.copy_adjoint_converted(team, index, matrix, T::widen),
             }
             // Clears the triangle that is not read, so that its values do not affect the scale.
             for (j, column) in matrix.chunks_mut(n).enumerate() {
@@ -130,7 +131,7 @@ pub(crate) fn decompose_hermitian<T: Widen>(call: &Call, triangle: Triangle, vec
                 };
                 let v = v.map(|v| MatMut::from_column_major_slice_mut(v, n, n));
                 let lower = MatMut::from_column_major_slice_mut(matrix, n, n);
-                let (team, stack) = (batch.threads_per_matrix(), MemStack::new(memory));
+                let (team, stack) = (team, MemStack::new(memory));
                 if !compute_hermitian_eigen(lower, values, v, reflections, team, stack)? {
                     return Err(MatrixFailure::Matrix(index, EigenvaluesDiverge));
                 }
@@ -146,7 +147,7 @@ pub(crate) fn decompose_hermitian<T: Widen>(call: &Call, triangle: Triangle, vec
             batch.for_each_task(items, scratch, |(scratch, basis), first, (w, v)| {
                 for (index, (w, v)) in (first..).zip(w.chunks_mut(n).zip(v.chunks_mut(n * n))) {
                     one(scratch, Some(basis), index, w)?;
-                    store_converted(basis, n, v, T::narrow);
+                    store_converted(team, basis, n, v, T::narrow);
                 }
                 Ok(())
             })?;
@@ -259,6 +260,7 @@ pub(crate) fn decompose_general<T: Widen>(call: &Call, vectors: bool) -> Result<
     let a = MatrixStack::<T>::new(&call.inputs[0])?;
     let n = a.rows;
     let batch = MatrixBatch::new(call, a.len(), n.saturating_mul(n).saturating_mul(n).saturating_mul(if vectors { 25 } else { 10 }));
+    let team = batch.threads_per_matrix();
     let mut outputs = (0..call.outputs.len()).map(|i| Output::allocate(call, i)).collect::<Result<Vec<_>>>()?;
     let size = T::Wide::scratch_size(n, vectors);
     let of_vectors = if vectors { n * n } else { 0 };
@@ -269,16 +271,16 @@ pub(crate) fn decompose_general<T: Widen>(call: &Call, vectors: bool) -> Result<
     };
     let one = |(matrix, basis, values, memory): &mut GeneralScratch<T::Wide>, v: &mut [Complex<f64>], index, w: &mut [T::Eigenvalue]| {
         let failed = |failure: LinAlgFailure| MatrixFailure::Matrix(index, failure);
-        a.copy_converted(index, matrix, T::widen);
+        a.copy_converted(team, index, matrix, T::widen);
         let Some(scale) = PowerOfTwoScale::scale_for_eigenvectors(matrix) else { return Err(failed(NotFinite)) };
         if !T::Wide::compute_eigen(matrix, basis, values, v, MemStack::new(memory)) {
             return Err(failed(EigenvaluesDiverge));
         }
         if !v.iter().all(|x| x.is_finite()) {
-            a.copy_converted(index, matrix, T::widen);
+            a.copy_converted(team, index, matrix, T::widen);
             scale.scale_down(matrix);
             let mut x = batch.allocate_zeros::<Complex<f64>>(n)?;
-            SchurScratch::allocate(&batch, n)?.decompose(matrix, basis, n).map_err(failed)?;
+            SchurScratch::allocate(&batch, n)?.compute_schur_form(matrix, basis, n).map_err(failed)?;
             SchurFactors { form: matrix, basis, n }.write_eigenvalues_and_vectors(&mut x, values, v);
         }
         normalize_columns(v, n);
@@ -293,7 +295,7 @@ pub(crate) fn decompose_general<T: Widen>(call: &Call, vectors: bool) -> Result<
             batch.for_each_task(items, scratch, |(scratch, basis), first, (w, v)| {
                 for (index, (w, v)) in (first..).zip(w.chunks_mut(n).zip(v.chunks_mut(n * n))) {
                     one(scratch, basis, index, w)?;
-                    store_converted(basis, n, v, T::narrow_complex);
+                    store_converted(team, basis, n, v, T::narrow_complex);
                 }
                 Ok(())
             })?;

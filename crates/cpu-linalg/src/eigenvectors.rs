@@ -4,7 +4,7 @@
 //! vector by about the reciprocal of the machine epsilon. As in LAPACK's `trevc`, the vector is therefore scaled down during the
 //! substitution, which faer does not do.
 
-use crate::field::{C, Field};
+use crate::matrix_element::{C, Field};
 use crate::schur_form::SchurForm;
 
 /// Maximum magnitude of vector elements. If an element would exceed it, the vector is multiplied by the reciprocal of this constant, so

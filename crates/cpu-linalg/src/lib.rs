@@ -10,11 +10,12 @@
 
 mod cholesky;
 mod column_blocks;
+mod double_precision;
 mod eigen;
 mod eigenvectors;
-mod field;
 mod lu;
 mod matrix_batch;
+mod matrix_element;
 mod matrix_function;
 mod matrix_logarithm;
 mod matrix_square_root;
@@ -25,42 +26,43 @@ mod schur;
 mod schur_form;
 mod svd;
 mod triangular;
-mod widen;
 
 use cuprum_core::{Array, Call, Complex, DType, Linalg, Outcome, Result, Work, decline};
 
+use self::double_precision::Widen;
 use self::matrix_function::MatrixFunctionElement;
 use self::schur_form::SchurForm;
-use self::widen::Widen;
 
-/// Computes the outputs of `call`, an operation of the kernel family `Linalg`.
-pub fn run(call: &Call) -> Result<Outcome> {
+/// Computes the outputs of `call`, a matrix decomposition, matrix function or solution of linear systems.
+pub fn compute_linalg_operation(call: &Call) -> Result<Outcome> {
     let (&Work::Linalg(task), [a, ..]) = (&call.work, call.inputs) else { decline!("not a decomposition of matrices") };
     if call.inputs.iter().any(|b| b.dtype() != a.dtype()) {
         decline!("matrices of different dtypes");
     }
     match a.dtype() {
-        DType::F32 => run_for_dtype::<f32>(call, task),
-        DType::F64 => run_for_dtype::<f64>(call, task),
-        DType::C64 => run_for_dtype::<Complex<f32>>(call, task),
-        DType::C128 => run_for_dtype::<Complex<f64>>(call, task),
+        DType::F32 => compute_for_element_type::<f32>(call, task),
+        DType::F64 => compute_for_element_type::<f64>(call, task),
+        DType::C64 => compute_for_element_type::<Complex<f32>>(call, task),
+        DType::C128 => compute_for_element_type::<Complex<f64>>(call, task),
         other => decline!("matrices of {other}"),
     }
 }
 
-fn run_for_dtype<T: Widen<Wide: SchurForm + MatrixFunctionElement>>(call: &Call, task: Linalg) -> Result<Outcome> {
+fn compute_for_element_type<T: Widen<Wide: SchurForm + MatrixFunctionElement>>(call: &Call, task: Linalg) -> Result<Outcome> {
     match task {
-        Linalg::Solve => lu::solve::<T>(call),
-        Linalg::SolveTriangular { triangle, form, unit_diagonal } => triangular::solve::<T>(call, triangle, form, unit_diagonal),
-        Linalg::Inverse => lu::invert::<T>(call),
+        Linalg::Solve => lu::solve_linear_systems::<T>(call),
+        Linalg::SolveTriangular { triangle, form, unit_diagonal } => {
+            triangular::solve_triangular_systems::<T>(call, triangle, form, unit_diagonal)
+        }
+        Linalg::Inverse => lu::invert_matrices::<T>(call),
         Linalg::Determinant { log } => lu::compute_determinants::<T>(call, log),
         Linalg::Cholesky { triangle } => cholesky::compute_factors::<T>(call, triangle),
-        Linalg::Lu => lu::decompose::<T>(call),
-        Linalg::Qr { mode } => qr::decompose::<T>(call, mode),
-        Linalg::Svd { vectors } => svd::decompose::<T>(call, vectors),
+        Linalg::Lu => lu::decompose_lu::<T>(call),
+        Linalg::Qr { mode } => qr::decompose_qr::<T>(call, mode),
+        Linalg::Svd { vectors } => svd::decompose_svd::<T>(call, vectors),
         Linalg::Eigh { triangle, vectors } => eigen::decompose_hermitian::<T>(call, triangle, vectors),
         Linalg::Eig { vectors } => eigen::decompose_general::<T>(call, vectors),
-        Linalg::Schur => schur::decompose::<T>(call),
+        Linalg::Schur => schur::decompose_schur::<T>(call),
         Linalg::Function(function) => matrix_function::compute_matrix_function::<T>(call, function),
     }
 }

@@ -2,7 +2,7 @@
 
 use cuprum_core::error::LinAlgFailure::Singular;
 use cuprum_core::{Call, Outcome, Result};
-use cuprum_cpu_base::views::{HostVec, Output};
+use cuprum_cpu_base::typed_views::{HostVec, Output};
 use faer::linalg::matmul::matmul;
 use faer::linalg::triangular_solve::solve_unit_lower_triangular_in_place;
 use faer::prelude::{Reborrow, ReborrowMut};
@@ -10,8 +10,8 @@ use faer::{Accum, ColMut, MatMut, MatRef, Par};
 use num_traits::{Float, Zero};
 
 use crate::column_blocks::ThreadsPerMatrix;
-use crate::field::Field;
 use crate::matrix_batch::{MatrixBatch, MatrixFailure};
+use crate::matrix_element::Field;
 use crate::matrix_stack::{MatrixStack, store_transposed};
 use crate::triangular::solve_triangular_in_place;
 
@@ -22,22 +22,22 @@ const MAX_PANEL_COLUMNS: usize = 16;
 /// i was interchanged with row `pivots[i]`. As in LAPACK, a column without a non-zero pivot is not eliminated, so that the product of the
 /// factors is `a` also for a singular matrix.
 #[inline(never)]
-fn decompose_in_place<T: Field>(mut a: MatMut<'_, T>, pivots: &mut [usize], team: ThreadsPerMatrix) {
+fn decompose_lu_in_place<T: Field>(mut a: MatMut<'_, T>, pivots: &mut [usize], team: ThreadsPerMatrix) {
     let (m, n) = a.shape();
     if n > m {
         let (mut left, right) = a.split_at_col_mut(m);
-        decompose_in_place(left.rb_mut(), pivots, team);
+        decompose_lu_in_place(left.rb_mut(), pivots, team);
         return eliminate_right_columns(left.rb(), pivots, right, team);
     }
     if n <= MAX_PANEL_COLUMNS {
-        return decompose_panel(a, pivots);
+        return decompose_lu_panel(a, pivots);
     }
     let half = (n / 2).next_multiple_of(MAX_PANEL_COLUMNS).min(n - 1);
     let (mut left, mut right) = a.rb_mut().split_at_col_mut(half);
     let (first, second) = pivots.split_at_mut(half);
-    decompose_in_place(left.rb_mut(), first, team);
+    decompose_lu_in_place(left.rb_mut(), first, team);
     eliminate_right_columns(left.rb(), first, right.rb_mut(), team);
-    decompose_in_place(right.subrows_mut(half, m - half), second, team);
+    decompose_lu_in_place(right.subrows_mut(half, m - half), second, team);
     let cost = half.saturating_mul(n - half).saturating_mul(8);
     team.for_each_block(left.subrows_mut(half, m - half), cost, |_, columns| apply_pivots(columns, second));
     second.iter_mut().for_each(|pivot| *pivot += half);
@@ -56,8 +56,8 @@ fn eliminate_right_columns<T: Field>(left: MatRef<'_, T>, pivots: &[usize], righ
     });
 }
 
-/// Decomposes a matrix of at most [`MAX_PANEL_COLUMNS`] columns like [`decompose_in_place`], one column at a time.
-fn decompose_panel<T: Field>(mut a: MatMut<'_, T>, pivots: &mut [usize]) {
+/// Decomposes a matrix of at most [`MAX_PANEL_COLUMNS`] columns like [`decompose_lu_in_place`], one column at a time.
+fn decompose_lu_panel<T: Field>(mut a: MatMut<'_, T>, pivots: &mut [usize]) {
     let (m, n) = a.shape();
     for j in 0..n {
         let mut pivot = j;
@@ -168,13 +168,13 @@ fn operation_count(n: usize, columns: usize) -> usize {
 }
 
 /// Solves linear systems.
-pub(crate) fn solve<T: Field>(call: &Call) -> Result<Outcome> {
+pub(crate) fn solve_linear_systems<T: Field>(call: &Call) -> Result<Outcome> {
     let (a, b) = (MatrixStack::<T>::new(&call.inputs[0])?, MatrixStack::<T>::new(&call.inputs[1])?);
     solve_systems(call, &a, Some(&b))
 }
 
 /// Inverts matrices.
-pub(crate) fn invert<T: Field>(call: &Call) -> Result<Outcome> {
+pub(crate) fn invert_matrices<T: Field>(call: &Call) -> Result<Outcome> {
     solve_systems(call, &MatrixStack::<T>::new(&call.inputs[0])?, None)
 }
 
@@ -183,6 +183,7 @@ fn solve_systems<T: Field>(call: &Call, a: &MatrixStack<T>, b: Option<&MatrixSta
     let n = a.rows;
     let columns = b.map_or(n, |b| b.columns);
     let batch = MatrixBatch::new(call, a.len(), operation_count(n, columns));
+    let team = batch.threads_per_matrix();
     let mut output = Output::allocate(call, 0)?;
     let solutions = output.elements_mut()?.typed_slice::<T>();
     batch.for_each_task(
@@ -190,25 +191,20 @@ fn solve_systems<T: Field>(call: &Call, a: &MatrixStack<T>, b: Option<&MatrixSta
         || allocate_lu_scratch::<T>(&batch, n, columns),
         |(matrix, x, pivots), first, solutions| {
             for (index, solution) in (first..).zip(solutions.chunks_mut(n * columns)) {
-                a.copy_matrix(index, matrix);
+                a.copy_matrix(team, index, matrix);
                 let mut factors = MatMut::from_column_major_slice_mut(matrix, n, n);
-                decompose_in_place(factors.rb_mut(), pivots, batch.threads_per_matrix());
+                decompose_lu_in_place(factors.rb_mut(), pivots, team);
                 if is_singular(factors.rb()) {
                     return Err(MatrixFailure::Matrix(index, Singular));
                 }
                 match b {
                     Some(b) => {
-                        b.copy_matrix(index, x);
-                        solve_factored(
-                            factors.rb(),
-                            pivots,
-                            MatMut::from_column_major_slice_mut(x, n, columns),
-                            batch.threads_per_matrix(),
-                        );
+                        b.copy_matrix(team, index, x);
+                        solve_factored(factors.rb(), pivots, MatMut::from_column_major_slice_mut(x, n, columns), team);
                     }
-                    None => invert_factored(factors.rb(), pivots, MatMut::from_column_major_slice_mut(x, n, n), batch.threads_per_matrix()),
+                    None => invert_factored(factors.rb(), pivots, MatMut::from_column_major_slice_mut(x, n, n), team),
                 }
-                store_transposed(x, n, solution);
+                store_transposed(team, x, n, solution);
             }
             Ok(())
         },
@@ -217,11 +213,12 @@ fn solve_systems<T: Field>(call: &Call, a: &MatrixStack<T>, b: Option<&MatrixSta
 }
 
 /// Computes LU decompositions: both factors packed into one matrix, and the pivots.
-pub(crate) fn decompose<T: Field>(call: &Call) -> Result<Outcome> {
+pub(crate) fn decompose_lu<T: Field>(call: &Call) -> Result<Outcome> {
     let a = MatrixStack::<T>::new(&call.inputs[0])?;
     let (m, n) = (a.rows, a.columns);
     let k = m.min(n);
     let batch = MatrixBatch::new(call, a.len(), m.saturating_mul(n).saturating_mul(k));
+    let team = batch.threads_per_matrix();
     let (mut factors, mut pivots) = (Output::allocate(call, 0)?, Output::allocate(call, 1)?);
     let items = factors.elements_mut()?.typed_slice::<T>().chunks_mut(batch.per_task * m * n);
     let items = items.zip(pivots.elements_mut()?.typed_slice::<i32>().chunks_mut(batch.per_task * k));
@@ -231,9 +228,9 @@ pub(crate) fn decompose<T: Field>(call: &Call) -> Result<Outcome> {
         |(matrix, order), first, (factors, pivots)| {
             let results = factors.chunks_mut(m * n).zip(pivots.chunks_mut(k));
             for (index, (factors, pivots)) in (first..).zip(results) {
-                a.copy_matrix(index, matrix);
-                decompose_in_place(MatMut::from_column_major_slice_mut(matrix, m, n), order, batch.threads_per_matrix());
-                store_transposed(matrix, m, factors);
+                a.copy_matrix(team, index, matrix);
+                decompose_lu_in_place(MatMut::from_column_major_slice_mut(matrix, m, n), order, team);
+                store_transposed(team, matrix, m, factors);
                 pivots.iter_mut().zip(order.iter()).for_each(|(to, &pivot)| *to = i32::try_from(pivot).unwrap_or(i32::MAX));
             }
             Ok(())
@@ -247,10 +244,11 @@ pub(crate) fn compute_determinants<T: Field>(call: &Call, log: bool) -> Result<O
     let a = MatrixStack::<T>::new(&call.inputs[0])?;
     let n = a.rows;
     let batch = MatrixBatch::new(call, a.len(), operation_count(n, 0));
+    let team = batch.threads_per_matrix();
     let mut values = Output::allocate(call, 0)?;
     let decompose = |(matrix, diagonal, pivots): &mut Scratch<T>, index: usize| {
-        a.copy_matrix(index, matrix);
-        decompose_in_place(MatMut::from_column_major_slice_mut(matrix, n, n), pivots, batch.threads_per_matrix());
+        a.copy_matrix(team, index, matrix);
+        decompose_lu_in_place(MatMut::from_column_major_slice_mut(matrix, n, n), pivots, team);
         let interchanges = pivots.iter().enumerate().filter(|&(i, &pivot)| i != pivot).count();
         let sign = if interchanges % 2 == 0 { T::one() } else { -T::one() };
         diagonal.iter_mut().zip(matrix.iter().step_by(n + 1)).for_each(|(to, v)| *to = *v);

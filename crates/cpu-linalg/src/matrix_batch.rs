@@ -7,13 +7,13 @@ use cuprum_core::error::LinAlgFailure;
 use cuprum_core::host_buffer::try_reserve;
 use cuprum_core::{Call, Element, Error, Result};
 use cuprum_cpu_base::threads;
-use cuprum_cpu_base::views::{HostVec, add_op_to_out_of_memory_error};
+use cuprum_cpu_base::typed_views::{HostVec, add_op_to_out_of_memory_error};
 use faer::dyn_stack::StackReq;
 
 use crate::column_blocks::ThreadsPerMatrix;
 
 /// Minimum work of one task, in elementary operations such as additions.
-const MIN_TASK_COST: usize = 1 << 15;
+const MIN_COST_PER_TASK: usize = 1 << 15;
 
 /// The matrices of a call, divided into tasks of consecutive matrices.
 pub(crate) struct MatrixBatch<'a> {
@@ -27,7 +27,7 @@ pub(crate) struct MatrixBatch<'a> {
 impl<'a> MatrixBatch<'a> {
     /// Divides the `count` matrices of `call` into tasks. The work for one matrix is `cost` elementary operations.
     pub(crate) fn new(call: &'a Call<'a>, count: usize, cost: usize) -> MatrixBatch<'a> {
-        MatrixBatch { call, count, per_task: (MIN_TASK_COST / cost.max(1)).max(1), cost: cost.saturating_mul(count) }
+        MatrixBatch { call, count, per_task: (MIN_COST_PER_TASK / cost.max(1)).max(1), cost: cost.saturating_mul(count) }
     }
 
     /// Returns the threads that compute one matrix: all threads if there are fewer matrices than threads, otherwise the calling thread.

@@ -3,19 +3,19 @@
 use cuprum_core::call::MatrixFunction;
 use cuprum_core::error::LinAlgFailure::{self, NotFinite, Singular};
 use cuprum_core::{Call, Outcome, Result};
-use cuprum_cpu_base::views::Output;
+use cuprum_cpu_base::typed_views::Output;
 use faer::linalg::matmul::matmul;
 use faer::{Accum, MatMut, MatRef, Par};
 use num_traits::Zero;
 
-use crate::field::{C, Field, square_root};
+use crate::double_precision::Widen;
 use crate::matrix_batch::{MatrixBatch, MatrixFailure};
+use crate::matrix_element::{C, Field, square_root};
 use crate::matrix_logarithm::{LogarithmScratch, triangular_logarithm};
 use crate::matrix_square_root::triangular_square_root;
-use crate::matrix_stack::{MatrixStack, store_row_major};
+use crate::matrix_stack::{MatrixStack, store_converted};
 use crate::power_of_two_scale::PowerOfTwoScale;
 use crate::schur_form::{SchurForm, SchurScratch};
-use crate::widen::Widen;
 
 /// The Schur decomposition of one matrix in complex numbers: the triangular form and the unitary basis.
 struct ComplexSchurForm {
@@ -110,6 +110,7 @@ pub(crate) fn compute_matrix_function<T: Widen<Wide: SchurForm + MatrixFunctionE
     let a = MatrixStack::<T>::new(&call.inputs[0])?;
     let n = a.rows;
     let batch = MatrixBatch::new(call, a.len(), n.saturating_mul(n).saturating_mul(n).saturating_mul(100));
+    let team = batch.threads_per_matrix();
     let mut output = Output::allocate(call, 0)?;
     let items = output.elements_mut()?.typed_slice::<T::Eigenvalue>().chunks_mut(batch.per_task * n * n);
     let scratch = || {
@@ -122,18 +123,18 @@ pub(crate) fn compute_matrix_function<T: Widen<Wide: SchurForm + MatrixFunctionE
     batch.for_each_task(items, scratch, |(schur, (t, z), form, (result, product), logarithm), first, to| {
         for (index, to) in (first..).zip(to.chunks_mut(n * n)) {
             let failed = |failure: LinAlgFailure| MatrixFailure::Matrix(index, failure);
-            a.copy_converted(index, t, T::widen);
+            a.copy_converted(team, index, t, T::widen);
             let is_triangular = t.chunks(n).enumerate().all(|(j, column)| column[j + 1..].iter().all(|v| *v == T::Wide::zero()));
             let Some(mut scale) = PowerOfTwoScale::scale_into_lapack_range(t) else { return Err(failed(NotFinite)) };
             // A triangular matrix is its own Schur form. Its eigenvalues are exact, so the matrix is used without scaling if a scaled
             // diagonal element is subnormal or zero.
             if is_triangular {
                 if t.iter().step_by(n + 1).any(|v| v.magnitude() < f64::MIN_POSITIVE) {
-                    a.copy_converted(index, t, T::widen);
+                    a.copy_converted(team, index, t, T::widen);
                     scale = PowerOfTwoScale::identity();
                 }
             } else {
-                schur.decompose(t, z, n).map_err(failed)?;
+                schur.compute_schur_form(t, z, n).map_err(failed)?;
             }
             form.set_from_schur_form(t, z, n);
             let exists = match logarithm {
@@ -152,8 +153,10 @@ pub(crate) fn compute_matrix_function<T: Widen<Wide: SchurForm + MatrixFunctionE
                 MatrixFunction::Logarithm => result.iter_mut().step_by(n + 1).for_each(|v| *v += 2.0 * root.ln()),
                 MatrixFunction::SquareRoot => result.iter_mut().for_each(|v| *v *= root),
             }
-            let has_real_values = form.has_real_values;
-            store_row_major(result, n, to, |_, _, v| T::narrow_complex(if has_real_values { v.re.into() } else { v }));
+            if form.has_real_values {
+                result.iter_mut().for_each(|v| v.im = 0.0);
+            }
+            store_converted(team, result, n, to, T::narrow_complex);
         }
         Ok(())
     })?;

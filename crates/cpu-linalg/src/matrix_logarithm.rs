@@ -5,8 +5,8 @@
 
 use cuprum_core::Result;
 
-use crate::field::{C, Field, logarithm, square_root};
 use crate::matrix_batch::MatrixBatch;
+use crate::matrix_element::{C, Field, logarithm, square_root};
 use crate::matrix_square_root::triangular_square_root;
 
 /// Largest norms of `x` for which the Padé approximants of log(1 + x) are exact to double precision, for degrees 1 to 7. Source: table 2.1
@@ -69,7 +69,7 @@ pub(crate) fn triangular_logarithm(t: &[C], log: &mut [C], n: usize, scratch: &m
         root.copy_from_slice(next);
         roots += 1;
     };
-    // The diagonal of `root - 1` is computed without cancellation.
+    // Computes the diagonal of `root - 1` separately, because the subtraction would cancel digits.
     let x = root;
     (0..n).for_each(|i| x[i * n + i] = repeated_square_root_minus_one(t[i * n + i], roots));
     log.fill(C::ZERO);

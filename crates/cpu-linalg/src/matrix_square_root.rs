@@ -1,6 +1,6 @@
 //! Square roots of upper triangular matrices.
 
-use crate::field::{C, Field, square_root};
+use crate::matrix_element::{C, Field, square_root};
 
 /// Writes the principal square root of the upper triangular matrix `t` of extent `n` to `root`. Uses the recurrence of Björck and
 /// Hammarling (N. J. Higham, "Functions of Matrices", SIAM, 2008, algorithm 6.3). Matrices are column-major. Returns whether the root

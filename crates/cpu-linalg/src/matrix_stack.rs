@@ -6,9 +6,10 @@ use bytemuck::Pod;
 use cuprum_core::layout::{Dims, Strides};
 use cuprum_core::{Error, Result, StoredArray};
 use cuprum_cpu_base::transpose::{RowLayout, transpose};
-use cuprum_cpu_base::views::Elements;
+use cuprum_cpu_base::typed_views::Elements;
 
-use crate::field::Field;
+use crate::column_blocks::ThreadsPerMatrix;
+use crate::matrix_element::Field;
 
 /// Side of the square blocks in which a matrix is transposed, in elements. Source and target then use whole cache lines.
 const TRANSPOSE_BLOCK_SIDE: usize = 16;
@@ -57,85 +58,100 @@ impl<'a, T: Field> MatrixStack<'a, T> {
     }
 
     /// Copies matrix `n` of the batch to `to`, in column-major order.
-    pub(crate) fn copy_matrix(&self, n: usize, to: &mut [T]) {
-        self.copy_converted(n, to, |v| v);
+    pub(crate) fn copy_matrix(&self, team: ThreadsPerMatrix, n: usize, to: &mut [T]) {
+        self.copy_with_strides(team, n, self.strides, self.rows, to, |v| v);
     }
 
     /// Copies matrix `n` of the batch to `to`, in column-major order, and converts each element by `value`, which returns its argument if
     /// `U` is `T`.
-    pub(crate) fn copy_converted<U: Pod>(&self, n: usize, to: &mut [U], value: impl Fn(T) -> U) {
-        let (start, [down, across]) = (self.matrix_start_index(n), self.strides);
-        if TypeId::of::<T>() == TypeId::of::<U>() && across == 1 {
-            let (from, rows) = (RowLayout { start: start as usize, stride: down }, RowLayout { start: 0, stride: self.rows as isize });
-            if transpose(self.values, from, bytemuck::cast_slice_mut(to), rows, self.columns, self.rows) {
-                return;
-            }
-        }
-        self.copy_with_strides(n, self.strides, self.rows, to, value);
+    pub(crate) fn copy_converted<U: Pod + Send>(&self, team: ThreadsPerMatrix, n: usize, to: &mut [U], value: impl Fn(T) -> U + Sync) {
+        self.copy_with_strides(team, n, self.strides, self.rows, to, value);
     }
 
     /// Copies the transpose of matrix `n` of the batch to `to`, in column-major order.
-    pub(crate) fn copy_transposed(&self, n: usize, to: &mut [T]) {
-        self.copy_with_strides(n, [self.strides[1], self.strides[0]], self.columns, to, |v| v);
+    pub(crate) fn copy_transposed(&self, team: ThreadsPerMatrix, n: usize, to: &mut [T]) {
+        self.copy_with_strides(team, n, [self.strides[1], self.strides[0]], self.columns, to, |v| v);
     }
 
-    /// Copies the conjugate transpose of matrix `n` of the batch to `to`, in column-major order.
-    pub(crate) fn copy_adjoint(&self, n: usize, to: &mut [T]) {
-        self.copy_with_strides(n, [self.strides[1], self.strides[0]], self.columns, to, T::conjugate);
-    }
-
-    /// Copies the conjugate transpose of matrix `n` of the batch to `to`, in column-major order, and converts each element by `value`.
-    pub(crate) fn copy_adjoint_converted<U>(&self, n: usize, to: &mut [U], value: impl Fn(T) -> U) {
-        self.copy_with_strides(n, [self.strides[1], self.strides[0]], self.columns, to, |v| value(v.conjugate()));
-    }
-
-    /// Copies matrix `n` of the batch to `to`, as columns of `rows` elements, and converts each element by `value`. `down` and `across` are
-    /// the source strides along a column and along a row of the copy.
-    fn copy_with_strides<U>(&self, n: usize, [down, across]: [isize; 2], rows: usize, to: &mut [U], value: impl Fn(T) -> U) {
+    /// Copies matrix `n` of the batch to `to`, as columns of `rows` elements, and converts each element by `value`, which returns its argument
+    /// if `U` is `T`. `down` and `across` are the source strides along a column and along a row of the copy.
+    fn copy_with_strides<U: Pod + Send>(
+        &self,
+        team: ThreadsPerMatrix,
+        n: usize,
+        [down, across]: [isize; 2],
+        rows: usize,
+        to: &mut [U],
+        value: impl Fn(T) -> U + Sync,
+    ) {
         let start = self.matrix_start_index(n);
-        for (block, columns) in to.chunks_mut(rows * TRANSPOSE_BLOCK_SIDE).enumerate() {
-            for first in (0..rows).step_by(TRANSPOSE_BLOCK_SIDE) {
-                let last = rows.min(first + TRANSPOSE_BLOCK_SIDE);
-                for (j, column) in columns.chunks_mut(rows).enumerate() {
-                    let at = start + (block * TRANSPOSE_BLOCK_SIDE + j) as isize * across;
-                    for (i, element) in (first..last).zip(&mut column[first..last]) {
-                        *element = value(self.values[(at + i as isize * down) as usize]);
+        team.for_each_slice_of_columns(to, rows, |first_column, columns| {
+            let start = start + first_column as isize * across;
+            if TypeId::of::<T>() == TypeId::of::<U>() && across == 1 {
+                let (source, target) = (RowLayout { start: start as usize, stride: down }, RowLayout { start: 0, stride: rows as isize });
+                let count = columns.len() / rows;
+                if transpose(self.values, source, bytemuck::cast_slice_mut(columns), target, count, rows) {
+                    return;
+                }
+            }
+            for (block, columns) in columns.chunks_mut(rows * TRANSPOSE_BLOCK_SIDE).enumerate() {
+                for first in (0..rows).step_by(TRANSPOSE_BLOCK_SIDE) {
+                    let last = rows.min(first + TRANSPOSE_BLOCK_SIDE);
+                    for (j, column) in columns.chunks_mut(rows).enumerate() {
+                        let at = start + (block * TRANSPOSE_BLOCK_SIDE + j) as isize * across;
+                        for (i, element) in (first..last).zip(&mut column[first..last]) {
+                            *element = value(self.values[(at + i as isize * down) as usize]);
+                        }
                     }
                 }
             }
+        });
+    }
+
+    /// Copies the conjugate transpose of matrix `n` of the batch to `to`, in column-major order, and converts each element by `value`, which
+    /// returns its argument if `U` is `T`.
+    pub(crate) fn copy_adjoint_converted<U: Field>(&self, team: ThreadsPerMatrix, n: usize, to: &mut [U], value: impl Fn(T) -> U + Sync) {
+        self.copy_with_strides(team, n, [self.strides[1], self.strides[0]], self.columns, to, value);
+        if U::DTYPE.is_complex() {
+            to.iter_mut().for_each(|v| *v = v.conjugate());
         }
     }
 }
 
 /// Copies a column-major matrix of `rows` rows to `to` in C order.
-pub(crate) fn store_transposed<T: Field>(from: &[T], rows: usize, to: &mut [T]) {
-    store_converted(from, rows, to, |v| v);
+pub(crate) fn store_transposed<T: Field>(team: ThreadsPerMatrix, from: &[T], rows: usize, to: &mut [T]) {
+    store_converted(team, from, rows, to, |v| v);
 }
 
 /// Copies a column-major matrix of `rows` rows to `to` in C order. Each element becomes `value(element)`, which returns its argument if `U`
 /// is `T`.
-pub(crate) fn store_converted<T: Pod, U: Pod>(from: &[T], rows: usize, to: &mut [U], value: impl Fn(T) -> U) {
+pub(crate) fn store_converted<T: Pod + Sync, U: Pod + Send>(
+    team: ThreadsPerMatrix,
+    from: &[T],
+    rows: usize,
+    to: &mut [U],
+    value: impl Fn(T) -> U + Sync,
+) {
     let columns = to.len() / rows.max(1);
-    if TypeId::of::<T>() == TypeId::of::<U>() {
-        let (source, target) = (RowLayout { start: 0, stride: rows as isize }, RowLayout { start: 0, stride: columns as isize });
-        if transpose(from, source, bytemuck::cast_slice_mut(to), target, rows, columns) {
-            return;
+    // Rows of the target are columns of its transpose.
+    team.for_each_slice_of_columns(to, columns, |first_row, to| {
+        let height = to.len() / columns;
+        if TypeId::of::<T>() == TypeId::of::<U>() {
+            let source = RowLayout { start: first_row, stride: rows as isize };
+            let target = RowLayout { start: 0, stride: columns as isize };
+            if transpose(from, source, bytemuck::cast_slice_mut(to), target, height, columns) {
+                return;
+            }
         }
-    }
-    store_row_major(from, rows, to, |_, _, v| value(v));
-}
-
-/// Copies a column-major matrix of `rows` rows to `to` in C order. Each element becomes `value(row, column, element)`.
-pub(crate) fn store_row_major<T: Copy, U>(from: &[T], rows: usize, to: &mut [U], value: impl Fn(usize, usize, T) -> U) {
-    let columns = to.len() / rows.max(1);
-    for first_row in (0..rows).step_by(TRANSPOSE_BLOCK_SIDE) {
-        for first in (0..columns).step_by(TRANSPOSE_BLOCK_SIDE) {
-            let last = columns.min(first + TRANSPOSE_BLOCK_SIDE);
-            for i in first_row..rows.min(first_row + TRANSPOSE_BLOCK_SIDE) {
-                for (j, element) in (first..last).zip(&mut to[i * columns + first..i * columns + last]) {
-                    *element = value(i, j, from[j * rows + i]);
+        for block in (0..height).step_by(TRANSPOSE_BLOCK_SIDE) {
+            for first in (0..columns).step_by(TRANSPOSE_BLOCK_SIDE) {
+                let last = columns.min(first + TRANSPOSE_BLOCK_SIDE);
+                for i in block..height.min(block + TRANSPOSE_BLOCK_SIDE) {
+                    for (j, element) in (first..last).zip(&mut to[i * columns + first..i * columns + last]) {
+                        *element = value(from[j * rows + first_row + i]);
+                    }
                 }
             }
         }
-    }
+    });
 }

@@ -2,7 +2,7 @@
 
 use num_traits::Float;
 
-use crate::field::Field;
+use crate::matrix_element::Field;
 
 /// The power of two by which a matrix was divided, so that products of its elements neither overflow nor underflow. Without such a scale,
 /// faer's eigenvalues of matrices with a norm of 1e-18 are inexact. The exponent is even, and the square root of the power is stored.
@@ -32,7 +32,7 @@ impl<R: Float> PowerOfTwoScale<R> {
         PowerOfTwoScale::scale_if_outside_limits(values, Self::min_unscaled_norm())
     }
 
-    /// Returns the scale of a matrix that was not divided.
+    /// Returns the scale 1, for a matrix that was not divided.
     pub(crate) fn identity() -> PowerOfTwoScale<R> {
         PowerOfTwoScale(R::one())
     }
@@ -62,7 +62,7 @@ impl<R: Float> PowerOfTwoScale<R> {
         Some(scale)
     }
 
-    /// Returns the square root of the power of two.
+    /// Returns the square root of the scale.
     pub(crate) fn sqrt_of_scale(self) -> R {
         self.0
     }

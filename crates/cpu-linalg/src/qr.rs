@@ -2,7 +2,7 @@
 
 use cuprum_core::call::QrMode;
 use cuprum_core::{Call, Outcome, Result};
-use cuprum_cpu_base::views::{HostVec, Output};
+use cuprum_cpu_base::typed_views::{HostVec, Output};
 use faer::dyn_stack::{MemStack, StackReq};
 use faer::linalg::householder::{
     apply_block_householder_on_the_left_in_place_scratch, apply_block_householder_on_the_left_in_place_with_conj,
@@ -14,14 +14,14 @@ use faer::{Conj, MatMut, MatRef, Par};
 use num_traits::{Float, One};
 
 use crate::column_blocks::{BLOCK_COLUMNS, ThreadsPerMatrix};
-use crate::field::Field;
 use crate::matrix_batch::{FaerWorkspace, MatrixBatch, allocate_scratch};
+use crate::matrix_element::Field;
 use crate::matrix_stack::{MatrixStack, store_transposed};
 
 /// Replaces the matrix `a` by its upper factor R, with the Householder vectors below the diagonal. Writes the coefficients of the vectors
 /// to `reflections`. Works panel by panel; each panel has as many columns as `reflections` has rows.
 #[inline(never)]
-fn decompose_in_place<T: Field>(
+fn decompose_qr_in_place<T: Field>(
     team: ThreadsPerMatrix,
     mut a: MatMut<'_, T>,
     mut reflections: MatMut<'_, T>,
@@ -64,7 +64,7 @@ fn scale_up_small_columns<T: Field>(matrix: &mut [T], rows: usize, scales: &mut 
     }
 }
 
-/// Writes the first columns of the factor Q to `q`. `basis` and `reflections` are the results of [`decompose_in_place`].
+/// Writes the first columns of the factor Q to `q`. `basis` and `reflections` are the results of [`decompose_qr_in_place`].
 #[inline(never)]
 fn compute_q<T: Field>(team: ThreadsPerMatrix, basis: MatRef<'_, T>, reflections: MatRef<'_, T>, q: MatMut<'_, T>) -> Result<()> {
     let ((block, k), m) = (reflections.shape(), q.nrows());
@@ -97,7 +97,7 @@ fn reflections_scratch_size<T: Field>(rows: usize, block: usize) -> StackReq {
 }
 
 /// Computes the factors Q and R of each matrix.
-pub(crate) fn decompose<T: Field>(call: &Call, mode: QrMode) -> Result<Outcome> {
+pub(crate) fn decompose_qr<T: Field>(call: &Call, mode: QrMode) -> Result<Outcome> {
     let a = MatrixStack::<T>::new(&call.inputs[0])?;
     let (m, n) = (a.rows, a.columns);
     let k = m.min(n);
@@ -105,10 +105,11 @@ pub(crate) fn decompose<T: Field>(call: &Call, mode: QrMode) -> Result<Outcome> 
         QrMode::Reduced => (k, k),
         QrMode::Complete => (m, m),
         QrMode::R => (0, k),
-        QrMode::Raw => return decompose_raw::<T>(call),
+        QrMode::Raw => return decompose_qr_raw::<T>(call),
     };
     let block = recommended_block_size::<T>(m, n);
     let batch = MatrixBatch::new(call, a.len(), m.saturating_mul(n).saturating_mul(k).saturating_mul(2));
+    let team = batch.threads_per_matrix();
     let mut outputs = (0..call.outputs.len()).map(|i| Output::allocate(call, i)).collect::<Result<Vec<_>>>()?;
     let size = qr_in_place_scratch::<T>(m, block, block, Par::Seq, Default::default());
     let scratch = || {
@@ -117,19 +118,19 @@ pub(crate) fn decompose<T: Field>(call: &Call, mode: QrMode) -> Result<Outcome> 
     };
     type Scratch<T> = (HostVec<T>, Vec<T>, HostVec<T>, Vec<<T as Field>::Base>, FaerWorkspace);
     let one = |(matrix, reflections, vectors, scales, memory): &mut Scratch<T>, index, q: Option<&mut [T]>, r: &mut [T]| {
-        a.copy_matrix(index, matrix);
+        a.copy_matrix(team, index, matrix);
         scale_up_small_columns(matrix, m, scales);
         let mut coefficients = MatMut::from_column_major_slice_mut(reflections, block, k);
         let values = MatMut::from_column_major_slice_mut(matrix, m, n);
-        decompose_in_place(batch.threads_per_matrix(), values, coefficients.rb_mut(), MemStack::new(memory))?;
+        decompose_qr_in_place(team, values, coefficients.rb_mut(), MemStack::new(memory))?;
         let upper = |i: usize, j: usize| if i <= j && i < k { matrix[j * m + i].times_real(scales[j]) } else { T::zero() };
         for (i, row) in r.chunks_mut(n).enumerate() {
             row.iter_mut().enumerate().for_each(|(j, to)| *to = upper(i, j));
         }
         if let Some(q) = q {
             let basis = MatRef::from_column_major_slice(matrix, m, n);
-            compute_q(batch.threads_per_matrix(), basis, coefficients.rb(), MatMut::from_column_major_slice_mut(vectors, m, columns))?;
-            store_transposed(vectors, m, q);
+            compute_q(team, basis, coefficients.rb(), MatMut::from_column_major_slice_mut(vectors, m, columns))?;
+            store_transposed(team, vectors, m, q);
         }
         Ok(())
     };
@@ -157,12 +158,13 @@ pub(crate) fn decompose<T: Field>(call: &Call, mode: QrMode) -> Result<Outcome> 
 
 /// Computes the decomposition of each matrix in LAPACK's form: the transpose of the matrix that holds R and the Householder vectors, and
 /// the scalar factors `tau`.
-fn decompose_raw<T: Field>(call: &Call) -> Result<Outcome> {
+fn decompose_qr_raw<T: Field>(call: &Call) -> Result<Outcome> {
     let a = MatrixStack::<T>::new(&call.inputs[0])?;
     let (m, n) = (a.rows, a.columns);
     let k = m.min(n);
     let block = recommended_block_size::<T>(m, n);
     let batch = MatrixBatch::new(call, a.len(), m.saturating_mul(n).saturating_mul(k).saturating_mul(2));
+    let team = batch.threads_per_matrix();
     let (mut h, mut tau) = (Output::allocate(call, 0)?, Output::allocate(call, 1)?);
     let size = qr_in_place_scratch::<T>(m, block, block, Par::Seq, Default::default());
     let items = h.elements_mut()?.typed_slice::<T>().chunks_mut(batch.per_task * m * n);
@@ -171,15 +173,10 @@ fn decompose_raw<T: Field>(call: &Call) -> Result<Outcome> {
     batch.for_each_task(items, scratch, |(reflections, scales, memory), first, (h, tau)| {
         for (index, (h, tau)) in (first..).zip(h.chunks_mut(m * n).zip(tau.chunks_mut(k))) {
             // The output `h` is the transpose in C order, which has the same memory layout as the matrix in column-major order.
-            a.copy_matrix(index, h);
+            a.copy_matrix(team, index, h);
             scale_up_small_columns(h, m, scales);
             let coefficients = MatMut::from_column_major_slice_mut(reflections, block, k);
-            decompose_in_place(
-                batch.threads_per_matrix(),
-                MatMut::from_column_major_slice_mut(h, m, n),
-                coefficients,
-                MemStack::new(memory),
-            )?;
+            decompose_qr_in_place(team, MatMut::from_column_major_slice_mut(h, m, n), coefficients, MemStack::new(memory))?;
             for (j, column) in h.chunks_mut(m).enumerate() {
                 column.iter_mut().take(j + 1).for_each(|v| *v = v.times_real(scales[j]));
             }

@@ -1,18 +1,19 @@
 //! Schur decompositions, computed in double precision.
 
 use cuprum_core::{Call, Outcome, Result};
-use cuprum_cpu_base::views::Output;
+use cuprum_cpu_base::typed_views::Output;
 
+use crate::double_precision::Widen;
 use crate::matrix_batch::{MatrixBatch, MatrixFailure};
 use crate::matrix_stack::{MatrixStack, store_converted};
 use crate::schur_form::{SchurForm, SchurScratch};
-use crate::widen::Widen;
 
 /// Computes the Schur form and the unitary basis of each matrix.
-pub(crate) fn decompose<T: Widen<Wide: SchurForm>>(call: &Call) -> Result<Outcome> {
+pub(crate) fn decompose_schur<T: Widen<Wide: SchurForm>>(call: &Call) -> Result<Outcome> {
     let a = MatrixStack::<T>::new(&call.inputs[0])?;
     let n = a.rows;
     let batch = MatrixBatch::new(call, a.len(), n.saturating_mul(n).saturating_mul(n).saturating_mul(60));
+    let team = batch.threads_per_matrix();
     let (mut t, mut z) = (Output::allocate(call, 0)?, Output::allocate(call, 1)?);
     let items = t.elements_mut()?.typed_slice::<T>().chunks_mut(batch.per_task * n * n);
     let items = items.zip(z.elements_mut()?.typed_slice::<T>().chunks_mut(batch.per_task * n * n));
@@ -22,10 +23,10 @@ pub(crate) fn decompose<T: Widen<Wide: SchurForm>>(call: &Call) -> Result<Outcom
     };
     batch.for_each_task(items, scratch, |(scratch, form, basis), first, (t, z)| {
         for (index, (t, z)) in (first..).zip(t.chunks_mut(n * n).zip(z.chunks_mut(n * n))) {
-            a.copy_converted(index, form, T::widen);
-            scratch.decompose(form, basis, n).map_err(|failure| MatrixFailure::Matrix(index, failure))?;
-            store_converted(form, n, t, T::narrow);
-            store_converted(basis, n, z, T::narrow);
+            a.copy_converted(team, index, form, T::widen);
+            scratch.compute_schur_form(form, basis, n).map_err(|failure| MatrixFailure::Matrix(index, failure))?;
+            store_converted(team, form, n, t, T::narrow);
+            store_converted(team, basis, n, z, T::narrow);
         }
         Ok(())
     })?;

@@ -18,12 +18,12 @@ use faer::prelude::{Reborrow, ReborrowMut};
 use faer::{Auto, ColMut, Conj, MatMut, Par};
 use num_traits::{One, Zero};
 
-use crate::field::Field;
 use crate::matrix_batch::{FaerWorkspace, MatrixBatch};
+use crate::matrix_element::Field;
 use crate::power_of_two_scale::PowerOfTwoScale;
 
-/// Tolerance for the deviation from 1 of the magnitudes on the diagonal of `p`. A unitary `p` has magnitudes of 1. A larger deviation shows
-/// that the iteration did not converge.
+/// Tolerance of the convergence test. The QZ iteration transforms the identity to a unitary diagonal matrix. A diagonal magnitude that
+/// differs from 1 by more than this tolerance shows that the iteration did not converge.
 const UNITARITY_TOLERANCE: f64 = 1e-6;
 /// Maximum number of runs of the QZ iteration for one matrix.
 const MAX_QZ_RUNS: usize = 20;
@@ -187,7 +187,7 @@ impl<W: SchurForm> SchurScratch<W> {
     }
 
     /// Replaces the finite matrix `t` of extent `n` by its Schur form, and writes the unitary matrix to `z`. Both are column-major.
-    pub(crate) fn decompose(&mut self, t: &mut [W], z: &mut [W], n: usize) -> std::result::Result<(), LinAlgFailure> {
+    pub(crate) fn compute_schur_form(&mut self, t: &mut [W], z: &mut [W], n: usize) -> std::result::Result<(), LinAlgFailure> {
         let Some(scale) = PowerOfTwoScale::scale_into_range(t) else { return Err(NotFinite) };
         let stack = MemStack::new(&mut self.memory);
         set_to_identity(z, n);

@@ -3,18 +3,18 @@
 use cuprum_core::call::SingularVectors;
 use cuprum_core::error::LinAlgFailure::SvdDiverges;
 use cuprum_core::{Call, Outcome, Result};
-use cuprum_cpu_base::views::{HostVec, Output};
+use cuprum_cpu_base::typed_views::{HostVec, Output};
 use faer::diag::DiagMut;
 use faer::dyn_stack::MemStack;
 use faer::linalg::svd::{ComputeSvdVectors, svd, svd_scratch};
 use faer::{MatMut, MatRef, Par};
 use num_traits::Zero;
 
-use crate::field::Field;
+use crate::double_precision::Widen;
 use crate::matrix_batch::{FaerWorkspace, MatrixBatch, MatrixFailure};
+use crate::matrix_element::Field;
 use crate::matrix_stack::{MatrixStack, store_converted};
 use crate::power_of_two_scale::PowerOfTwoScale;
-use crate::widen::Widen;
 
 /// Computes the singular values `s` of `a`, and the singular vectors if `u` and `v` are `Some`. Returns whether the iteration converged.
 #[inline(never)]
@@ -29,7 +29,7 @@ type Vectors<'a, W> = (&'a mut [W], &'a mut [W]);
 type Scratch<W> = (HostVec<W>, Vec<W>, FaerWorkspace);
 
 /// Computes the singular values of each matrix, and the singular vectors that `vectors` requests.
-pub(crate) fn decompose<T: Widen>(call: &Call, vectors: SingularVectors) -> Result<Outcome> {
+pub(crate) fn decompose_svd<T: Widen>(call: &Call, vectors: SingularVectors) -> Result<Outcome> {
     let a = MatrixStack::<T>::new(&call.inputs[0])?;
     let (m, n) = (a.rows, a.columns);
     let k = m.min(n);
@@ -40,6 +40,7 @@ pub(crate) fn decompose<T: Widen>(call: &Call, vectors: SingularVectors) -> Resu
     };
     let with_vectors = vectors != SingularVectors::Omitted;
     let batch = MatrixBatch::new(call, a.len(), m.saturating_mul(n).saturating_mul(k).saturating_mul(if with_vectors { 12 } else { 4 }));
+    let team = batch.threads_per_matrix();
     let mut outputs = (0..call.outputs.len()).map(|i| Output::allocate(call, i)).collect::<Result<Vec<_>>>()?;
     let size = svd_scratch::<T::Wide>(m, n, compute, compute, Par::Seq, Default::default());
     let scratch = || {
@@ -47,7 +48,7 @@ pub(crate) fn decompose<T: Widen>(call: &Call, vectors: SingularVectors) -> Resu
         Ok(((batch.allocate_values::<T::Wide>(m * n)?, batch.allocate_zeros::<T::Wide>(k)?, batch.allocate_scratch(size)?), u, v))
     };
     let one = |(matrix, values, memory): &mut Scratch<T::Wide>, vectors: Option<Vectors<T::Wide>>, index, s: &mut [T::Base]| {
-        a.copy_converted(index, matrix, T::widen);
+        a.copy_converted(team, index, matrix, T::widen);
         let Some(scale) = PowerOfTwoScale::scale_into_range(matrix) else { return Err(MatrixFailure::Matrix(index, SvdDiverges)) };
         let (u, v) = match vectors {
             Some((u, v)) => {
@@ -74,7 +75,7 @@ pub(crate) fn decompose<T: Widen>(call: &Call, vectors: SingularVectors) -> Resu
                 let results = u.chunks_mut(m * columns).zip(vh.chunks_mut(rows * n)).zip(s.chunks_mut(k));
                 for (index, ((u, vh), s)) in (first..).zip(results) {
                     one(scratch, Some((left, right)), index, s)?;
-                    store_converted(left, m, u, T::narrow);
+                    store_converted(team, left, m, u, T::narrow);
                     // Row i of `vh` is the adjoint of column i of `v`. Rows of `vh` and columns of `v` are contiguous, so the elements are
                     // conjugated in memory order.
                     vh.iter_mut().zip(right.iter()).for_each(|(to, v)| *to = T::narrow(v.conjugate()));

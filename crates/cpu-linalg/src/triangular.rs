@@ -3,7 +3,7 @@
 use cuprum_core::call::{Form, Triangle};
 use cuprum_core::error::LinAlgFailure::Singular;
 use cuprum_core::{Call, Outcome, Result};
-use cuprum_cpu_base::views::Output;
+use cuprum_cpu_base::typed_views::Output;
 use faer::linalg::triangular_solve::{
     solve_lower_triangular_in_place, solve_unit_lower_triangular_in_place, solve_unit_upper_triangular_in_place,
     solve_upper_triangular_in_place,
@@ -13,8 +13,8 @@ use faer::traits::math_utils::recip;
 use faer::{MatMut, MatRef, Par};
 use num_traits::Float;
 
-use crate::field::Field;
 use crate::matrix_batch::{MatrixBatch, MatrixFailure};
+use crate::matrix_element::Field;
 use crate::matrix_stack::{MatrixStack, store_transposed};
 
 /// Replaces the columns of `x` by the solutions of the triangular system of `a`. faer multiplies by the reciprocals of the diagonal
@@ -42,10 +42,11 @@ pub(crate) fn solve_triangular_in_place<T: Field>(a: MatRef<'_, T>, is_lower: bo
 }
 
 /// Solves triangular systems.
-pub(crate) fn solve<T: Field>(call: &Call, triangle: Triangle, form: Form, unit_diagonal: bool) -> Result<Outcome> {
+pub(crate) fn solve_triangular_systems<T: Field>(call: &Call, triangle: Triangle, form: Form, unit_diagonal: bool) -> Result<Outcome> {
     let (a, b) = (MatrixStack::<T>::new(&call.inputs[0])?, MatrixStack::<T>::new(&call.inputs[1])?);
     let (n, k) = (a.rows, b.columns);
     let batch = MatrixBatch::new(call, a.len(), n.saturating_mul(n).saturating_mul(k));
+    let team = batch.threads_per_matrix();
     let mut output = Output::allocate(call, 0)?;
     let solutions = output.elements_mut()?.typed_slice::<T>();
     let is_lower = (triangle == Triangle::Lower) == (form == Form::Plain);
@@ -55,24 +56,22 @@ pub(crate) fn solve<T: Field>(call: &Call, triangle: Triangle, form: Form, unit_
         |(matrix, x), first, solutions| {
             for (index, solution) in (first..).zip(solutions.chunks_mut(n * k)) {
                 match form {
-                    Form::Plain => a.copy_matrix(index, matrix),
-                    Form::Transposed => a.copy_transposed(index, matrix),
-                    Form::Adjoint => a.copy_adjoint(index, matrix),
+                    Form::Plain => a.copy_matrix(team, index, matrix),
+                    Form::Transposed => a.copy_transposed(team, index, matrix),
+                    Form::Adjoint => a.copy_adjoint_converted(team, index, matrix, |v| v),
                 }
                 if !unit_diagonal && matrix.iter().step_by(n + 1).any(|v| *v == T::zero()) {
                     return Err(MatrixFailure::Matrix(index, Singular));
                 }
-                b.copy_matrix(index, x);
+                b.copy_matrix(team, index, x);
                 let right = MatMut::from_column_major_slice_mut(x, n, k);
                 let matrix = MatRef::from_column_major_slice(matrix, n, n);
-                batch.threads_per_matrix().for_each_block(right, n.saturating_mul(n).saturating_mul(k) / 8, |_, right| {
-                    match (is_lower, unit_diagonal) {
-                        (true, true) => solve_unit_lower_triangular_in_place(matrix, right, Par::Seq),
-                        (false, true) => solve_unit_upper_triangular_in_place(matrix, right, Par::Seq),
-                        (lower, false) => solve_triangular_in_place(matrix, lower, right),
-                    }
+                team.for_each_block(right, n.saturating_mul(n).saturating_mul(k) / 8, |_, right| match (is_lower, unit_diagonal) {
+                    (true, true) => solve_unit_lower_triangular_in_place(matrix, right, Par::Seq),
+                    (false, true) => solve_unit_upper_triangular_in_place(matrix, right, Par::Seq),
+                    (lower, false) => solve_triangular_in_place(matrix, lower, right),
                 });
-                store_transposed(x, n, solution);
+                store_transposed(team, x, n, solution);
             }
             Ok(())
         },

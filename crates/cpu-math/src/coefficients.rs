@@ -50,9 +50,9 @@ pub const TWO_OVER_PI: [u64; 21] = [
     0xf0cfbc209af4361d,
 ];
 /// Coefficients, lowest degree first, of a polynomial for (e^r - 1 - r) / r^2, |r| <= ln 2 / 2; relative error 2^-28.0.
-pub const EXP_F32: [f64; 5] = [0.5, 0.16666509211063385, 0.04166644811630249, 0.0083699319511652, 0.001393660088069737];
+pub const EXP_COEFFICIENTS_F32: [f64; 5] = [0.5, 0.16666509211063385, 0.04166644811630249, 0.0083699319511652, 0.001393660088069737];
 /// Coefficients, lowest degree first, of a polynomial for (e^r - 1 - r) / r^2, |r| <= ln 2 / 2; relative error 2^-57.8.
-pub const EXP_F64: [f64; 10] = [
+pub const EXP_COEFFICIENTS_F64: [f64; 10] = [
     0.5000000000000014,
     0.16666666666666685,
     0.04166666666650061,
@@ -65,10 +65,10 @@ pub const EXP_F64: [f64; 10] = [
     2.5113307170417768e-08,
 ];
 /// Coefficients, lowest degree first, of a polynomial for (2^r - 1) / r, |r| <= 1/2; relative error 2^-28.0.
-pub const EXP2_F32: [f64; 6] =
+pub const EXP2_COEFFICIENTS_F32: [f64; 6] =
     [0.6931471824645996, 0.24022650718688965, 0.055503543466329575, 0.00961807370185852, 0.0013393770204856992, 0.00015458320558536798];
 /// Coefficients, lowest degree first, of a polynomial for (2^r - 1) / r, |r| <= 1/2; relative error 2^-57.3.
-pub const EXP2_F64: [f64; 11] = [
+pub const EXP2_COEFFICIENTS_F64: [f64; 11] = [
     0.6931471805599453,
     0.2402265069591015,
     0.0555041086648229,
@@ -82,19 +82,19 @@ pub const EXP2_F64: [f64; 11] = [
     4.4643633240053806e-10,
 ];
 /// Coefficients, lowest degree first, of a polynomial for (sinh r - r) / r^3 in r^2, |r| <= ln 2 / 2; relative error 2^-34.1.
-pub const SINH_F32: [f64; 3] = [0.1666666716337204, 0.008333193138241768, 0.0001995737402467057];
+pub const SINH_COEFFICIENTS_F32: [f64; 3] = [0.1666666716337204, 0.008333193138241768, 0.0001995737402467057];
 /// Coefficients, lowest degree first, of a polynomial for (sinh r - r) / r^3 in r^2, |r| <= ln 2 / 2; relative error 2^-61.5.
-pub const SINH_F64: [f64; 5] =
+pub const SINH_COEFFICIENTS_F64: [f64; 5] =
     [0.16666666666666677, 0.008333333333321166, 0.0001984126988778142, 2.7557242153032225e-06, 2.5109868595230767e-08];
 /// Coefficients, lowest degree first, of a polynomial for (cosh r - 1) / r^2 in r^2, |r| <= ln 2 / 2; relative error 2^-33.1.
-pub const COSH_F32: [f64; 3] = [0.5, 0.04166644811630249, 0.001393660088069737];
+pub const COSH_COEFFICIENTS_F32: [f64; 3] = [0.5, 0.04166644811630249, 0.001393660088069737];
 /// Coefficients, lowest degree first, of a polynomial for (cosh r - 1) / r^2 in r^2, |r| <= ln 2 / 2; relative error 2^-57.8.
-pub const COSH_F64: [f64; 5] =
+pub const COSH_COEFFICIENTS_F64: [f64; 5] =
     [0.5000000000000014, 0.04166666666650061, 0.0013888888951076091, 2.4801485566458998e-05, 2.763289753478611e-07];
 /// Coefficients, lowest degree first, of a polynomial for (sin r - r) / r^3 in r^2, |r| <= pi/4; relative error 2^-32.3.
-pub const SIN_F32: [f64; 4] = [-0.1666666716337204, 0.008333371952176094, -0.00019849838281515986, 2.7990915896225488e-06];
+pub const SIN_COEFFICIENTS_F32: [f64; 4] = [-0.1666666716337204, 0.008333371952176094, -0.00019849838281515986, 2.7990915896225488e-06];
 /// Coefficients, lowest degree first, of a polynomial for (sin r - r) / r^3 in r^2, |r| <= pi/4; relative error 2^-57.8.
-pub const SIN_F64: [f64; 6] = [
+pub const SIN_COEFFICIENTS_F64: [f64; 6] = [
     -0.16666666666666627,
     0.008333333333321136,
     -0.0001984126982877408,
@@ -103,9 +103,9 @@ pub const SIN_F64: [f64; 6] = [
     1.5893389759682302e-10,
 ];
 /// Coefficients, lowest degree first, of a polynomial for (cos r - 1 + r^2 / 2) / r^4 in r^2, |r| <= pi/4; relative error 2^-33.1.
-pub const COS_F32: [f64; 3] = [0.04166664555668831, -0.0013887302484363317, 2.4430881239823066e-05];
+pub const COS_COEFFICIENTS_F32: [f64; 3] = [0.04166664555668831, -0.0013887302484363317, 2.4430881239823066e-05];
 /// Coefficients, lowest degree first, of a polynomial for (cos r - 1 + r^2 / 2) / r^4 in r^2, |r| <= pi/4; relative error 2^-63.9.
-pub const COS_F64: [f64; 6] = [
+pub const COS_COEFFICIENTS_F64: [f64; 6] = [
     0.04166666666666659,
     -0.0013888888888872158,
     2.4801587288254125e-05,
@@ -114,7 +114,7 @@ pub const COS_F64: [f64; 6] = [
     -1.1357101814847948e-11,
 ];
 /// Coefficients, lowest degree first, of a polynomial for (atan t - t) / t^3 in t^2, |t| <= 1; relative error 2^-28.4.
-pub const ATAN_F32: [f64; 9] = [
+pub const ATAN_COEFFICIENTS_F32: [f64; 9] = [
     -0.33333295583724976,
     0.19998453557491302,
     -0.1426330804824829,
@@ -126,7 +126,7 @@ pub const ATAN_F32: [f64; 9] = [
     -0.0017704167403280735,
 ];
 /// Coefficients, lowest degree first, of a polynomial for (atan t - t) / t^3 in t^2, |t| <= 1; relative error 2^-57.5.
-pub const ATAN_F64: [f64; 20] = [
+pub const ATAN_COEFFICIENTS_F64: [f64; 20] = [
     -0.3333333333333305,
     0.19999999999948692,
     -0.14285714282430603,
@@ -149,9 +149,10 @@ pub const ATAN_F64: [f64; 20] = [
     1.3106194468563715e-05,
 ];
 /// Coefficients, lowest degree first, of a polynomial for (asin t - t) / t^3 in t^2, |t| <= 1/2; relative error 2^-27.5.
-pub const ASIN_F32: [f64; 5] = [0.16666753590106964, 0.07495273649692535, 0.04547207057476044, 0.024174826219677925, 0.04217052459716797];
+pub const ASIN_COEFFICIENTS_F32: [f64; 5] =
+    [0.16666753590106964, 0.07495273649692535, 0.04547207057476044, 0.024174826219677925, 0.04217052459716797];
 /// Coefficients, lowest degree first, of a polynomial for (asin t - t) / t^3 in t^2, |t| <= 1/2; relative error 2^-59.7.
-pub const ASIN_F64: [f64; 13] = [
+pub const ASIN_COEFFICIENTS_F64: [f64; 13] = [
     0.1666666666666676,
     0.07499999999971048,
     0.044642857174297765,
@@ -167,7 +168,7 @@ pub const ASIN_F64: [f64; 13] = [
     0.032586801610281546,
 ];
 /// Coefficients, lowest degree first, of a polynomial for (log(1 + f) - f + f^2 / 2) / f^3, sqrt(1/2) <= 1 + f <= sqrt 2; relative error 2^-27.2.
-pub const LOG_F32: [f64; 8] = [
+pub const LOG_COEFFICIENTS_F32: [f64; 8] = [
     0.333333283662796,
     -0.2500084638595581,
     0.20001448690891266,
@@ -177,8 +178,8 @@ pub const LOG_F32: [f64; 8] = [
     0.12789621949195862,
     -0.07666336745023727,
 ];
-/// Coefficients, lowest degree first, of a polynomial for (2 atanh s - 2 s) / s^3 in s^2, s = f / (2 + f) for `f` as in `LOG_F32`; relative error 2^-59.4.
-pub const LOG_F64: [f64; 7] = [
+/// Coefficients, lowest degree first, of a polynomial for (2 atanh s - 2 s) / s^3 in s^2, s = f / (2 + f) for `f` as in `LOG_COEFFICIENTS_F32`; relative error 2^-59.4.
+pub const LOG_COEFFICIENTS_F64: [f64; 7] = [
     0.6666666666666737,
     0.39999999999397445,
     0.28571428745996863,
@@ -188,7 +189,7 @@ pub const LOG_F64: [f64; 7] = [
     0.14800731001529535,
 ];
 /// Coefficients, lowest degree first, of a polynomial for (log(1 + f) - f + f^2 / 2) / f^3 for the residue `f` that `LOG_TABLE` leaves, |f| <= 1/126; relative error 2^-72.6.
-pub const LOG_WITH_TABLE_F64: [f64; 7] = [
+pub const LOG_WITH_TABLE_COEFFICIENTS_F64: [f64; 7] = [
     0.3333333333333333,
     -0.25000000000000644,
     0.20000000000151805,
@@ -198,9 +199,9 @@ pub const LOG_WITH_TABLE_F64: [f64; 7] = [
     0.11141071585714436,
 ];
 /// Coefficients, lowest degree first, of a polynomial for (log(1 + f) - f + f^2 / 2) / f^3 for the residue `f` that `LOG_TABLE` leaves, |f| <= 1/126, for results in float32; relative error 2^-40.4.
-pub const LOG_IN_F64_FOR_F32: [f64; 3] = [0.33333333308534585, -0.25000918616364426, 0.20001259832607257];
+pub const LOG_COEFFICIENTS_IN_F64_FOR_F32: [f64; 3] = [0.33333333308534585, -0.25000918616364426, 0.20001259832607257];
 /// Coefficients, lowest degree first, of a polynomial for (e^r - 1) / r, |r| <= ln 2 / 2, for results in float32; relative error 2^-34.1.
-pub const EXP_IN_F64_FOR_F32: [f64; 7] = [
+pub const EXP_COEFFICIENTS_IN_F64_FOR_F32: [f64; 7] = [
     0.9999999999781044,
     0.5000000085782988,
     0.16666666904891975,
@@ -210,7 +211,8 @@ pub const EXP_IN_F64_FOR_F32: [f64; 7] = [
     0.0001991737119312346,
 ];
 /// Coefficients, lowest degree first, of a polynomial for m^(-1/3), sqrt(1/2) <= m <= sqrt 2; relative error 2^-14.5.
-pub const CBRT: [f64; 5] = [1.8712517802529964, -1.8486708123881086, 1.5418413930514439, -0.6898472340713028, 0.12539690203761789];
+pub const INVERSE_CBRT_COEFFICIENTS: [f64; 5] =
+    [1.8712517802529964, -1.8486708123881086, 1.5418413930514439, -0.6898472340713028, 0.12539690203761789];
 /// Bit pattern of the least mantissa (a float64 in [1/2, 1)) that `LOG_TABLE` covers.
 pub const LOG_TABLE_FIRST_MANTISSA: u64 = 0x3fe6a00000000000;
 /// Approximate inverses of mantissas, and the negated logarithms of the inverses, indexed by the leading bits of the mantissa.

@@ -3,7 +3,7 @@
 
 use cuprum_cpu_base::simd::Isa;
 
-use crate::real::{Real, divide_pairs, fast_two_sum, polynomial};
+use crate::float_formats::{Real, divide_pairs, fast_two_sum, polynomial};
 
 /// Returns `(n, r, low)` with `x = n ln 2 + r + low`, where `low` is the rounding error of `r`.
 #[inline(always)]

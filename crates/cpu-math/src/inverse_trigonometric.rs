@@ -2,7 +2,7 @@
 
 use cuprum_cpu_base::simd::Isa;
 
-use crate::real::{Real, fast_two_sum, polynomial, select, select_one_pair};
+use crate::float_formats::{Real, fast_two_sum, polynomial, select, select_one_pair};
 
 /// Returns `multiple * pi/2 - a - low`, where `multiple` is 0, 1 or 2.
 #[inline(always)]

@@ -6,7 +6,7 @@
 use cuprum_cpu_base::simd::BaselineIsa;
 
 use crate::coefficients::TWO_OVER_PI;
-use crate::real::{QuarterTurns, Real};
+use crate::float_formats::{QuarterTurns, Real};
 use crate::trigonometric::{sin_of_quarter_turns, tan_of_quarter_turns};
 
 /// Returns whether `|x|` is too large for the argument reduction of the vectorised loops (`Real::MIN_LARGE_ARGUMENT` or more).
@@ -41,8 +41,8 @@ fn reduce_large_argument(x: f64) -> (QuarterTurns<f64>, f64, f64) {
     let bits = x.abs().to_bits();
     let mantissa = (bits & ((1 << 52) - 1) | 1 << 52) as u128;
     let exponent = (bits >> 52) as usize + 64 - 1075; // |x| = mantissa * 2^(exponent - 64)
-    // Selects 192 bits of 2/pi, of which the first bit has weight 2 in `2^(exponent - 64) * 2/pi`. The bits before the selected bits only
-    // add multiples of 4 quadrants.
+    // Selects the 192 bits of 2/pi that determine the result. The bits before them only add multiples of 4 quadrants. The first selected
+    // bit has weight 2 in `2^(exponent - 64) * 2/pi`.
     let (word, shift) = ((exponent - 2) / 64, (exponent - 2) % 64);
     let window = |i: usize| {
         let pair = (TWO_OVER_PI[word + i] as u128) << 64 | TWO_OVER_PI[word + i + 1] as u128;

@@ -4,7 +4,7 @@
 use cuprum_cpu_base::simd::Isa;
 
 use crate::coefficients as c;
-use crate::real::{Real, fast_two_sum, polynomial, select, select_one_pair, two_sum};
+use crate::float_formats::{Real, fast_two_sum, polynomial, select, select_one_pair, two_sum};
 
 /// The terms of `log x = n ln 2 + head + low`.
 pub struct LogParts<T> {
@@ -54,7 +54,7 @@ impl Logarithm for f32 {
         let (f, f_low) = mantissa_minus_one(m, low, (-n).clamp_to(-126.0, 126.0).exp2_of_integer());
         let square = f * f;
         let (head, rest) = fast_two_sum(f, square * -0.5);
-        let low = (square * f).madd::<I>(polynomial::<I, f32>(f, &c::LOG_F32), rest);
+        let low = (square * f).madd::<I>(polynomial::<I, f32>(f, &c::LOG_COEFFICIENTS_F32), rest);
         LogParts { n, head, low: add_log_of_residue::<I, f32>(low, f, f_low) }
     }
 
@@ -75,17 +75,18 @@ impl Logarithm for f64 {
         split_exponent_at_mantissa(self, std::f64::consts::FRAC_1_SQRT_2.to_bits())
     }
 
-    /// Uses `log(1 + f) = 2 atanh s` with `s = f / (2 + f)`, as fdlibm and Cody and Waite do. The division is faster than a table, which
-    /// would take 16 loads for 8 numbers.
+    /// Computes the logarithm by `log(1 + f) = 2 atanh s` with `s = f / (2 + f)`, as fdlibm and Cody and Waite do. The division is faster
+    /// than a table, which would take 16 loads for 8 numbers.
     #[inline(always)]
     fn log_parts<I: Isa>(self, low: Option<f64>) -> LogParts<f64> {
         let (m, n) = self.split_exponent();
         let (f, f_low) = mantissa_minus_one(m, low, (-n).clamp_to(-1022.0, 1022.0).exp2_of_integer());
         let s = f / (f + 2.0);
         let (z, half_square) = (s * s, f * f * 0.5);
-        // Computes `2 s = f - f^2 / 2 + s f^2 / 2` as a sum of two numbers.
+        // The leading term `2 s` equals `f - f^2 / 2 + s f^2 / 2`. The difference of the first two terms is computed exactly, as `head +
+        // rest`.
         let (head, rest) = fast_two_sum(f, -half_square);
-        let tail = z.madd::<I>(polynomial::<I, f64>(z, &c::LOG_F64), half_square);
+        let tail = z.madd::<I>(polynomial::<I, f64>(z, &c::LOG_COEFFICIENTS_F64), half_square);
         LogParts { n, head, low: add_log_of_residue::<I, f64>(s.madd::<I>(tail, rest), f, f_low) }
     }
 

@@ -4,8 +4,8 @@ use cuprum_cpu_base::simd::Isa;
 
 use crate::coefficients as c;
 use crate::exponential::exp_of_sum;
+use crate::float_formats::{Real, fast_two_sum, polynomial, select, select_one_pair};
 use crate::logarithm::{LogTableEntry, Logarithm};
-use crate::real::{Real, fast_two_sum, polynomial, select, select_one_pair};
 
 /// A float format (float32 or float64) with powers of non-negative numbers.
 pub trait Power: Logarithm {
@@ -27,12 +27,12 @@ impl Power for f32 {
         let a = a as f64;
         let LogTableEntry { n, m, inverse, log } = LogTableEntry::of(a);
         let f = m.madd::<I>(inverse, -1.0);
-        let tail = f.madd::<I>(polynomial::<I, f64>(f, &c::LOG_IN_F64_FOR_F32), -0.5);
+        let tail = f.madd::<I>(polynomial::<I, f64>(f, &c::LOG_COEFFICIENTS_IN_F64_FOR_F32), -0.5);
         let log = n.madd::<I>(std::f64::consts::LN_2, log + (f * f).madd::<I>(tail, f));
         let exponent = select((y == 0.0) | (a == 1.0), 0.0, y as f64 * log_with_special_values(a, log)).clamp_to(-110.0, 95.0);
         let n = (exponent * std::f64::consts::LOG2_E).nearest_integer();
         let r = (-n).madd::<I>(std::f64::consts::LN_2, exponent);
-        (polynomial::<I, f64>(r, &c::EXP_IN_F64_FOR_F32).madd::<I>(r, 1.0) * n.exp2_of_integer()) as f32
+        (polynomial::<I, f64>(r, &c::EXP_COEFFICIENTS_IN_F64_FOR_F32).madd::<I>(r, 1.0) * n.exp2_of_integer()) as f32
     }
 }
 
@@ -54,7 +54,7 @@ impl Power for f64 {
         let square = half * f;
         let square_low = half.fma::<I>(f, -square);
         let (head, low_3) = fast_two_sum(sum, square);
-        let cube = square * f * (-2.0 * polynomial::<I, f64>(f, &c::LOG_WITH_TABLE_F64));
+        let cube = square * f * (-2.0 * polynomial::<I, f64>(f, &c::LOG_WITH_TABLE_COEFFICIENTS_F64));
         let small = n.madd::<I>(f64::LN_2[1], low_1) + low_2;
         let low = small + (low_3 + (square_low + (-f).madd::<I>(f_low, f_low))) + cube;
 
@@ -98,7 +98,7 @@ pub fn cbrt<I: Isa, T: Logarithm>(x: T) -> T {
     let s = q.madd::<I>(T::of(-3.0), n);
     let doubled = select_one_pair(s > T::of(0.5), (T::of(2.0), T::of(c::CBRT_HALF)), (T::of(1.0), T::of(1.0)));
     let (scale, root) = select_one_pair(s < T::of(-0.5), (T::of(0.5), T::of(c::CBRT_2)), doubled);
-    let estimate = polynomial::<I, T>(m, &c::CBRT) * root;
+    let estimate = polynomial::<I, T>(m, &c::INVERSE_CBRT_COEFFICIENTS) * root;
     let m = m * scale;
     let e = (-m * estimate).madd::<I>(estimate * estimate, T::of(1.0));
     let inverse = (estimate * e).madd::<I>(e.madd::<I>(T::of(2.0 / 9.0), T::of(1.0 / 3.0)), estimate);

@@ -4,7 +4,7 @@
 
 use cuprum_cpu_base::simd::Isa;
 
-use crate::real::{QuarterTurns, Real, divide_pairs, fast_two_sum, polynomial, select_one_pair};
+use crate::float_formats::{QuarterTurns, Real, divide_pairs, fast_two_sum, polynomial, select_one_pair};
 
 /// Sine and cosine of an angle within pi/4, each as an unevaluated sum of a leading part and a correction.
 type SinCos<T> = ((T, T), (T, T));

@@ -2,13 +2,13 @@
 
 use cuprum_core::{Complex, Result};
 use cuprum_cpu_base::threads;
-use cuprum_cpu_base::views::HostVec;
+use cuprum_cpu_base::typed_views::HostVec;
 
 use crate::Ordered;
 use crate::radix_partition::RecordSource;
 use crate::radix_sort::{self, MAX_SERIAL_RECORDS, SortSink};
-use crate::record::KeyIndexPair;
 use crate::row_sort::{RowDivision, SortOutputs, for_each_row, sort_long_rows_separately};
+use crate::sort_record::KeyIndexPair;
 
 /// Approximate cost of sorting one element, in elementary operations.
 const COST_PER_ELEMENT: usize = 32;

@@ -6,7 +6,7 @@ use cuprum_cpu_base::threads;
 /// Maximum size of the key range (greatest minus least key, plus 1) that a counting sort takes. Its counters fit the second-level cache.
 pub(super) const MAX_KEY_RANGE: u64 = 1 << 16;
 /// Minimum number of elements per task.
-const MIN_TASK_ELEMENTS: usize = 1 << 16;
+const MIN_ELEMENTS_PER_TASK: usize = 1 << 16;
 
 /// Sorts elements by counting each key. `key` maps an element to a key below `range`, and `element` maps a key back to an element. Writes
 /// the first sorted elements, as many as `out` holds.
@@ -18,7 +18,7 @@ pub(super) fn counting_sort<T: Copy + Send + Sync>(
     out: &mut [T],
 ) -> Result<()> {
     let cost = row.len().saturating_mul(2);
-    let chunk = row.len().div_ceil(threads::threads_for_cost(cost)).clamp(MIN_TASK_ELEMENTS, u32::MAX as usize);
+    let chunk = row.len().div_ceil(threads::threads_for_cost(cost)).clamp(MIN_ELEMENTS_PER_TASK, u32::MAX as usize);
     let counts = threads::map(
         row.chunks(chunk),
         cost,
@@ -48,11 +48,11 @@ pub(super) fn counting_sort<T: Copy + Send + Sync>(
         *end = at;
     });
     threads::for_each(
-        out.chunks_mut(MIN_TASK_ELEMENTS).enumerate(),
+        out.chunks_mut(MIN_ELEMENTS_PER_TASK).enumerate(),
         cost,
         || (),
         |_, (i, mut out)| {
-            let mut at = i * MIN_TASK_ELEMENTS;
+            let mut at = i * MIN_ELEMENTS_PER_TASK;
             let mut key = ends.partition_point(|&end| end <= at);
             while let (false, Some(&end)) = (out.is_empty(), ends.get(key)) {
                 let (run, rest) = out.split_at_mut((end - at).min(out.len()));

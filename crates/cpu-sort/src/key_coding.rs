@@ -1,6 +1,6 @@
 //! Conversion between elements, sort keys (unsigned integers of the same order) and records (a key, and possibly an index).
 
-use crate::key::{Real, Unsigned};
+use crate::sort_key::{Real, Unsigned};
 
 /// Mask of the index bits in a 64-bit record, whose other 32 bits are the key.
 pub(super) const INDEX_MASK: u64 = u32::MAX as u64;

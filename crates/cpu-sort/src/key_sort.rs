@@ -4,8 +4,8 @@ use cuprum_core::Result;
 use cuprum_core::host_buffer::try_reserve;
 use cuprum_cpu_base::simd::simd_level;
 
-use crate::key::Unsigned;
 use crate::register_sort::{RegisterKey, SortRowsLoop};
+use crate::sort_key::Unsigned;
 
 /// Unsigned integer types that [`sort_keys`] sorts: u32 and u64.
 #[allow(private_bounds)]

@@ -6,19 +6,19 @@
 
 mod complex_sort;
 mod counting_sort;
-mod key;
 mod key_coding;
 pub mod key_sort;
 mod radix_partition;
 mod radix_sort;
-mod record;
 #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "no registers for it"))]
 mod register_sort;
-#[cfg(target_arch = "x86_64")]
-mod registers;
 mod row_sort;
+#[cfg(target_arch = "x86_64")]
+mod simd_registers;
 pub mod sort;
+mod sort_key;
+mod sort_record;
 pub mod sorted_search;
 mod sorting_network;
 
-pub use self::key::Ordered;
+pub use self::sort_key::Ordered;

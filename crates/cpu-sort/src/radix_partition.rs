@@ -8,14 +8,14 @@ use cuprum_core::Result;
 use cuprum_cpu_base::cache_hints::{CACHE_LINE_BYTES, CacheLine, NonTemporalStores};
 use cuprum_cpu_base::threads;
 
-use crate::record::Record;
+use crate::sort_record::SortRecord;
 
 /// Minimum number of records per task.
-const MIN_TASK_RECORDS: usize = if cfg!(miri) { 1 << 8 } else { 1 << 16 };
+const MIN_RECORDS_PER_TASK: usize = if cfg!(miri) { 1 << 8 } else { 1 << 16 };
 /// Approximate cost per record of one partition pass, in elementary operations.
 const COST_PER_RECORD: usize = 4;
 
-/// A radix digit of a record: a range of bits of the distance from a base record to that record (see [`Record::shifted_distance`]).
+/// A radix digit of a record: a range of bits of the distance from a base record to that record (see [`SortRecord::shifted_distance`]).
 #[derive(Clone, Copy)]
 pub(super) struct RadixDigit<R> {
     /// A record with index 0 whose key is at most the key of every sorted record. Digits are taken from the distance between this record
@@ -28,7 +28,7 @@ pub(super) struct RadixDigit<R> {
     pub bits: u32,
 }
 
-impl<R: Record> RadixDigit<R> {
+impl<R: SortRecord> RadixDigit<R> {
     #[inline(always)]
     pub fn of(&self, record: R) -> usize {
         record.shifted_distance(self.base, self.shift) & (self.value_count() - 1)
@@ -41,7 +41,7 @@ impl<R: Record> RadixDigit<R> {
     }
 }
 
-/// A source of sort records ([`Record`]): values, and a closure that makes a record from a value and the value's index.
+/// A source of sort records ([`SortRecord`]): values, and a closure that makes a record from a value and the value's index.
 pub(super) struct RecordSource<'a, T, F> {
     pub values: &'a [T],
     pub record: F,
@@ -54,7 +54,7 @@ impl<T: Copy, F> RecordSource<'_, T, F> {
     where
         F: Fn(T, usize) -> R + Copy,
     {
-        // The iterator owns the captures of `record`, so the compiler knows that no store overlaps the captures.
+        // The returned iterator owns a copy of the closure `record`. The compiler then knows that no store overlaps the closure's captures.
         let record = self.record;
         self.values[start..start + len].iter().enumerate().map(move |(i, &v)| record(v, start + i))
     }
@@ -71,12 +71,12 @@ impl DigitCounts {
     pub fn count_digits<T, R, F>(source: &RecordSource<T, F>, digit: RadixDigit<R>) -> Result<DigitCounts>
     where
         T: Copy + Sync,
-        R: Record,
+        R: SortRecord,
         F: Fn(T, usize) -> R + Copy + Sync,
     {
         let len = source.values.len();
         let cost = len.saturating_mul(COST_PER_RECORD);
-        let chunk = len.div_ceil(2 * threads::threads_for_cost(cost)).clamp(MIN_TASK_RECORDS, u32::MAX as usize);
+        let chunk = len.div_ceil(2 * threads::threads_for_cost(cost)).clamp(MIN_RECORDS_PER_TASK, u32::MAX as usize);
         let by_chunk = threads::map(
             (0..len).step_by(chunk),
             cost,
@@ -105,7 +105,7 @@ impl DigitCounts {
         mut out: &mut [R],
     ) where
         T: Copy + Sync,
-        R: Record,
+        R: SortRecord,
         F: Fn(T, usize) -> R + Copy + Sync,
     {
         let len = source.values.len();
@@ -169,7 +169,7 @@ pub(super) fn partition_into_buckets<T, R, F>(
     out: &mut [R],
 ) where
     T: Copy + Sync,
-    R: Record,
+    R: SortRecord,
     F: Fn(T, usize) -> R + Copy + Sync,
 {
     let len = source.values.len();
@@ -235,7 +235,7 @@ impl BucketRanges {
     /// `bucket` is less than the number of ranges and of `lines`. The range of `target` from the bucket's first to its end index belongs
     /// to this task. `target` is aligned to a cache line.
     #[inline(always)]
-    unsafe fn push_record<R: Record>(
+    unsafe fn push_record<R: SortRecord>(
         &mut self,
         bucket: usize,
         record: R,
@@ -265,7 +265,7 @@ impl BucketRanges {
     ///
     /// # Safety
     /// The caller must fulfil the contract of [`BucketRanges::push_record`].
-    unsafe fn flush_bucket<R: Record>(&self, bucket: usize, lines: &[CacheLine], target: &SharedRecordPointer<R>) {
+    unsafe fn flush_bucket<R: SortRecord>(&self, bucket: usize, lines: &[CacheLine], target: &SharedRecordPointer<R>) {
         if !self.next[bucket].is_multiple_of(R::RECORDS_PER_LINE) {
             // SAFETY: `write_partial_line` has the safety contract of [`BucketRanges::push_record`], which the caller of `flush_bucket`
             // guarantees.
@@ -279,7 +279,7 @@ impl BucketRanges {
     /// # Safety
     /// The caller must fulfil the contract of [`BucketRanges::push_record`].
     #[inline(never)]
-    unsafe fn write_partial_line<R: Record>(&self, bucket: usize, lines: &[CacheLine], target: &SharedRecordPointer<R>) {
+    unsafe fn write_partial_line<R: SortRecord>(&self, bucket: usize, lines: &[CacheLine], target: &SharedRecordPointer<R>) {
         let next = self.next[bucket];
         let line = lines[bucket..].as_ptr().cast::<R>();
         for index in ((next - 1) / R::RECORDS_PER_LINE * R::RECORDS_PER_LINE).max(self.first[bucket])..next.min(self.end[bucket]) {

@@ -7,13 +7,13 @@
 use std::mem::swap;
 
 use cuprum_core::Result;
-use cuprum_cpu_base::simd::{SimdLoop, dispatch, simd_level};
+use cuprum_cpu_base::simd::{SimdLoop, dispatch_simd, simd_level};
 use cuprum_cpu_base::threads;
-use cuprum_cpu_base::views::HostVec;
+use cuprum_cpu_base::typed_views::HostVec;
 
 use crate::radix_partition::{DigitCounts, RadixBuckets, RadixDigit, RecordSource, partition_into_buckets};
-use crate::record::Record;
 use crate::register_sort::{self, SelectNthLoop, SortRowsLoop};
+use crate::sort_record::SortRecord;
 
 /// Maximum number of records in one task. [`sort_records`] sorts up to this many records on one thread, without splitting them into
 /// buckets.
@@ -23,8 +23,8 @@ const MIN_BUCKET_RECORDS: usize = if cfg!(miri) { 1 << 5 } else { 1 << 11 };
 /// Base-2 logarithm of the desired number of buckets. Grouping of digit values may double that number. The write-combining buffers, one
 /// cache line per bucket, fit the second-level cache.
 const LOG2_BUCKET_COUNT: u32 = 10;
-/// Number of digit bits beyond those that bucket numbers need. The finer digit gives buckets of similar sizes even if the keys are not
-/// uniformly distributed.
+/// Number of bits by which a digit is longer than a bucket number. A bucket then takes several consecutive digit values, so that buckets
+/// have similar sizes even if the keys are not uniformly distributed.
 const EXTRA_DIGIT_BITS: u32 = 6;
 /// Maximum size in bytes of a bucket that one thread sorts. Larger buckets exceed the second-level cache.
 const MAX_SERIAL_BUCKET_BYTES: usize = 2 << 20;
@@ -32,8 +32,8 @@ const MAX_SERIAL_BUCKET_BYTES: usize = 2 << 20;
 const MIN_RADIX_LEN: usize = 192;
 /// Maximum number of bits of a digit in a radix pass of one thread. The counters and offsets of a digit fit the first-level cache.
 const MAX_DIGIT_BITS: u32 = 11;
-/// The radix passes sort this many key bits more than log2 of the number of records. The insertion sort that follows then moves few
-/// records.
+/// Number of key bits, in addition to log2 of the number of records, that the radix passes sort. The insertion sort that follows then moves
+/// few records.
 const EXTRA_SORTED_BITS: u32 = 7;
 /// Approximate cost of sorting one record, in elementary operations.
 const COST_PER_RECORD: usize = 16;
@@ -50,7 +50,7 @@ pub(super) trait SortSink<R>: Send + Sized {
     }
     /// Splits the destination into the first `mid` records and the rest.
     fn split_at(self, mid: usize) -> (Self, Self);
-    /// Writes the first [`output_len`](SortSink::output_len) of `records`.
+    /// Writes the first [`output_len`](SortSink::output_len) records of `records` to the destination.
     fn write_records(self, records: &[R]);
 }
 
@@ -61,7 +61,7 @@ pub(super) trait SortSink<R>: Send + Sized {
 pub(super) fn sort_record_source<T, R, F, S>(source: &RecordSource<T, F>, index_bits: u32, ends: (R, R), sink: S) -> Result<()>
 where
     T: Copy + Sync,
-    R: Record,
+    R: SortRecord,
     F: Fn(T, usize) -> R + Copy + Sync,
     S: SortSink<R>,
 {
@@ -111,13 +111,13 @@ fn prefix_len_with_sum(totals: &[usize], len: usize) -> usize {
 
 /// Sorts a subset of the records, such as a bucket or a run of equal keys, and writes the result to `sink`. `index_bits` is the number of
 /// low bits of a record that hold the element's index.
-pub(super) fn sort_records<R: Record, S: SortSink<R>>(records: &mut [R], index_bits: u32, sink: S) -> Result<()> {
+pub(super) fn sort_records<R: SortRecord, S: SortSink<R>>(records: &mut [R], index_bits: u32, sink: S) -> Result<()> {
     if records.len() <= MAX_SERIAL_RECORDS {
         let mut blocks = BlockSorter::with_capacity(records.len());
         sink.write_records(blocks.sort(records, index_bits, true));
         return Ok(());
     }
-    let ends = threads::map(records.chunks(MAX_SERIAL_RECORDS), records.len(), || (), |_, part| dispatch(RecordExtremesLoop(part)))?;
+    let ends = threads::map(records.chunks(MAX_SERIAL_RECORDS), records.len(), || (), |_, part| dispatch_simd(RecordExtremesLoop(part)))?;
     let ends = ends.into_iter().reduce(|a, b| (a.0.min(b.0), a.1.max(b.1))).unwrap_or_default();
     if ends.1.key_distance_bits(ends.0.clear_index_bits(index_bits), index_bits) == 0 {
         write_sorted_records(records, sink);
@@ -134,7 +134,7 @@ fn record_unchanged<R>(record: R, _index: usize) -> R {
 }
 
 /// Writes `records`, which are already sorted, to `sink`.
-fn write_sorted_records<R: Record, S: SortSink<R>>(records: &[R], mut sink: S) {
+fn write_sorted_records<R: SortRecord, S: SortSink<R>>(records: &[R], mut sink: S) {
     let records = &records[..sink.output_len()];
     let mut tasks = Vec::with_capacity(records.len().div_ceil(MAX_SERIAL_RECORDS));
     for part in records.chunks(MAX_SERIAL_RECORDS) {
@@ -147,7 +147,7 @@ fn write_sorted_records<R: Record, S: SortSink<R>>(records: &[R], mut sink: S) {
 
 /// Moves the record with index `nth` in sorted order to that index. Only the bucket that contains the index is reordered. `totals` are the
 /// bucket sizes.
-fn select_nth_in_buckets<R: Record>(records: &mut [R], totals: &[usize], nth: usize) {
+fn select_nth_in_buckets<R: SortRecord>(records: &mut [R], totals: &[usize], nth: usize) {
     let mut begin = 0;
     for &total in totals {
         if nth < begin + total {
@@ -160,7 +160,7 @@ fn select_nth_in_buckets<R: Record>(records: &mut [R], totals: &[usize], nth: us
 
 /// Sorts each bucket of `records`: large buckets one by one on all threads, then the other buckets, one per task. `totals` are the bucket
 /// sizes. `index_bits` is the number of low bits of a record that hold the element's index.
-fn sort_buckets<R: Record, S: SortSink<R>>(mut records: &mut [R], totals: &[usize], index_bits: u32, mut sink: S) -> Result<()> {
+fn sort_buckets<R: SortRecord, S: SortSink<R>>(mut records: &mut [R], totals: &[usize], index_bits: u32, mut sink: S) -> Result<()> {
     let mut tasks = Vec::with_capacity(totals.len());
     let (mut longest, mut all) = (0, 0);
     for &total in totals.iter().take(prefix_len_with_sum(totals, sink.output_len())) {
@@ -187,10 +187,10 @@ fn sort_buckets<R: Record, S: SortSink<R>>(mut records: &mut [R], totals: &[usiz
     Ok(())
 }
 
-/// Runs [`Record::min_and_max_record`] at the processor's SIMD level.
+/// Runs [`SortRecord::min_and_max_record`] at the processor's SIMD level.
 struct RecordExtremesLoop<'a, R>(&'a [R]);
 
-impl<R: Record> SimdLoop for RecordExtremesLoop<'_, R> {
+impl<R: SortRecord> SimdLoop for RecordExtremesLoop<'_, R> {
     type Output = (R, R);
     #[inline(always)]
     fn run(self) -> (R, R) {
@@ -207,7 +207,7 @@ pub(super) struct BlockSorter<R> {
     buckets: Option<Box<[u32; 1 << MAX_DIGIT_BITS]>>,
 }
 
-impl<R: Record> BlockSorter<R> {
+impl<R: SortRecord> BlockSorter<R> {
     /// Allocates buffers for blocks of up to `longest` records.
     pub fn with_capacity(longest: usize) -> BlockSorter<R> {
         let in_registers = register_sort::max_len_without_scratch::<R>(longest).unwrap_or(MIN_RADIX_LEN - 1);
@@ -244,7 +244,7 @@ impl<R: Record> BlockSorter<R> {
             return block;
         }
         let buckets = self.buckets.get_or_insert_with(|| Box::new([0; 1 << MAX_DIGIT_BITS]));
-        let (least, greatest) = dispatch(RecordExtremesLoop(block));
+        let (least, greatest) = dispatch_simd(RecordExtremesLoop(block));
         let base = least.clear_index_bits(index_bits);
         let bits = greatest.key_distance_bits(base, index_bits);
         let sorted = bits.min(len.ilog2() + EXTRA_SORTED_BITS);
@@ -266,7 +266,7 @@ impl<R: Record> BlockSorter<R> {
 }
 
 /// Moves the records of `from` to `to`, sorted stably by `digit`. Returns `false` without moving records if all have the same digit value.
-fn scatter_by_digit<R: Record>(from: &[R], to: &mut [R], digit: RadixDigit<R>, buckets: &mut [u32; 1 << MAX_DIGIT_BITS]) -> bool {
+fn scatter_by_digit<R: SortRecord>(from: &[R], to: &mut [R], digit: RadixDigit<R>, buckets: &mut [u32; 1 << MAX_DIGIT_BITS]) -> bool {
     let in_use = &mut buckets[..digit.value_count()];
     in_use.fill(0);
     for &record in from {
@@ -289,7 +289,7 @@ fn scatter_by_digit<R: Record>(from: &[R], to: &mut [R], digit: RadixDigit<R>, b
 }
 
 /// Insertion sort of almost sorted records. Falls back to the standard library's sort if the insertion sort takes too many moves.
-fn insertion_sort<R: Record>(records: &mut [R]) {
+fn insertion_sort<R: SortRecord>(records: &mut [R]) {
     let mut moves = 4 * records.len();
     for i in 1..records.len() {
         let record = records[i];

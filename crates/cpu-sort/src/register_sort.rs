@@ -1,4 +1,4 @@
-//! Quicksort of keys in SIMD registers, which the module `registers` implements.
+//! Quicksort of keys in SIMD registers, which the module `simd_registers` implements.
 //!
 //! A sorting network sorts as many keys as a few registers hold. More keys are partitioned around a pivot, one register at a time. The
 //! lower keys are packed in place and the others into a scratch buffer, so that no key is moved back.
@@ -13,7 +13,7 @@
 use cuprum_cpu_base::simd::{SimdLevel, simd_level};
 use smallvec::SmallVec;
 
-use crate::key::Unsigned;
+use crate::sort_key::Unsigned;
 
 /// Maximum length of rows that are sorted in SIMD registers. In development builds, which compile each intrinsic to a call, other sorts are
 /// faster for longer rows.
@@ -22,7 +22,7 @@ const MAX_LEN_IN_REGISTERS: usize = if cfg!(debug_assertions) { 1 << 10 } else {
 pub(super) const MAX_LANES: usize = 16;
 /// Minimum number of keys for a pivot from nine registers; fewer keys use three.
 const MIN_LEN_FOR_NINE_REGISTER_PIVOT: usize = 1024;
-/// Number of registers that one iteration of the main loop of [`partition`] handles.
+/// Number of registers that one iteration of the main loop of [`partition_keys`] handles.
 const REGISTERS_PER_PARTITION_STEP: usize = 4;
 
 /// A SIMD register type for keys and its operations. A value of the implementing type exists only if the processor supports the
@@ -52,7 +52,7 @@ pub(super) trait SimdRegisters: Copy {
     fn compare_exchange(self, keys: Self::Keys, mask: usize) -> Self::Keys;
     /// Partitions a register: returns the keys below the pivot, their number, and the other keys. Both sets are packed in their original
     /// order.
-    fn partition(self, keys: Self::Keys, pivot: Self::Keys) -> (Self::Keys, usize, Self::Keys);
+    fn partition_register(self, keys: Self::Keys, pivot: Self::Keys) -> (Self::Keys, usize, Self::Keys);
     /// Loads a whole register from `from`.
     ///
     /// # Safety
@@ -71,7 +71,7 @@ macro_rules! each {
     ($row:ident in $rows:ident $body:block) => { each! { $row in $rows $body 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 } };
     ($row:ident in $rows:ident $body:block $($n:literal)*) => {
         $(if $n < $rows {
-            // `% $rows` keeps the index in bounds even in branches whose condition is false.
+            // `% $rows` keeps the register number in bounds, also in the branches that are never taken because `$n < $rows` is false.
             let $row = $n % $rows;
             $body
         })*
@@ -164,8 +164,10 @@ fn merge_sequences<S: SimdRegisters, const R: usize>(simd: S, rows: &mut [S::Key
     }}
 }
 
-/// Compare-exchanges, in each group of `height` registers, the first half with the second half, whose registers and lanes are reversed.
-/// Does nothing if `height` exceeds the number of registers. `lanes` is as in [`merge_sequences`].
+/// Divides the registers `rows` into groups of `height`. In each group, compare-exchanges the first half with the mirror image of the
+/// second half: both the order of its registers and the order within each `lanes` lanes are reversed.
+///
+/// Does nothing if `height` exceeds the number of registers.
 #[inline(always)]
 fn compare_exchange_halves<S: SimdRegisters, const R: usize>(simd: S, rows: &mut [S::Keys; R], height: usize, lanes: usize) {
     if height > R {
@@ -226,7 +228,7 @@ fn median_of_3<S: SimdRegisters>(simd: S, a: S::Keys, b: S::Keys, c: S::Keys) ->
 /// unsorted keys are in `keys` if `in_keys`, otherwise in `scratch`. Lower keys and other keys keep their original order. Returns the
 /// number of lower keys.
 #[inline(always)]
-fn partition<S: SimdRegisters>(simd: S, keys: &mut [S::Key], scratch: &mut [S::Key], in_keys: bool, pivot: S::Key) -> usize {
+fn partition_keys<S: SimdRegisters>(simd: S, keys: &mut [S::Key], scratch: &mut [S::Key], in_keys: bool, pivot: S::Key) -> usize {
     let len = keys.len().min(scratch.len());
     let (lower, upper) = (keys.as_mut_ptr(), scratch.as_mut_ptr());
     let from = if in_keys { lower } else { upper }.cast_const();
@@ -241,7 +243,7 @@ fn partition<S: SimdRegisters>(simd: S, keys: &mut [S::Key], scratch: &mut [S::K
                 *keys = simd.load_register(from.add(done + step * S::LANES));
             }
             for &keys in &steps {
-                let (low, count, high) = simd.partition(keys, pivot);
+                let (low, count, high) = simd.partition_register(keys, pivot);
                 simd.store_register(low, lower.add(below));
                 simd.store_register(high, upper.add(done - below));
                 (below, done) = (below + count, done + S::LANES);
@@ -253,7 +255,7 @@ fn partition<S: SimdRegisters>(simd: S, keys: &mut [S::Key], scratch: &mut [S::K
         // SAFETY: the `left` keys from `done` on are inside the source. Each side has received at most `done` keys, so the stores end
         // before index `done + left` of either side. Lanes beyond the `left` keys have all bits set and come last.
         unsafe {
-            let (low, count, high) = simd.partition(simd.load(std::slice::from_raw_parts(from.add(done), left)), pivot);
+            let (low, count, high) = simd.partition_register(simd.load(std::slice::from_raw_parts(from.add(done), left)), pivot);
             simd.store(low, std::slice::from_raw_parts_mut(lower.add(below), count));
             simd.store(high, std::slice::from_raw_parts_mut(upper.add(done - below), left - count));
             (below, done) = (below + count, done + left);
@@ -263,7 +265,7 @@ fn partition<S: SimdRegisters>(simd: S, keys: &mut [S::Key], scratch: &mut [S::K
 }
 
 /// A range of keys that is not yet sorted.
-struct PendingRange<'a, K> {
+struct UnsortedRange<'a, K> {
     /// Destination of the sorted keys.
     keys: &'a mut [K],
     /// Scratch buffer of the same length as `keys`.
@@ -276,11 +278,11 @@ struct PendingRange<'a, K> {
     depth: u32,
 }
 
-impl<'a, K: Unsigned> PendingRange<'a, K> {
+impl<'a, K: Unsigned> UnsortedRange<'a, K> {
     #[inline(always)]
-    fn from_unsorted_keys(keys: &'a mut [K], scratch: &'a mut [K]) -> PendingRange<'a, K> {
+    fn from_unsorted_keys(keys: &'a mut [K], scratch: &'a mut [K]) -> UnsortedRange<'a, K> {
         let depth = 2 * usize::BITS - 2 * keys.len().leading_zeros();
-        PendingRange { keys, scratch, in_keys: true, least: K::default(), depth }
+        UnsortedRange { keys, scratch, in_keys: true, least: K::default(), depth }
     }
 
     /// Returns whether the range may be split again: the recursion limit is not reached, and the keys of the range may differ.
@@ -292,20 +294,20 @@ impl<'a, K: Unsigned> PendingRange<'a, K> {
     /// Partitions the range at a pivot into a lower and an upper part. The lower part is `None` if all keys in it are equal, and so already
     /// sorted.
     #[inline(always)]
-    fn partition_at_pivot<S: SimdRegisters<Key = K>>(self, simd: S) -> (Option<PendingRange<'a, K>>, PendingRange<'a, K>) {
-        let PendingRange { keys, scratch, in_keys, least, depth } = self;
+    fn partition_at_pivot<S: SimdRegisters<Key = K>>(self, simd: S) -> (Option<UnsortedRange<'a, K>>, UnsortedRange<'a, K>) {
+        let UnsortedRange { keys, scratch, in_keys, least, depth } = self;
         let pivot = choose_pivot(simd, if in_keys { keys } else { scratch });
         // If no key is below the pivot, the pivot is the least key of the range. The lower part then gets the keys equal to the pivot.
         let lower_is_equal = pivot == least;
         let least_above = if lower_is_equal { K::from_u64(pivot.to_u64() + 1) } else { pivot };
-        let below = partition(simd, keys, scratch, in_keys, least_above);
+        let below = partition_keys(simd, keys, scratch, in_keys, least_above);
         let (keys, upper_keys) = keys.split_at_mut(below);
         let (upper_scratch, scratch) = scratch.split_at_mut(upper_keys.len());
         let depth = depth - 1;
-        let lower = PendingRange { keys, scratch, in_keys: true, least, depth };
+        let lower = UnsortedRange { keys, scratch, in_keys: true, least, depth };
         (
             if lower_is_equal { None } else { Some(lower) },
-            PendingRange { keys: upper_keys, scratch: upper_scratch, in_keys: false, least: least_above, depth },
+            UnsortedRange { keys: upper_keys, scratch: upper_scratch, in_keys: false, least: least_above, depth },
         )
     }
 
@@ -322,14 +324,14 @@ impl<'a, K: Unsigned> PendingRange<'a, K> {
 /// Sorts `keys`. If the network cannot hold all keys, `scratch` must be equally long.
 #[inline(always)]
 fn sort<S: SimdRegisters>(simd: S, keys: &mut [S::Key], scratch: &mut [S::Key]) {
-    sort_range(simd, PendingRange::from_unsorted_keys(keys, scratch))
+    sort_range(simd, UnsortedRange::from_unsorted_keys(keys, scratch))
 }
 
 /// Sorts the range `part` into its destination.
 #[inline(always)]
-fn sort_range<S: SimdRegisters>(simd: S, part: PendingRange<S::Key>) {
+fn sort_range<S: SimdRegisters>(simd: S, part: UnsortedRange<S::Key>) {
     let network = S::NETWORK_REGISTERS * S::LANES;
-    let mut waiting: SmallVec<[PendingRange<S::Key>; 24]> = SmallVec::new();
+    let mut waiting: SmallVec<[UnsortedRange<S::Key>; 24]> = SmallVec::new();
     let mut next = Some(part);
     while let Some(part) = next {
         next = if part.keys.len() <= network {
@@ -381,7 +383,7 @@ fn sort_rows<S: SimdRegisters>(simd: S, keys: &mut [S::Key], len: usize, scratch
 fn select_nth<S: SimdRegisters>(simd: S, keys: &mut [S::Key], mut nth: usize, scratch: &mut [S::Key]) {
     let network = S::NETWORK_REGISTERS * S::LANES;
     let Some(scratch) = scratch.get_mut(..keys.len()) else { return keys.sort_unstable() };
-    let mut part = PendingRange::from_unsorted_keys(keys, scratch);
+    let mut part = UnsortedRange::from_unsorted_keys(keys, scratch);
     while part.keys.len() > network && part.can_split() {
         let len = part.keys.len();
         let (lower, upper) = part.partition_at_pivot(simd);
@@ -401,12 +403,12 @@ fn select_nth<S: SimdRegisters>(simd: S, keys: &mut [S::Key], mut nth: usize, sc
     if keys.len() <= network { sort(simd, keys, &mut []) } else { keys.sort_unstable() }
 }
 
-/// A computation on keys that is compiled for each type of SIMD registers. `run` must be `#[inline(always)]`.
+/// A computation on keys that is compiled for each type of SIMD registers. `run_with_registers` must be `#[inline(always)]`.
 pub(super) trait RegisterLoop<K> {
-    /// Type that `run` returns.
+    /// Type that `run_with_registers` returns.
     type Output;
     /// Runs the computation with the registers `simd`.
-    fn run<S: SimdRegisters<Key = K>>(self, simd: S) -> Self::Output;
+    fn run_with_registers<S: SimdRegisters<Key = K>>(self, simd: S) -> Self::Output;
 }
 
 /// A type of sort keys or records. Some types fit SIMD registers, at least at some levels.
@@ -430,7 +432,7 @@ struct MaxLenWithoutScratchLoop;
 impl<K> RegisterLoop<K> for MaxLenWithoutScratchLoop {
     type Output = usize;
     #[inline(always)]
-    fn run<S: SimdRegisters<Key = K>>(self, _: S) -> usize {
+    fn run_with_registers<S: SimdRegisters<Key = K>>(self, _: S) -> usize {
         S::NETWORK_REGISTERS * S::LANES
     }
 }
@@ -451,7 +453,7 @@ pub(super) struct SortRowsLoop<'a, K> {
 impl<K> RegisterLoop<K> for SortRowsLoop<'_, K> {
     type Output = ();
     #[inline(always)]
-    fn run<S: SimdRegisters<Key = K>>(self, simd: S) {
+    fn run_with_registers<S: SimdRegisters<Key = K>>(self, simd: S) {
         sort_rows(simd, self.keys, self.len, self.scratch)
     }
 }
@@ -467,7 +469,7 @@ pub(super) struct SelectNthLoop<'a, K> {
 impl<K> RegisterLoop<K> for SelectNthLoop<'_, K> {
     type Output = ();
     #[inline(always)]
-    fn run<S: SimdRegisters<Key = K>>(self, simd: S) {
+    fn run_with_registers<S: SimdRegisters<Key = K>>(self, simd: S) {
         select_nth(simd, self.keys, self.nth, self.scratch)
     }
 }

@@ -3,17 +3,17 @@
 use std::sync::OnceLock;
 
 use cuprum_core::{Error, Result};
-use cuprum_cpu_base::simd::{SimdLoop, dispatch};
+use cuprum_cpu_base::simd::{SimdLoop, dispatch_simd};
 use cuprum_cpu_base::threads;
-use cuprum_cpu_base::views::HostVec;
+use cuprum_cpu_base::typed_views::HostVec;
 
 use crate::counting_sort;
-use crate::key::{Real, Unsigned};
 use crate::key_coding::{ClosureDecoder, DecodeRecord, INDEX_MASK, KeyCoder, KeyOrder, restore_original_element};
 use crate::radix_partition::RecordSource;
 use crate::radix_sort::{self, BlockSorter, MAX_SERIAL_RECORDS, SortSink};
-use crate::record::{KeyIndexPair, Record};
 use crate::register_sort::{self, MAX_LANES};
+use crate::sort_key::{Real, Unsigned};
+use crate::sort_record::{KeyIndexPair, SortRecord};
 use crate::sorting_network::{ROWS_PER_NETWORK, SortColumnsLoop};
 
 /// Approximate cost of sorting one element, in elementary operations.
@@ -177,7 +177,7 @@ struct DecodingSink<'a, T, D> {
     decoder: &'a D,
 }
 
-impl<T: Real, R: Record, D: DecodeRecord<T, R>> SortSink<R> for DecodingSink<'_, T, D> {
+impl<T: Real, R: SortRecord, D: DecodeRecord<T, R>> SortSink<R> for DecodingSink<'_, T, D> {
     fn output_len(&self) -> usize {
         self.results.len()
     }
@@ -268,7 +268,7 @@ fn for_each_row_group<T: Send + Sync, S>(
 }
 
 /// Allocates `len` records for one thread. On failure returns an empty vector and stores the error in `failed`.
-fn allocate_records<R: Record>(len: usize, failed: &OnceLock<Error>) -> HostVec<R> {
+fn allocate_records<R: SortRecord>(len: usize, failed: &OnceLock<Error>) -> HostVec<R> {
     HostVec::allocate(len).unwrap_or_else(|error| {
         let _ = failed.set(error); // keeps the first error
         HostVec::default()
@@ -277,7 +277,7 @@ fn allocate_records<R: Record>(len: usize, failed: &OnceLock<Error>) -> HostVec<
 
 /// Sorts short rows, several rows per task and each row on one thread. `index_bits` is the number of low bits of a record that hold the
 /// element's index.
-fn sort_short_rows<T: Real, R: Record, D: DecodeRecord<T, R>>(
+fn sort_short_rows<T: Real, R: SortRecord, D: DecodeRecord<T, R>>(
     from: &[T],
     rows: RowDivision,
     index_bits: u32,
@@ -323,7 +323,7 @@ fn sort_short_rows<T: Real, R: Record, D: DecodeRecord<T, R>>(
 }
 
 /// Sorts rows of `len` elements in SIMD registers.
-fn sort_short_rows_in_registers<T: Real, R: Record, D: DecodeRecord<T, R>>(
+fn sort_short_rows_in_registers<T: Real, R: SortRecord, D: DecodeRecord<T, R>>(
     from: &[T],
     len: usize,
     record: impl Fn(T, usize) -> R + Copy + Sync,
@@ -345,9 +345,9 @@ fn sort_short_rows_in_registers<T: Real, R: Record, D: DecodeRecord<T, R>>(
             for (from, results) in from.chunks(rows * len).zip(results.split_into_rows(rows)) {
                 let Some(records) = scratch.as_mut_slice().get_mut(..from.len()) else { return };
                 let (len, run, keep) = if is_run { (len, from.len(), from.len()) } else { (len, len, results.keep) };
-                dispatch(EncodeRecordsLoop { from, run, record, records: &mut *records });
+                dispatch_simd(EncodeRecordsLoop { from, run, record, records: &mut *records });
                 blocks.try_sort_rows_in_registers(records, len);
-                dispatch(DecodeRowsLoop { records, from, run, results: SortOutputs { keep, ..results }, decoder: *decoder });
+                dispatch_simd(DecodeRowsLoop { records, from, run, results: SortOutputs { keep, ..results }, decoder: *decoder });
             }
         },
     );
@@ -389,7 +389,7 @@ struct DecodeRowsLoop<'a, T, R, D> {
     decoder: D,
 }
 
-impl<T: Real, R: Record, D: DecodeRecord<T, R>> SimdLoop for DecodeRowsLoop<'_, T, R, D> {
+impl<T: Real, R: SortRecord, D: DecodeRecord<T, R>> SimdLoop for DecodeRowsLoop<'_, T, R, D> {
     type Output = ();
     #[inline(always)]
     fn run(self) {
@@ -415,7 +415,7 @@ impl<T: Real, R: Record, D: DecodeRecord<T, R>> SimdLoop for DecodeRowsLoop<'_, 
 }
 
 /// Sorts very short rows by a sorting network, one row per SIMD lane.
-fn sort_short_rows_by_network<T: Real, R: Record, D: DecodeRecord<T, R>>(
+fn sort_short_rows_by_network<T: Real, R: SortRecord, D: DecodeRecord<T, R>>(
     from: &[T],
     len: usize,
     record: impl Fn(T, usize) -> R + Copy + Sync,
@@ -431,7 +431,7 @@ fn sort_short_rows_by_network<T: Real, R: Record, D: DecodeRecord<T, R>>(
                     column[lane] = record(v, i);
                 }
             }
-            dispatch(SortColumnsLoop(columns));
+            dispatch_simd(SortColumnsLoop(columns));
             for (lane, (row, results)) in from.chunks_exact(len).zip(results.split_into_rows(1)).enumerate() {
                 records.iter_mut().zip(columns.iter()).for_each(|(record, column)| *record = column[lane]);
                 DecodingSink { row, results, decoder }.write_records(records);
@@ -458,7 +458,7 @@ impl<T: Copy, U: Unsigned, K: Fn(T) -> U> SimdLoop for KeyExtremesLoop<'_, T, K>
 fn sort_long_row<T: Real>(row: &[T], order: KeyOrder, results: SortOutputs<T>) -> Result<()> {
     let with_indices = results.indices.is_some();
     let key = move |v: T| order.to_ascending_key(if with_indices { v.sort_key() } else { v.bitwise_key() });
-    let ends = threads::map(row.chunks(MAX_SERIAL_RECORDS), row.len(), || (), |_, part| dispatch(KeyExtremesLoop(part, key)))?;
+    let ends = threads::map(row.chunks(MAX_SERIAL_RECORDS), row.len(), || (), |_, part| dispatch_simd(KeyExtremesLoop(part, key)))?;
     let (least, greatest) = ends.into_iter().reduce(|a, b| (a.0.min(b.0), a.1.max(b.1))).unwrap_or_default();
     let range = greatest.to_u64() - least.to_u64();
     let first = order.to_ascending_key(if order.descending { greatest } else { least });

@@ -1,6 +1,6 @@
 //! Kernel of the family `Sort`: sorts rows and segments in NumPy's order, and returns values, indices or both.
 //!
-//! Elements are mapped to unsigned integers of the same order (`key`) and combined with their indices if indices are requested. The
+//! Elements are mapped to unsigned integers of the same order (`sort_key`) and combined with their indices if indices are requested. The
 //! resulting records are sorted by a quicksort in SIMD registers (`register_sort`) or a radix sort (`radix_sort`), which splits long rows
 //! among threads. Long rows whose keys have a small range are sorted by counting (`counting_sort`), and very short rows may use a sorting
 //! network (`sorting_network`). Sorted records of real numbers are mapped back to elements, so no gather of values is needed. Complex
@@ -9,12 +9,12 @@
 use bytemuck::{cast_slice, cast_slice_mut};
 use cuprum_core::call;
 use cuprum_core::{Call, Complex, Outcome, Result, Sort, Work, bf16, decline, f16, with_dtype};
-use cuprum_cpu_base::views::{Elements, Output};
+use cuprum_cpu_base::typed_views::{Elements, Output};
 use smallvec::SmallVec;
 
-use crate::key::{Ordered, Real};
 use crate::key_coding::KeyOrder;
 use crate::row_sort::{RowDivision, SortOutputs};
+use crate::sort_key::{Ordered, Real};
 use crate::{complex_sort, row_sort};
 
 /// Element types that the kernel of the family `Sort` takes.
@@ -49,8 +49,8 @@ fn sort_unsigned_or_float_rows<T: Real>(from: &[T], rows: RowDivision, descendin
     row_sort::sort_real_rows(from, rows, KeyOrder::new(0, descending), results)
 }
 
-/// Computes the outputs of `call`, an operation of the kernel family `Sort`.
-pub fn run(call: &Call) -> Result<Outcome> {
+/// Computes the outputs of `call`, a sort of rows or segments.
+pub fn compute_sort(call: &Call) -> Result<Outcome> {
     if let Work::SegmentSort(call::SegmentSort { indices, .. }) = call.work {
         return sort_segments(call, indices);
     }

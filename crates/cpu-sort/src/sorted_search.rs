@@ -8,17 +8,17 @@ use std::hint::select_unpredictable;
 use cuprum_core::call::{self, SearchResultKind};
 use cuprum_core::{Call, Outcome, Result, Work, decline, with_dtype};
 use cuprum_cpu_base::threads;
-use cuprum_cpu_base::views::{Elements, Output};
+use cuprum_cpu_base::typed_views::{Elements, Output};
 
 use crate::Ordered;
 
 /// Number of values to search for per task.
-const TASK_VALUES: usize = 1 << 13;
+const VALUES_PER_TASK: usize = 1 << 13;
 /// Number of binary searches that run interleaved.
 const INTERLEAVED_SEARCHES: usize = 16;
 
-/// Computes the outputs of `call`, an operation of the kernel family `Search`.
-pub fn run(call: &Call) -> Result<Outcome> {
+/// Computes the output of `call`, a search for values in a sorted array.
+pub fn compute_search(call: &Call) -> Result<Outcome> {
     let (&Work::Search(call::Search { result }), [sorted, values]) = (&call.work, call.inputs) else {
         decline!("not a search in an array")
     };
@@ -58,7 +58,7 @@ fn write_membership<T: Ordered>(sorted: &[T], values: &[T], found: bool, out: &m
 fn for_each_task<T: Sync, R: Send>(sorted: &[T], values: &[T], out: &mut [R], task: impl Fn(&[T], &mut [R]) + Sync) {
     let steps = usize::BITS as usize - sorted.len().leading_zeros() as usize;
     threads::for_each(
-        values.chunks(TASK_VALUES).zip(out.chunks_mut(TASK_VALUES)),
+        values.chunks(VALUES_PER_TASK).zip(out.chunks_mut(VALUES_PER_TASK)),
         values.len().saturating_mul(2 * steps),
         || (),
         |_, (values, out)| task(values, out),
@@ -79,7 +79,8 @@ pub fn insertion_indices<T: Copy, V: Copy, K: Copy + Default>(
         let mut keys = [K::default(); INTERLEAVED_SEARCHES];
         keys.iter_mut().zip(values).for_each(|(k, &v)| *k = key(v));
         let mut at = [0; INTERLEAVED_SEARCHES];
-        // The insertion index of each search is in `at..=at + left`. `left` is the same for all searches, and about halves in each step.
+        // The insertion index of search `k` is in `at[k]..=at[k] + left`. All searches have the same `left`, which about halves in each
+        // step.
         let mut left = sorted.len();
         while left > 0 {
             let half = left.div_ceil(2);

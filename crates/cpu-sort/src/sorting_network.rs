@@ -2,7 +2,7 @@
 
 use cuprum_cpu_base::simd::SimdLoop;
 
-use crate::record::Record;
+use crate::sort_record::SortRecord;
 
 /// Number of rows that one network sorts together, one per lane.
 pub(super) const ROWS_PER_NETWORK: usize = 16;
@@ -11,7 +11,7 @@ pub(super) const ROWS_PER_NETWORK: usize = 16;
 /// any length, as in Knuth, TAOCP 3, 5.2.2, algorithm M.
 pub(super) struct SortColumnsLoop<'a, R>(pub &'a mut [[R; ROWS_PER_NETWORK]]);
 
-impl<R: Record> SimdLoop for SortColumnsLoop<'_, R> {
+impl<R: SortRecord> SimdLoop for SortColumnsLoop<'_, R> {
     type Output = ();
     #[inline(always)]
     fn run(self) {
@@ -38,7 +38,7 @@ impl<R: Record> SimdLoop for SortColumnsLoop<'_, R> {
 
 /// Compare-exchange in each lane: the lesser record goes to `a`, the greater one to `b`.
 #[inline(always)]
-fn compare_exchange<R: Record>(a: &mut [R; ROWS_PER_NETWORK], b: &mut [R; ROWS_PER_NETWORK]) {
+fn compare_exchange<R: SortRecord>(a: &mut [R; ROWS_PER_NETWORK], b: &mut [R; ROWS_PER_NETWORK]) {
     let (first, second) = (*a, *b);
     for lane in 0..ROWS_PER_NETWORK {
         a[lane] = first[lane].min(second[lane]);

@@ -5,12 +5,12 @@ use std::sync::OnceLock;
 
 use cuprum_core::host_buffer::try_reserve;
 use cuprum_core::{Error, Result, StoredArray};
-use cuprum_cpu_base::views::Elements;
+use cuprum_cpu_base::typed_views::Elements;
 
-use crate::index::Index;
+use crate::sparse_index::SparseIndex;
 
 /// Target size of a task, in elements plus rows. Rows count too, which limits the number of empty rows in a task.
-const TASK_ELEMENTS: usize = 1 << 13;
+const ELEMENTS_PER_TASK: usize = 1 << 13;
 
 /// The sparsity structure of a matrix in CSR format. The constructor checks `indptr`.
 #[derive(Clone, Copy)]
@@ -19,7 +19,7 @@ pub(crate) struct CsrStructure<'a, I> {
     pub indices: &'a [I],
 }
 
-impl<'a, I: Index> CsrStructure<'a, I> {
+impl<'a, I: SparseIndex> CsrStructure<'a, I> {
     /// Returns the structure of a matrix.
     ///
     /// # Errors
@@ -55,12 +55,12 @@ impl<'a, I: Index> CsrStructure<'a, I> {
     pub fn split_rows_into_tasks(&self, op: &'static str) -> Result<Vec<Range<usize>>> {
         let (rows, base) = (self.row_count(), self.indptr[0].to_usize());
         let weight = |row: usize| row + (self.indptr[row].to_usize() - base);
-        let count = weight(rows).div_ceil(TASK_ELEMENTS);
+        let count = weight(rows).div_ceil(ELEMENTS_PER_TASK);
         let mut tasks = Vec::new();
         try_reserve(op, &mut tasks, count)?;
         let mut start = 0;
         while start < rows {
-            let limit = weight(start) + TASK_ELEMENTS;
+            let limit = weight(start) + ELEMENTS_PER_TASK;
             // A task ends before the first row that would exceed the limit, but has at least one row.
             let (mut low, mut high) = (start + 1, rows);
             while low < high {
@@ -89,7 +89,7 @@ impl FirstOutOfBoundsIndex {
 
     /// Returns whether all of `indices` are in `0..size`. If not, records an index that is out of bounds.
     #[inline(always)]
-    pub fn check_indices<I: Index>(&self, size: usize, indices: &[I]) -> bool {
+    pub fn check_indices<I: SparseIndex>(&self, size: usize, indices: &[I]) -> bool {
         let is_valid = indices.is_empty() || I::largest_index(indices) < size;
         if !is_valid {
             self.record_invalid_index(size, indices);
@@ -98,14 +98,14 @@ impl FirstOutOfBoundsIndex {
     }
 
     #[cold]
-    fn record_invalid_index<I: Index>(&self, size: usize, indices: &[I]) {
+    fn record_invalid_index<I: SparseIndex>(&self, size: usize, indices: &[I]) {
         if let Some(index) = indices.iter().find(|i| i.to_usize() >= size) {
             let _ = self.0.set(index.to_i64());
         }
     }
 
-    /// Returns an error if [`FirstOutOfBoundsIndex::check_indices`] has recorded an index. `size` is the number of columns, for the
-    /// message.
+    /// Returns an index error if [`FirstOutOfBoundsIndex::check_indices`] has recorded an out-of-bounds index. The error message contains
+    /// `op` and the number of columns, `size`.
     pub fn to_result(&self, op: &'static str, size: usize) -> Result<()> {
         match self.0.get() {
             Some(&index) => Err(Error::Index { op, index, axis: 1, size }),

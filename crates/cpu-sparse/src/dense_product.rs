@@ -5,23 +5,25 @@ use std::ops::Range;
 use cuprum_core::{Call, Outcome, Result, decline};
 use cuprum_cpu_base::simd::{self, SimdLoop};
 use cuprum_cpu_base::threads;
-use cuprum_cpu_base::views::{Elements, Output};
+use cuprum_cpu_base::typed_views::{Elements, Output};
 
 use crate::csr_structure::{CsrStructure, FirstOutOfBoundsIndex, split_output_by_task};
-use crate::element::SparseElement;
-use crate::index::Index;
+use crate::sparse_element::SparseElement;
+use crate::sparse_index::SparseIndex;
 
 /// Number of partial sums of a long row. Element n of the row is added to partial sum n modulo `PARTIAL_SUMS`.
 const PARTIAL_SUMS: usize = 4;
 /// Minimum number of elements of a row that is summed in `PARTIAL_SUMS` partial sums. Shorter rows use one sum, because the CPU overlaps
 /// the additions of consecutive rows.
 const MIN_LONG_ROW_LEN: usize = 32;
+/// Number of consecutive rows of equal length that are multiplied together, if they are short.
+const ROWS_PER_GROUP: usize = 4;
 /// Number of columns of the dense matrix that one pass over a sparse row multiplies. The sums of these columns stay in registers.
 const WIDE_COLUMN_TILE: usize = 16;
 const NARROW_COLUMN_TILE: usize = 4;
 
-/// Computes a product with a dense array.
-pub(crate) fn run<T: SparseElement, I: Index>(call: &Call) -> Result<Outcome> {
+/// Computes the output of `call`, the product of a sparse matrix with a dense vector or matrix.
+pub(crate) fn multiply_by_dense<T: SparseElement, I: SparseIndex>(call: &Call) -> Result<Outcome> {
     let [indptr, indices, values, b] = call.inputs else { decline!("not a product with a dense array") };
     let name = call.op.name();
     let structure = CsrStructure::<I>::new(name, indptr, indices)?;
@@ -43,8 +45,8 @@ pub(crate) fn run<T: SparseElement, I: Index>(call: &Call) -> Result<Outcome> {
         structure.pass_cost().saturating_mul(width),
         || (),
         |_, (rows, out)| match width {
-            1 => simd::dispatch(MatrixVectorTask { matrix: &matrix, rows, x: b, out }),
-            _ => simd::dispatch(MatrixMatrixTask { matrix: &matrix, rows, b, width, out }),
+            1 => simd::dispatch_simd(MatrixVectorTask { matrix: &matrix, rows, x: b, out }),
+            _ => simd::dispatch_simd(MatrixMatrixTask { matrix: &matrix, rows, b, width, out }),
         },
     );
     out_of_bounds.to_result(name, columns)?;
@@ -58,7 +60,7 @@ struct CsrMatrix<'a, T, I> {
     out_of_bounds: &'a FirstOutOfBoundsIndex,
 }
 
-impl<'a, T: SparseElement, I: Index> CsrMatrix<'a, T, I> {
+impl<'a, T: SparseElement, I: SparseIndex> CsrMatrix<'a, T, I> {
     /// Returns the column indices and the values of a row.
     #[inline(always)]
     fn row_elements(&self, row: usize) -> (&'a [I], &'a [T]) {
@@ -82,7 +84,7 @@ struct MatrixVectorTask<'a, 'o, T, I> {
     out: &'o mut [T],
 }
 
-impl<T: SparseElement, I: Index> SimdLoop for MatrixVectorTask<'_, '_, T, I> {
+impl<T: SparseElement, I: SparseIndex> SimdLoop for MatrixVectorTask<'_, '_, T, I> {
     type Output = ();
     #[inline(always)]
     fn run(self) {
@@ -90,27 +92,50 @@ impl<T: SparseElement, I: Index> SimdLoop for MatrixVectorTask<'_, '_, T, I> {
         if !matrix.check_column_indices(&rows) {
             return out.fill(T::ZERO);
         }
-        for (row, out) in rows.zip(out) {
-            let (indices, values) = matrix.row_elements(row);
-            if indices.len() < MIN_LONG_ROW_LEN {
-                let term = |(index, value): (&I, &T)| value.times(x[index.to_usize()]);
-                *out = indices.iter().zip(values).fold(T::ZERO, |sum, pair| sum.plus(term(pair)));
-                continue;
-            }
-            let mut sums = [T::ZERO; PARTIAL_SUMS];
-            let (blocks, ends) = (indices.chunks_exact(PARTIAL_SUMS), values.chunks_exact(PARTIAL_SUMS));
-            let (tail, tail_values) = (blocks.remainder(), ends.remainder());
-            for (indices, values) in blocks.zip(ends) {
-                for lane in 0..PARTIAL_SUMS {
-                    sums[lane] = sums[lane].plus(values[lane].times(x[indices[lane].to_usize()]));
+        let term = |index: &I, value: &T| value.times(x[index.to_usize()]);
+        let (groups, last) = out.as_chunks_mut::<ROWS_PER_GROUP>();
+        let mut row = rows.start;
+        for out in groups {
+            let elements: [_; ROWS_PER_GROUP] = std::array::from_fn(|n| matrix.row_elements(row + n));
+            let [(i0, v0), (i1, v1), (i2, v2), (i3, v3)] = elements;
+            if i0.len() < MIN_LONG_ROW_LEN && elements.iter().all(|(indices, _)| indices.len() == i0.len()) {
+                // The sums of the rows are independent, so the CPU overlaps their additions, and the rows share the loop's instructions.
+                let mut sums = [T::ZERO; ROWS_PER_GROUP];
+                let (first, second) = (i0.iter().zip(v0).zip(i1.iter().zip(v1)), i2.iter().zip(v2).zip(i3.iter().zip(v3)));
+                for (((i0, v0), (i1, v1)), ((i2, v2), (i3, v3))) in first.zip(second) {
+                    let terms = [term(i0, v0), term(i1, v1), term(i2, v2), term(i3, v3)];
+                    sums = std::array::from_fn(|n| sums[n].plus(terms[n]));
                 }
+                *out = sums;
+            } else {
+                out.iter_mut().zip(elements).for_each(|(out, (indices, values))| *out = multiply_row(indices, values, x));
             }
-            for ((sum, index), &value) in sums.iter_mut().zip(tail).zip(tail_values) {
-                *sum = sum.plus(value.times(x[index.to_usize()]));
-            }
-            *out = sums[0].plus(sums[2]).plus(sums[1].plus(sums[3]));
+            row += ROWS_PER_GROUP;
+        }
+        for (row, out) in (row..).zip(last) {
+            let (indices, values) = matrix.row_elements(row);
+            *out = multiply_row(indices, values, x);
         }
     }
+}
+
+/// Returns the scalar product of a row and the vector `x`.
+#[inline(always)]
+fn multiply_row<T: SparseElement, I: SparseIndex>(indices: &[I], values: &[T], x: &[T]) -> T {
+    let term = |(index, value): (&I, &T)| value.times(x[index.to_usize()]);
+    if indices.len() < MIN_LONG_ROW_LEN {
+        return indices.iter().zip(values).fold(T::ZERO, |sum, pair| sum.plus(term(pair)));
+    }
+    let mut sums = [T::ZERO; PARTIAL_SUMS];
+    let (blocks, tail) = indices.as_chunks::<PARTIAL_SUMS>();
+    let (value_blocks, tail_values) = values.as_chunks::<PARTIAL_SUMS>();
+    for pair in blocks.iter().zip(value_blocks) {
+        sums = std::array::from_fn(|lane| sums[lane].plus(term((&pair.0[lane], &pair.1[lane]))));
+    }
+    for (sum, pair) in sums.iter_mut().zip(tail.iter().zip(tail_values)) {
+        *sum = sum.plus(term(pair));
+    }
+    sums[0].plus(sums[2]).plus(sums[1].plus(sums[3]))
 }
 
 /// A task of a matrix-matrix product: multiplies some rows by a dense matrix of `width` columns in C order.
@@ -122,7 +147,7 @@ struct MatrixMatrixTask<'a, 'o, T, I> {
     out: &'o mut [T],
 }
 
-impl<T: SparseElement, I: Index> SimdLoop for MatrixMatrixTask<'_, '_, T, I> {
+impl<T: SparseElement, I: SparseIndex> SimdLoop for MatrixMatrixTask<'_, '_, T, I> {
     type Output = ();
     #[inline(always)]
     fn run(self) {
@@ -161,7 +186,7 @@ struct DenseMatrix<'a, T> {
 impl<T: SparseElement> DenseMatrix<'_, T> {
     /// Multiplies one row of the sparse matrix by columns `column..column + W` of the dense matrix. Returns the `W` sums.
     #[inline(always)]
-    fn multiply_row_by_columns<I: Index, const W: usize>(&self, indices: &[I], values: &[T], column: usize) -> [T; W] {
+    fn multiply_row_by_columns<I: SparseIndex, const W: usize>(&self, indices: &[I], values: &[T], column: usize) -> [T; W] {
         let mut sums = [T::ZERO; W];
         for (index, &value) in indices.iter().zip(values) {
             let start = index.to_usize() * self.width + column;

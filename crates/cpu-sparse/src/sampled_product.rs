@@ -6,17 +6,17 @@ use cuprum_core::host_buffer::try_reserve;
 use cuprum_core::{Call, Outcome, Result, decline};
 use cuprum_cpu_base::simd::{self, SimdLoop};
 use cuprum_cpu_base::threads;
-use cuprum_cpu_base::views::{Elements, Output};
+use cuprum_cpu_base::typed_views::{Elements, Output};
 
 use crate::csr_structure::{CsrStructure, FirstOutOfBoundsIndex};
-use crate::element::SparseElement;
-use crate::index::Index;
+use crate::sparse_element::SparseElement;
+use crate::sparse_index::SparseIndex;
 
-/// Number of partial sums of a dot product. Term n is added to partial sum n modulo `PARTIAL_SUMS`.
+/// Number of partial sums of a dot_product product. Term n is added to partial sum n modulo `PARTIAL_SUMS`.
 const PARTIAL_SUMS: usize = 8;
 
 /// Computes the sampled product.
-pub(crate) fn run<T: SparseElement, I: Index>(call: &Call) -> Result<Outcome> {
+pub(crate) fn compute_sampled_product<T: SparseElement, I: SparseIndex>(call: &Call) -> Result<Outcome> {
     let ([indptr, indices, a, b], name) = (call.inputs, call.op.name()) else { decline!("not a sampled product") };
     let ([_, k], [columns, _]) = (a.shape(), b.shape()) else { decline!("dense factors that are not 2-D") };
     let (k, columns) = (*k, *columns);
@@ -47,7 +47,7 @@ pub(crate) fn run<T: SparseElement, I: Index>(call: &Call) -> Result<Outcome> {
             let at = structure.row_range(rows.start).start..structure.row_range(rows.end - 1).end;
             let indices = &structure.indices[at];
             match out_of_bounds.check_indices(columns, indices) {
-                true => simd::dispatch(SampledRowsTask { structure, rows, a, b, k, out }),
+                true => simd::dispatch_simd(SampledRowsTask { structure, rows, a, b, k, out }),
                 false => out.fill(T::ZERO),
             }
         },
@@ -66,7 +66,7 @@ struct SampledRowsTask<'a, 'o, T, I> {
     out: &'o mut [T],
 }
 
-impl<T: SparseElement, I: Index> SimdLoop for SampledRowsTask<'_, '_, T, I> {
+impl<T: SparseElement, I: SparseIndex> SimdLoop for SampledRowsTask<'_, '_, T, I> {
     type Output = ();
     #[inline(always)]
     fn run(self) {
@@ -75,15 +75,15 @@ impl<T: SparseElement, I: Index> SimdLoop for SampledRowsTask<'_, '_, T, I> {
             let left = &self.a[row * self.k..(row + 1) * self.k];
             for (index, out) in self.structure.indices[self.structure.row_range(row)].iter().zip(&mut out) {
                 let start = index.to_usize() * self.k;
-                *out = dot(left, &self.b[start..start + self.k]);
+                *out = dot_product(left, &self.b[start..start + self.k]);
             }
         }
     }
 }
 
-/// Returns the dot product of two slices, computed in `PARTIAL_SUMS` partial sums.
+/// Returns the dot_product product of two slices, computed in `PARTIAL_SUMS` partial sums.
 #[inline(always)]
-fn dot<T: SparseElement>(a: &[T], b: &[T]) -> T {
+fn dot_product<T: SparseElement>(a: &[T], b: &[T]) -> T {
     let mut sums = [T::ZERO; PARTIAL_SUMS];
     let (a_blocks, b_blocks) = (a.chunks_exact(PARTIAL_SUMS), b.chunks_exact(PARTIAL_SUMS));
     let (a_tail, b_tail) = (a_blocks.remainder(), b_blocks.remainder());

@@ -6,20 +6,21 @@ use std::ops::Range;
 use cuprum_core::host_buffer::try_reserve;
 use cuprum_core::{Call, Element, Error, Layout, Outcome, Result, StoredArray, decline};
 use cuprum_cpu_base::threads;
-use cuprum_cpu_base::views::{Elements, Output};
+use cuprum_cpu_base::typed_views::{Elements, Output};
 use cuprum_cpu_sort::key_sort::sort_keys;
 
 use crate::csr_structure::CsrStructure;
-use crate::element::SparseElement;
-use crate::index::Index;
+use crate::sparse_element::SparseElement;
+use crate::sparse_index::SparseIndex;
 
-/// Minimum number of columns of a row that are sorted by a scan over their range, if they are close together.
+/// Minimum number of columns of a row that are sorted by scanning the range from the least to the greatest column. Fewer columns, and
+/// columns that are far apart, are sorted by [`sort_keys`].
 const MIN_SCANNED_COLUMNS: usize = 16;
-/// Maximum length of this range, in multiples of the number of columns.
+/// Maximum length of the range of columns that is scanned, in multiples of the number of columns in the row.
 const MAX_SCANNED_RANGE: usize = 2;
 
-/// Computes the product of two sparse matrices.
-pub(crate) fn run<T: SparseElement, I: Index>(call: &Call, columns: usize) -> Result<Outcome> {
+/// Computes the output of `call`, the product of two sparse matrices.
+pub(crate) fn multiply_sparse_matrices<T: SparseElement, I: SparseIndex>(call: &Call, columns: usize) -> Result<Outcome> {
     let [a_indptr, a_indices, a_values, b_indptr, b_indices, b_values] = call.inputs else { decline!("not a product of two matrices") };
     let name = call.op.name();
     let factors = ProductFactors {
@@ -63,9 +64,9 @@ struct ProductRows {
 }
 
 /// The sums of one row of the product, with one sum for each column, and memory that a thread uses for all of its tasks.
-struct RowAccumulator<T, I: Index> {
-    /// For each column, the value of `row` when the column's sum was last written. The sum is valid only if this value equals the current
-    /// `row`.
+struct RowAccumulator<T, I: SparseIndex> {
+    /// For each column, the value of the counter `row` at the last write to the column's sum. The sum is valid only if this value equals
+    /// the current `row`.
     written_by: Vec<u32>,
     sums: Vec<T>,
     row: u32,
@@ -73,12 +74,12 @@ struct RowAccumulator<T, I: Index> {
     columns: Vec<I::Unsigned>,
     /// Memory of [`sort_keys`].
     scratch: Vec<I::Unsigned>,
-    /// Elements of the complete rows of a task.
+    /// Column indices of the elements in the task's completed rows. `task_values` holds the values of the same elements.
     task_indices: Vec<I>,
     task_values: Vec<T>,
 }
 
-impl<T: SparseElement, I: Index> RowAccumulator<T, I> {
+impl<T: SparseElement, I: SparseIndex> RowAccumulator<T, I> {
     fn new() -> RowAccumulator<T, I> {
         RowAccumulator {
             written_by: Vec::new(),
@@ -108,8 +109,9 @@ impl<T: SparseElement, I: Index> RowAccumulator<T, I> {
         Ok(())
     }
 
-    /// Sorts the columns of the current row and appends its elements to those of the task. Returns their number.
-    fn complete_row(&mut self, op: &'static str) -> Result<usize> {
+    /// Sorts the columns of the current row, and appends their indices and sums to the elements of the task. Returns the number of appended
+    /// elements.
+    fn append_completed_row(&mut self, op: &'static str) -> Result<usize> {
         self.sort_columns(op)?;
         let columns = self.columns.iter().map(|&column| I::from_unsigned(column));
         try_reserve(op, &mut self.task_indices, columns.len())?;
@@ -133,7 +135,7 @@ impl<T: SparseElement, I: Index> RowAccumulator<T, I> {
     }
 }
 
-impl<T: SparseElement, I: Index> ProductFactors<'_, T, I> {
+impl<T: SparseElement, I: SparseIndex> ProductFactors<'_, T, I> {
     /// Computes the given rows of the product.
     fn multiply_rows(&self, op: &'static str, rows: Range<usize>, accumulator: &mut RowAccumulator<T, I>) -> Result<ProductRows> {
         let mut counts = Vec::new();
@@ -143,7 +145,7 @@ impl<T: SparseElement, I: Index> ProductFactors<'_, T, I> {
         for row in rows {
             accumulator.start_row(op, self.columns)?;
             self.add_row_products(op, row, accumulator)?;
-            counts.push(accumulator.complete_row(op)?);
+            counts.push(accumulator.append_completed_row(op)?);
         }
         let (indices, values) = (&accumulator.task_indices, &accumulator.task_values);
         let mut part = ProductRows {
@@ -186,7 +188,7 @@ impl<T: SparseElement, I: Index> ProductFactors<'_, T, I> {
 }
 
 /// Returns the first output, `indptr`: the index of the first element of each row, then the total number of elements.
-fn write_indptr<I: Index>(call: &Call, rows: usize, parts: &[ProductRows], total: usize) -> Result<StoredArray> {
+fn write_indptr<I: SparseIndex>(call: &Call, rows: usize, parts: &[ProductRows], total: usize) -> Result<StoredArray> {
     let too_many = || Error::value(call.op.name(), format!("{total} elements need int64 indices"));
     I::from_usize(total).ok_or_else(too_many)?;
     let mut output = Output::allocate_with_length(call, 0, rows + 1)?;

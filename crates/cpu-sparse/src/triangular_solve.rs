@@ -3,14 +3,18 @@
 use cuprum_core::call::Triangle;
 use cuprum_core::error::LinAlgFailure;
 use cuprum_core::{Array, Call, Error, Outcome, Result, decline};
-use cuprum_cpu_base::views::{Elements, Output};
+use cuprum_cpu_base::typed_views::{Elements, Output};
 
 use crate::csr_structure::CsrStructure;
-use crate::element::SparseElement;
-use crate::index::Index;
+use crate::sparse_element::SparseElement;
+use crate::sparse_index::SparseIndex;
 
-/// Solves a triangular system for all columns of the right-hand side.
-pub(crate) fn run<T: SparseElement, I: Index>(call: &Call, triangle: Triangle, unit_diagonal: bool) -> Result<Outcome> {
+/// Computes the output of `call`: solves a triangular system for all columns of the right-hand side.
+pub(crate) fn solve_triangular_system<T: SparseElement, I: SparseIndex>(
+    call: &Call,
+    triangle: Triangle,
+    unit_diagonal: bool,
+) -> Result<Outcome> {
     let ([indptr, indices, values, b], name) = (call.inputs, call.op.name()) else { decline!("not a triangular solution") };
     if !b.dtype().is_inexact() {
         decline!("values of {}", b.dtype());

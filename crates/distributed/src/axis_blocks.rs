@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-/// Maximum number of blocks of an axis. It is a multiple of 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48 and 64, so that these numbers of ranks
-/// own equal numbers of blocks of a long axis.
+/// Maximum number of blocks of an axis. The number is a multiple of 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48 and 64, so that these numbers of
+/// ranks own equal numbers of blocks of a long axis.
 pub(crate) const MAX_BLOCKS_PER_AXIS: usize = 192;
 
 /// The blocks of an axis. The division depends only on the extent of the axis, so that reductions by block do not depend on the number of
@@ -12,9 +12,9 @@ pub(crate) const MAX_BLOCKS_PER_AXIS: usize = 192;
 pub(crate) struct AxisBlocks {
     /// Extent of the axis.
     pub extent: usize,
-    /// Elements of each block; the last block may be shorter.
+    /// Number of elements of each block. The last block may be shorter.
     pub length: usize,
-    /// Number of blocks, none of which is empty.
+    /// Number of blocks of the axis. No block is empty.
     pub count: usize,
 }
 

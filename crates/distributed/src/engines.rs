@@ -1,17 +1,17 @@
 //! Communication engines, which move pieces of arrays between the ranks of a mesh.
 
-mod communication_library;
-mod loopback;
-mod tcp;
+mod library_engine;
+mod loopback_engine;
+mod tcp_engine;
 
 use std::sync::Arc;
 
 use cuprum_core::layout::Dims;
 use cuprum_core::{DType, Device, Error, NdArray, Result};
 
-pub(crate) use communication_library::LibraryEngine;
-pub(crate) use loopback::LoopbackEngine;
-pub(crate) use tcp::TcpEngine;
+pub(crate) use library_engine::LibraryEngine;
+pub(crate) use loopback_engine::LoopbackEngine;
+pub(crate) use tcp_engine::TcpEngine;
 
 /// A piece of an array that one rank sends to another rank. All ranks know all transfers of an exchange, since these follow from shapes and
 /// placements.
@@ -70,12 +70,12 @@ pub(crate) trait Engine: Send + Sync {
     /// Returns an error if a device or a function of `pieces` fails, or if another process does not answer or runs another program.
     fn perform_transfers(&self, members: &[Device], dtype: DType, transfers: &[Transfer], pieces: &mut dyn PieceEndpoint) -> Result<()>;
 
-    /// Returns the error that has ended the mesh. Returns `Ok` if the mesh has not failed.
+    /// Returns the first failure of the mesh as an error. Returns `Ok` if the mesh has not failed.
     fn check_for_failure(&self) -> Result<()> {
         Ok(())
     }
 
-    /// Ends the mesh in all processes because of an error of this process.
+    /// Marks the mesh as failed in all processes because of an error in this process.
     fn fail_mesh(&self, _error: &Error) {}
 
     /// Waits until all exchanges of this process are done.
@@ -86,5 +86,5 @@ pub(crate) trait Engine: Send + Sync {
 
 /// Returns whether two engines count as equal when meshes are compared: they are the same object, or both are `loopback`.
 pub(crate) fn is_same_engine(a: &Arc<dyn Engine>, b: &Arc<dyn Engine>) -> bool {
-    Arc::ptr_eq(a, b) || (a.name() == loopback::ENGINE_NAME && b.name() == loopback::ENGINE_NAME)
+    Arc::ptr_eq(a, b) || (a.name() == loopback_engine::LOOPBACK_ENGINE_NAME && b.name() == loopback_engine::LOOPBACK_ENGINE_NAME)
 }

@@ -1,19 +1,19 @@
-//! The accelerator `mesh`: rules that divide operations among the ranks, and a fallback that gathers the inputs.
+//! The accelerator `mesh`: kernels that divide operations among the ranks, and a fallback that gathers the inputs.
 //!
-//! A rule chooses the axis of the result that each mesh axis divides, and lets each rank fetch its parts of the inputs. Each rank then runs
-//! one operation on its device. An operation without a rule runs on the gathered inputs, so that every function works.
+//! A kernel chooses the axis of the result that each mesh axis divides, and lets each rank fetch its parts of the inputs. Each rank then
+//! runs one operation on its device. An operation without such a kernel runs on the gathered inputs, so that every function works.
 
-mod contract;
-mod copy;
-mod fft;
-mod fill;
+mod contract_kernel;
+mod copy_kernel;
+mod fft_kernel;
+mod fill_kernel;
 mod gather_fallback;
-mod map;
-mod reduce;
-mod rows;
+mod map_kernel;
+mod reduce_kernel;
+mod row_kernel;
 mod sample_sort;
-mod scan;
-mod sort;
+mod scan_kernel;
+mod sort_kernel;
 
 use cuprum_core::Capability::{OrderedScatter, ReproducibleScatterSum, RowPrograms, UserDefined};
 use cuprum_core::device::collectives::CollectiveLibrary;
@@ -22,18 +22,19 @@ use cuprum_core::{
     registry,
 };
 
-use crate::driver::{MeshDriver, discard_device_faults};
 use crate::mesh::{DEVICE_KIND_NAME, Mesh};
-use crate::ranks::{has_sharded_input, mesh_of_call};
+use crate::mesh_driver::{MeshDriver, discard_device_faults};
+use crate::rank_calls::{has_sharded_input, mesh_of_call};
 
-/// Expands to a kernel that runs the rule `$rule` unless the mesh has failed ([`run_unless_failed`]).
+/// Expands to a kernel that runs the function `$rule`, or returns the mesh's failure if the mesh has failed ([`run_unless_failed`]).
 macro_rules! guarded {
     ($rule:path) => {
         |call: &Call| run_unless_failed(call, $rule)
     };
 }
 
-/// Expands to a kernel like `guarded!`. The kernel also declines calls in which a user-defined operation reads a divided array as a whole.
+/// Expands to a kernel like `guarded!`. In addition, the kernel declines a call in which a user-defined operation reads all elements of a
+/// divided array.
 macro_rules! divided {
     ($rule:path) => {
         |call: &Call| {
@@ -45,8 +46,8 @@ macro_rules! divided {
     };
 }
 
-/// Runs a rule unless the mesh has failed. An error that may occur in this process only, such as out of memory, ends the mesh, because the
-/// other processes would wait for this process.
+/// Calls `rule`, the kernel of an operation on a mesh, unless the mesh has failed. An error that may occur in this process only, such as
+/// out of memory, marks the mesh as failed, because the other processes would wait for this process.
 fn run_unless_failed(call: &Call, rule: fn(&Call) -> Result<Outcome>) -> Result<Outcome> {
     let engine = mesh_of_call(call)?.engine();
     engine.check_for_failure()?;
@@ -60,8 +61,8 @@ fn run_unless_failed(call: &Call, rule: fn(&Call) -> Result<Outcome>) -> Result<
     result
 }
 
-/// Returns whether a user-defined operation of the call has an array as a `&[T]` argument that is divided among ranks, or whose reduction
-/// is pending. The operation may read any element of such an argument.
+/// Returns whether a user-defined operation of the call has an argument of type `&[T]` whose array is divided among ranks or has a pending
+/// reduction. The operation may read any element of this array.
 fn reads_divided_array_argument(call: &Call) -> bool {
     let Some(program) = call.program() else { return false };
     let is_divided = |n: u16| call.inputs.get(usize::from(n)).is_some_and(|input| has_sharded_input(std::slice::from_ref(input)));
@@ -86,7 +87,8 @@ fn engine_availability() -> Availability {
         Ok(path) => format!(", {} ({path})", library.name),
         Err(reason) => format!("; {} is missing: {reason}", library.name),
     };
-    let libraries: String = CollectiveLibrary::all_libraries().iter().copied().filter(is_ready).map(|library| describe(&library)).collect();
+    let libraries: String =
+        CollectiveLibrary::all_collective_libraries().iter().copied().filter(is_ready).map(|library| describe(&library)).collect();
     Availability::Ready(format!("engines loopback, tcp{libraries}"))
 }
 
@@ -98,38 +100,38 @@ pub static MESH: Accelerator = Accelerator {
     summary: "every operation on sharded arrays: local calls and collectives",
     probe: engine_availability,
     kernels: &[
-        Kernel::new(Family::Map, divided!(map::run)).with_capabilities(&[UserDefined]),
-        Kernel::new(Family::Reduce, divided!(reduce::run)).with_capabilities(&[UserDefined]),
-        Kernel::new(Family::Rows, divided!(rows::run)).with_capabilities(&[UserDefined, RowPrograms]),
-        Kernel::new(Family::Scan, divided!(scan::run)).with_capabilities(&[UserDefined]),
-        Kernel::new(Family::Contract, guarded!(contract::run)),
-        Kernel::new(Family::Copy, guarded!(copy::run)).writes_targets(),
-        Kernel::new(Family::Fill, guarded!(fill::run_fill)),
-        Kernel::new(Family::Fft, divided!(fft::run)).with_capabilities(&[UserDefined]),
-        Kernel::new(Family::Sort, guarded!(sort::run)),
-        Kernel::new(Family::Random, guarded!(fill::run_random)),
-        Kernel::new(Family::Map, guarded!(gather_fallback::run)).with_capabilities(&[UserDefined]),
-        Kernel::new(Family::Reduce, guarded!(gather_fallback::run)).with_capabilities(&[UserDefined]),
-        Kernel::new(Family::Scan, guarded!(gather_fallback::run)).with_capabilities(&[UserDefined]),
-        Kernel::new(Family::Contract, guarded!(gather_fallback::run)),
-        Kernel::new(Family::Copy, guarded!(gather_fallback::run)).writes_targets(),
-        Kernel::new(Family::Fill, guarded!(gather_fallback::run)),
-        Kernel::new(Family::Random, guarded!(gather_fallback::run)),
-        Kernel::new(Family::Sort, guarded!(gather_fallback::run)),
-        Kernel::new(Family::Select, guarded!(gather_fallback::run)).with_capabilities(&[UserDefined]),
-        Kernel::new(Family::Search, guarded!(gather_fallback::run)),
-        Kernel::new(Family::Histogram, guarded!(gather_fallback::run)).with_capabilities(&[UserDefined]),
-        Kernel::new(Family::Gather, guarded!(gather_fallback::run)),
-        Kernel::new(Family::Scatter, guarded!(gather_fallback::run))
+        Kernel::new(Family::Map, divided!(map_kernel::run_map)).with_capabilities(&[UserDefined]),
+        Kernel::new(Family::Reduce, divided!(reduce_kernel::run_reduction)).with_capabilities(&[UserDefined]),
+        Kernel::new(Family::Rows, divided!(row_kernel::run_row_program)).with_capabilities(&[UserDefined, RowPrograms]),
+        Kernel::new(Family::Scan, divided!(scan_kernel::run_scan)).with_capabilities(&[UserDefined]),
+        Kernel::new(Family::Contract, guarded!(contract_kernel::run_contraction)),
+        Kernel::new(Family::Copy, guarded!(copy_kernel::run_copy)).writes_targets(),
+        Kernel::new(Family::Fill, guarded!(fill_kernel::run_fill)),
+        Kernel::new(Family::Fft, divided!(fft_kernel::run_fft)).with_capabilities(&[UserDefined]),
+        Kernel::new(Family::Sort, guarded!(sort_kernel::run_sort)),
+        Kernel::new(Family::Random, guarded!(fill_kernel::run_random)),
+        Kernel::new(Family::Map, guarded!(gather_fallback::run_on_gathered_inputs)).with_capabilities(&[UserDefined]),
+        Kernel::new(Family::Reduce, guarded!(gather_fallback::run_on_gathered_inputs)).with_capabilities(&[UserDefined]),
+        Kernel::new(Family::Scan, guarded!(gather_fallback::run_on_gathered_inputs)).with_capabilities(&[UserDefined]),
+        Kernel::new(Family::Contract, guarded!(gather_fallback::run_on_gathered_inputs)),
+        Kernel::new(Family::Copy, guarded!(gather_fallback::run_on_gathered_inputs)).writes_targets(),
+        Kernel::new(Family::Fill, guarded!(gather_fallback::run_on_gathered_inputs)),
+        Kernel::new(Family::Random, guarded!(gather_fallback::run_on_gathered_inputs)),
+        Kernel::new(Family::Sort, guarded!(gather_fallback::run_on_gathered_inputs)),
+        Kernel::new(Family::Select, guarded!(gather_fallback::run_on_gathered_inputs)).with_capabilities(&[UserDefined]),
+        Kernel::new(Family::Search, guarded!(gather_fallback::run_on_gathered_inputs)),
+        Kernel::new(Family::Histogram, guarded!(gather_fallback::run_on_gathered_inputs)).with_capabilities(&[UserDefined]),
+        Kernel::new(Family::Gather, guarded!(gather_fallback::run_on_gathered_inputs)),
+        Kernel::new(Family::Scatter, guarded!(gather_fallback::run_on_gathered_inputs))
             .with_capabilities(&[OrderedScatter, ReproducibleScatterSum])
             .writes_targets(),
-        Kernel::new(Family::Fft, guarded!(gather_fallback::run)).with_capabilities(&[UserDefined]),
-        Kernel::new(Family::Linalg, guarded!(gather_fallback::run)),
-        Kernel::new(Family::Sparse, guarded!(gather_fallback::run)),
-        Kernel::new(Family::Custom, guarded!(gather_fallback::run)),
+        Kernel::new(Family::Fft, guarded!(gather_fallback::run_on_gathered_inputs)).with_capabilities(&[UserDefined]),
+        Kernel::new(Family::Linalg, guarded!(gather_fallback::run_on_gathered_inputs)),
+        Kernel::new(Family::Sparse, guarded!(gather_fallback::run_on_gathered_inputs)),
+        Kernel::new(Family::Custom, guarded!(gather_fallback::run_on_gathered_inputs)),
     ],
     // A mesh is not a device of the machine, so `Device::all` omits it, and `auto` never selects it.
-    base: Some(DeviceProvider { count: Mesh::mesh_count, is_ready: |_| false, open: MeshDriver::open }),
+    base: Some(DeviceProvider { count: Mesh::mesh_count, is_ready: |_| false, open: MeshDriver::open_mesh_driver }),
 };
 
 inventory::submit! { Registration(&MESH) }

@@ -24,26 +24,26 @@
 //! ```
 #![forbid(unsafe_code)]
 
-mod array;
 mod axis_blocks;
-mod buffer;
-mod driver;
 mod engines;
-mod exchange;
-mod from_env;
 mod kernels;
+mod launched_mesh;
 mod mesh;
+mod mesh_driver;
 mod piece_assembly;
+mod piece_exchange;
 mod placement;
 mod processes;
-mod ranks;
+mod rank_calls;
 mod redistribute;
-mod views;
+mod sharded_buffer;
+mod sharded_views;
+mod sharding_methods;
 
-pub use array::ShardedArray;
 pub use kernels::MESH;
 pub use mesh::Mesh;
 pub use placement::{PartialOp, Placement};
+pub use sharding_methods::ShardedArray;
 
 /// Registers the device kind where `inventory` cannot, as in static libraries. A second call has no effect.
 ///

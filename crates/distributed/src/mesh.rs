@@ -15,7 +15,7 @@ pub(crate) const DEVICE_KIND_NAME: &str = "mesh";
 /// Maximum number of meshes in a process.
 const MAX_MESHES: usize = 64;
 /// Maximum number of ranks of a mesh.
-pub(crate) const MAX_RANKS: usize = 4096;
+pub(crate) const MAX_MESH_RANKS: usize = 4096;
 
 /// A grid of ranks. Each rank has a device, on which it keeps and computes its part of an array.
 ///
@@ -97,11 +97,11 @@ impl Mesh {
             }
             cuprum_core::device::driver(*device)?;
         }
-        Mesh::find_or_create(shape, devices, 0, Arc::new(LoopbackEngine))
+        Mesh::find_or_create_mesh(shape, devices, 0, Arc::new(LoopbackEngine))
     }
 
-    /// Returns the mesh with these properties. Creates it if the process has no such mesh.
-    pub(crate) fn find_or_create(shape: &[usize], members: &[Device], first_rank: usize, engine: Arc<dyn Engine>) -> Result<Mesh> {
+    /// Returns this process's mesh with the given shape, devices, first rank and engine. Creates the mesh if none is equal.
+    pub(crate) fn find_or_create_mesh(shape: &[usize], members: &[Device], first_rank: usize, engine: Arc<dyn Engine>) -> Result<Mesh> {
         let mut meshes = MESHES.lock().unwrap_or_else(|e| e.into_inner());
         let is_equal = |m: &&Mesh| {
             m.shape() == shape && m.0.members == members && m.0.first_rank == first_rank && is_same_engine(&m.0.engine, &engine)
@@ -155,7 +155,7 @@ impl Mesh {
         self.0.first_rank..self.0.first_rank + self.0.members.len()
     }
 
-    /// Calls `f`, the work of a local rank, with the rank's device as the current device.
+    /// Calls `f`, the work of rank number `local` of this process, with the rank's device as the current device.
     pub(crate) fn with_rank_device<R>(self, local: usize, f: impl FnOnce() -> R) -> R {
         trace::with_rank(self.0.first_rank + local, || with_device(self.0.members[local], f))
     }
@@ -194,7 +194,8 @@ impl Mesh {
         }
     }
 
-    /// Returns the index of the local rank that computes for local rank `local`. See [`Mesh::is_device_leader`].
+    /// Returns the index, among the ranks of this process, of the rank that computes replicated results on the device of rank number
+    /// `local` ([`Mesh::is_device_leader`]).
     pub(crate) fn device_leader_of(self, local: usize) -> usize {
         self.0.members.iter().position(|member| *member == self.0.members[local]).unwrap_or(local)
     }
@@ -206,14 +207,14 @@ impl Mesh {
 /// Returns an error if the mesh has no axis, no rank or too many ranks.
 pub(crate) fn check_rank_count(shape: &[usize]) -> Result<usize> {
     let count = shape.iter().try_fold(1usize, |count, n| count.checked_mul(*n)).unwrap_or(usize::MAX);
-    // The values of the ranks along a mesh axis are exchanged as an array with one block per rank.
+    // An exchange of one value per rank divides an array into one block per rank of a mesh axis, so the maximum number of blocks applies.
     if let Some(n) = shape.iter().find(|n| **n > MAX_BLOCKS_PER_AXIS) {
         let message =
             format!("a mesh axis of {n} ranks; the maximum is {MAX_BLOCKS_PER_AXIS}, and a grid of several axes may have more ranks");
         return Err(Error::value("mesh", message));
     }
-    if shape.is_empty() || count == 0 || count > MAX_RANKS {
-        return Err(Error::value("mesh", format!("a mesh of shape {shape:?} needs an axis and between 1 and {MAX_RANKS} ranks")));
+    if shape.is_empty() || count == 0 || count > MAX_MESH_RANKS {
+        return Err(Error::value("mesh", format!("a mesh of shape {shape:?} needs an axis and between 1 and {MAX_MESH_RANKS} ranks")));
     }
     Ok(count)
 }

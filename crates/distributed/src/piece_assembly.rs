@@ -2,9 +2,9 @@
 
 use cuprum_core::{DType, Item, NdArray, Result, StoredArray, Stream, assemble_from_parts, empty};
 
-use crate::buffer::zero_size_array;
 use crate::mesh::Mesh;
 use crate::placement::{Region, region_extents};
+use crate::sharded_buffer::zero_size_array;
 
 /// An array on one device that is assembled from pieces.
 ///
@@ -17,7 +17,7 @@ pub(crate) struct PieceAssembly {
     dtype: DType,
     region: Region,
     is_written_piecewise: bool,
-    /// Pieces that one operation writes at the end, each with the indices of its first element in the array.
+    /// Pieces of a small array, each with the indices of its first element. One operation writes them all at the end.
     parts: Vec<(NdArray, Vec<usize>)>,
     /// The array, some of whose elements may not be written yet.
     array: Option<NdArray>,
@@ -27,7 +27,7 @@ pub(crate) struct PieceAssembly {
 const MIN_PIECEWISE_BYTES: usize = 4 << 20;
 
 impl PieceAssembly {
-    /// Returns an assembly without pieces for local rank `local`. The array covers `region`.
+    /// Returns an assembly without pieces, for an array that covers `region` on the device of rank number `local` of this process.
     pub fn new(mesh: Mesh, local: usize, dtype: DType, region: Region) -> PieceAssembly {
         let device = mesh.local_devices()[local];
         let nbytes = region_extents(&region).iter().product::<usize>().saturating_mul(dtype.itemsize());
@@ -61,7 +61,7 @@ impl PieceAssembly {
         })
     }
 
-    /// Returns the array. The array may be a strided view if one piece covers the whole region.
+    /// Returns the assembled array. If one piece covers the whole region, the result may be a strided view.
     pub fn into_array(self) -> Result<StoredArray> {
         let shape = region_extents(&self.region);
         match self.array {

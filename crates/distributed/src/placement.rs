@@ -26,7 +26,7 @@ pub enum PartialOp {
 
 impl PartialOp {
     /// Returns the reduction that combines the values of the ranks.
-    pub(crate) fn reduction(self) -> Op {
+    pub(crate) fn reduction_op(self) -> Op {
         match self {
             PartialOp::Sum => SUM,
             PartialOp::Prod => PROD,
@@ -115,7 +115,7 @@ pub(crate) struct Distribution {
 
 impl Distribution {
     /// Returns the distribution of an array that every rank holds.
-    pub fn replicated(mesh: Mesh, shape: &[usize]) -> Distribution {
+    pub fn new_replicated(mesh: Mesh, shape: &[usize]) -> Distribution {
         Distribution { shape: shape.into(), placements: SmallVec::from_elem(Placement::Replicate, mesh.shape().len()) }
     }
 
@@ -144,7 +144,8 @@ impl Distribution {
     }
 }
 
-/// The axis of a loop that each mesh axis divides; `None` for a mesh axis along which the loop is repeated.
+/// For each mesh axis, the axis of a loop or array that the mesh axis divides. `None` if the mesh axis divides no axis, so that its ranks
+/// do the same work.
 pub(crate) type DividedAxes = SmallVec<[Option<usize>; 2]>;
 
 /// Returns the region of `shape` that belongs to `rank`. If several mesh axes divide the same array axis, the ranks get its parts in C
@@ -157,7 +158,7 @@ pub(crate) fn region_of_rank(mesh: Mesh, shape: &[usize], cuts: &[Option<usize>]
     shape.iter().enumerate().map(range).collect()
 }
 
-/// Returns the position of `rank` among the parts of `axis`, and the number of parts.
+/// Returns the index of the part that `rank` has along `axis`, and the number of parts into which the mesh divides `axis`.
 pub(crate) fn part_index_and_count(mesh: Mesh, cuts: &[Option<usize>], axis: usize, rank: usize) -> (usize, usize) {
     let (mut index, mut count) = (0, 1);
     for (m, &extent) in mesh.shape().iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Communication: every rank receives the region of an array that it needs.
+//! Communication between ranks: fetches the region of an array that each rank needs, and combines values with a pending reduction.
 
 use cuprum_core::layout::Dims;
 use cuprum_core::{
@@ -7,12 +7,12 @@ use cuprum_core::{
 };
 use cuprum_core::{Call, OutputSpec, StepKind, Work, dispatch, plan::reduce::ReducePlan};
 
-use crate::buffer::{ShardedBuffer, sharded_array_from_parts, zero_size_array};
-use crate::exchange::{Piece, exchange_pieces};
 use crate::mesh::Mesh;
 use crate::piece_assembly::PieceAssembly;
+use crate::piece_exchange::{Piece, exchange_pieces};
 use crate::placement::{Distribution, PartialOp, Placement, Placements, Region, region_extents, region_intersection};
-use crate::views::ShardedView;
+use crate::sharded_buffer::{ShardedBuffer, sharded_array_from_parts, zero_size_array};
+use crate::sharded_views::ShardedView;
 
 /// An array of which each rank holds a region: a sharded array, or a view of one.
 struct RegionSource<'a> {
@@ -24,7 +24,8 @@ struct RegionSource<'a> {
     distribution: &'a Distribution,
     /// The regions of the array that the ranks hold, by rank.
     held: Vec<Region>,
-    /// Returns a region that a local rank holds, as a view of the rank's part.
+    /// Returns a region that a rank of this process holds, as a view of the rank's part. The first argument is the index of the rank among
+    /// the ranks of this process.
     view: &'a dyn Fn(usize, &Region) -> Result<NdArray>,
 }
 
@@ -116,7 +117,8 @@ fn ranks_holding_one_copy(mesh: Mesh, distribution: &Distribution, rank: usize) 
     (0..mesh.size()).filter(is_alike).collect()
 }
 
-/// Returns the elements of `region` as a view of the part of a local rank, which covers the region `held` of the whole array.
+/// Returns the elements of `region` as a view of the part of rank number `local` of this process. The part covers the region `held` of the
+/// whole array.
 fn view_of_region(buffer: &ShardedBuffer, local: usize, held: &Region, region: &Region) -> Result<NdArray> {
     let item = |(held, range): (&std::ops::Range<usize>, &std::ops::Range<usize>)| {
         Item::slice(Some((range.start - held.start) as isize), Some((range.end - held.start) as isize), 1)
@@ -132,7 +134,7 @@ fn collective_name(mesh: Mesh, shape: &[usize], wants: &[Region], pieces: &[Piec
     if wants.iter().filter(|want| !region_extents(want).contains(&0)).all(is_whole) {
         return "all_gather";
     }
-    // A halo exchange moves few elements, and only between ranks that are adjacent along one mesh axis.
+    // An exchange counts as a halo exchange if it moves few elements, and only between ranks that are adjacent along one mesh axis.
     let sent = || pieces.iter().filter(|piece| piece.from != piece.to);
     let are_neighbours = |piece: &Piece| {
         (0..mesh.shape().len()).map(|m| mesh.rank_coordinate(piece.from, m).abs_diff(mesh.rank_coordinate(piece.to, m))).sum::<usize>() == 1
@@ -142,8 +144,8 @@ fn collective_name(mesh: Mesh, shape: &[usize], wants: &[Region], pieces: &[Piec
     if sent().all(are_neighbours) && moved.saturating_mul(4) <= size { "halo_exchange" } else { "all_to_all" }
 }
 
-/// Returns, for each local rank, the whole array if the rank computes replicated results ([`Mesh::is_device_leader`]), or `None`. The
-/// arrays are 1-D, in the order of the buffer's elements.
+/// Returns, for each rank of this process, the whole array if the rank computes replicated results ([`Mesh::is_device_leader`]), or `None`.
+/// The arrays are 1-D, in the order of the buffer's elements.
 pub(crate) fn gather_on_leaders(buffer: &ShardedBuffer) -> Result<Vec<Option<StoredArray>>> {
     let mesh = buffer.mesh;
     let whole = |rank: usize| -> Region {
@@ -219,12 +221,12 @@ pub(crate) fn resolve_pending_reductions_along(buffer: &ShardedBuffer, axis: Opt
     Ok(Some(again.unwrap_or(result)))
 }
 
-/// Maximum number of ranks whose values one elementwise loop combines. The loop reads the values where they were received, and takes an
-/// eighth of the time of a reduction over a first axis of two elements.
+/// Maximum number of ranks whose values are combined in one fused elementwise loop. The loop reads the values where they were received, and
+/// takes an eighth of the time of a reduction over a stacked first axis of two elements.
 const MAX_RANKS_PER_COMBINING_LOOP: usize = 8;
 
-/// Combines the values of several ranks in the order of the ranks, on a local rank. Each value is a region of an array whose first axis
-/// numbers the ranks; `region` contains all these regions. Returns an array without that axis.
+/// Combines the values of several ranks in the order of the ranks, on the device of rank number `local` of this process. Each value is a
+/// region of an array whose first axis numbers the ranks; `region` contains all these regions. Returns an array without that axis.
 ///
 /// Sums and products of 16-bit floats are computed in float32 and rounded once.
 fn combine_in_rank_order(
@@ -257,7 +259,7 @@ fn combine_in_rank_order(
 fn combine_values_of_two_ranks(op: PartialOp, left: NdArray, right: NdArray) -> Result<NdArray> {
     match op {
         PartialOp::Sum => add(left, right),
-        // A complex product with the identity element 1+0j would turn infinities into NaN.
+        // Multiplying a complex number by the identity element 1+0j would turn infinities into NaN.
         PartialOp::Prod if left.dtype().is_complex() => where_(right.equal(1)?, &left, multiply(&left, right)?),
         PartialOp::Prod => multiply(left, right),
         PartialOp::Min => minimum(left, right),

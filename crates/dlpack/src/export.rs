@@ -8,7 +8,7 @@ use dlpark::{DlpackFlags, Managed, ManagedTensorBase};
 use smallvec::SmallVec;
 
 use crate::dtype;
-use crate::stream::StreamNumber;
+use crate::stream_number::StreamNumber;
 
 pub(crate) const OP: &str = "dlpack";
 
@@ -168,7 +168,7 @@ impl ElementOwner {
         }
     }
 
-    /// Returns the address of element 0.
+    /// Returns the address of the array element with index 0 along every axis.
     fn first_element_address(&self) -> Result<*mut u8> {
         match self {
             ElementOwner::Host(array) => {

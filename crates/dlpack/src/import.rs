@@ -11,7 +11,7 @@ use dlpark::ffi::{DLDevice, DLDeviceType, DLTensor};
 use dlpark::{DlpackFlags, Managed, ManagedTensorBase};
 
 use crate::dtype;
-use crate::stream::StreamNumber;
+use crate::stream_number::StreamNumber;
 
 const OP: &str = "from_dlpack";
 
@@ -32,11 +32,12 @@ const OP: &str = "from_dlpack";
 /// number of dimensions, and its deleter may be called on any thread. Until the deleter is called, the memory from the lowest to the
 /// highest element is allocated and initialised, and nothing writes to that memory.
 pub unsafe fn import<M: ManagedTensorBase + 'static>(tensor: *mut M) -> Result<NdArray> {
-    // SAFETY: the requirements of `import_on` are those of this function, which the caller guarantees.
+    // SAFETY: `import_on` has the same safety requirements as this function, and the caller meets them.
     unsafe { import_on(tensor, StreamNumber::LEGACY_DEFAULT) }
 }
 
-/// Like [`import`], for a tensor whose elements are ready after the work queued so far on the stream `ready`.
+/// Imports a tensor as [`import`] does. Work that uses the array runs after the work queued so far on the stream `ready`, which computes
+/// the elements.
 ///
 /// # Errors
 /// The errors of [`import`].

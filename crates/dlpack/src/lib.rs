@@ -43,10 +43,10 @@ mod export;
 #[allow(unsafe_code)] // reads the C structures of imported tensors
 mod import;
 #[allow(unsafe_code)] // converts numbers to handles of CUDA streams
-mod stream;
+mod stream_number;
 
 pub use dlpark;
 pub use dlpark::ffi;
 pub use export::{Exporter, LegacyTensor, ManagedTensor, device_of, export, export_legacy, export_owned};
 pub use import::{import, import_on};
-pub use stream::{StreamNumber, consumer_stream};
+pub use stream_number::{StreamNumber, consumer_stream};

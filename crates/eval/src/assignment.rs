@@ -6,12 +6,12 @@ use cuprum_core::{Error, Item, NdArray, Operand, with_device};
 use crate::ast::{Expr, ExprKind, Index};
 use crate::error::EvalError;
 use crate::evaluate::Evaluator;
-use crate::index::{IndexPart, convert_index_error, convert_index_parts, index_array};
-use crate::library;
+use crate::indexing::{IndexPart, convert_index_error, convert_index_parts, index_array};
+use crate::library_names;
 use crate::operators::BinaryOp;
 use crate::span::Span;
 use crate::unlocated_error::{Unlocated, UnlocatedError};
-use crate::value_ops::apply_binary_operator;
+use crate::value_operators::apply_binary_operator;
 
 /// An assignment target `name[..]` or `name[..][..]` with evaluated indices.
 pub(crate) struct ElementTarget<'e> {
@@ -60,7 +60,9 @@ impl Evaluator<'_> {
                 let error = UnlocatedError::type_error(format!("elements of '{}' cannot be assigned", other.type_name()));
                 self.error_at_span(base.span, error.with_help("make it an array first: `x = array(x)`"))
             }
-            None => self.error_at_span(base.span, library::unknown_name_error(target.name, self.variables.keys().map(String::as_str))),
+            None => {
+                self.error_at_span(base.span, library_names::unknown_name_error(target.name, self.variables.keys().map(String::as_str)))
+            }
         }
     }
 
@@ -82,8 +84,9 @@ impl Evaluator<'_> {
         result.map_err(|error| error.at(self.source, span))
     }
 
-    /// Assigns `value`, the result of a function that updates its argument `base[index]`, to the selected elements of the variable. Returns
-    /// false if the variable has no array, or if the index does not select a view: a mask, an index array, or a single element.
+    /// Stores `value` in the elements of a variable that `base[index]` selects. `value` is the result of a function that updates this
+    /// argument in place, such as `add.at(a[0], i, 1)`. Returns false if the variable holds no array, or if the index selects no view: a
+    /// mask, an index array, or a single element.
     pub(crate) fn assign_to_view(&mut self, base: &Expr, index: &Index, value: &Value) -> Result<bool, EvalError> {
         let Ok(target) = self.evaluate_element_target(base, index) else { return Ok(false) };
         let Some(Value::Array(array)) = self.variables.get(target.name) else { return Ok(false) };
@@ -113,7 +116,7 @@ impl Evaluator<'_> {
         let right = self.evaluate(value)?;
         let advice = "convert the array first: `x = x.astype(dtype)`";
         let new = match old.ndim() > 0 || target.has_ellipsis() {
-            true => update_array(op, old, right, advice),
+            true => augmented_assign_array(op, old, right, advice),
             false => apply_binary_operator(op, old.into(), right),
         };
         let new = new.map_err(|error| error.at(self.source, op_span))?;
@@ -168,7 +171,6 @@ pub(crate) fn unpack_values(value: Value, count: usize) -> Unlocated<Vec<Value>>
             return Err(UnlocatedError::value_error(format!("cannot unpack {} values into {count} names", items.len())));
         }
         Value::Array(a) if a.ndim() > 0 => {
-            // The length is checked before any view is created.
             if a.shape()[0] != count {
                 return Err(UnlocatedError::value_error(format!("cannot unpack an axis of {} into {count} names", a.shape()[0])));
             }
@@ -184,13 +186,13 @@ pub(crate) fn unpack_values(value: Value, count: usize) -> Unlocated<Vec<Value>>
 /// `advice` is the help text of the error if the array cannot store the result.
 pub(crate) fn compute_augmented_assignment(op: BinaryOp, old: Value, right: Value, advice: &str) -> Unlocated<Value> {
     match old {
-        Value::Array(array) if array.ndim() > 0 => update_array(op, array, right, advice),
+        Value::Array(array) if array.ndim() > 0 => augmented_assign_array(op, array, right, advice),
         old => apply_binary_operator(op, old, right),
     }
 }
 
 /// Computes `array op= right` in the dtype and the shape of `array`.
-fn update_array(op: BinaryOp, array: NdArray, right: Value, advice: &str) -> Unlocated<Value> {
+fn augmented_assign_array(op: BinaryOp, array: NdArray, right: Value, advice: &str) -> Unlocated<Value> {
     let result = match apply_binary_operator(op, array.clone().into(), right)? {
         Value::Array(result) => result,
         other => return Ok(other),

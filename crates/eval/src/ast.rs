@@ -39,20 +39,20 @@ pub enum StmtKind {
     Expr(Expr),
     /// `a = b = value`: the value is evaluated once, then assigned to each target from left to right.
     Assign {
-        /// At least one target.
+        /// The assignment targets from left to right, at least one.
         targets: Vec<Target>,
-        /// The right-hand side.
+        /// The expression on the right-hand side of the assignment.
         value: Expr,
     },
     /// `target += value`; the target is a name or an index, never a tuple.
     AugAssign {
         /// The target to update.
         target: Target,
-        /// The binary operator before the `=`.
+        /// The binary operator of the augmented assignment, such as `+` for `+=`.
         op: BinaryOp,
-        /// Source range of the operator.
+        /// Source range of the operator of the augmented assignment.
         op_span: Span,
-        /// The right-hand side.
+        /// The expression on the right-hand side of the assignment.
         value: Expr,
     },
 }
@@ -73,9 +73,9 @@ pub enum TargetKind {
     Name(String),
     /// An element or slice of an array: `base[index]`.
     Index {
-        /// The array that is assigned to, usually a name.
+        /// The array whose elements are assigned, usually a name.
         base: Expr,
-        /// The contents of the square brackets.
+        /// The index in square brackets.
         index: Index,
     },
     /// A tuple to unpack: `a, b`, `(a, b)` or `[a, b]`. The value is split along its first axis into exactly this many parts.
@@ -144,50 +144,50 @@ pub enum ExprKind {
     },
     /// A comparison, `a < b`, or a chain: `a < b <= c` means `a < b and b <= c` with `b` evaluated once.
     Compare {
-        /// The leftmost operand.
+        /// The leftmost operand of the comparison.
         first: Box<Expr>,
-        /// Each operator with its right operand; at least one.
+        /// The comparison operators, each with its right operand; at least one.
         rest: Vec<Comparison>,
     },
     /// `a and b and c` or `a or b`, with at least two operands. Later operands are evaluated only when needed.
     Logical {
         /// The operator.
         op: LogicalOp,
-        /// The operands from left to right.
+        /// The operands of `and` or `or`, from left to right.
         values: Vec<Expr>,
     },
     /// The conditional expression `then if test else otherwise`. Only one of `then` and `otherwise` is evaluated.
     Conditional {
         /// The condition.
         test: Box<Expr>,
-        /// The value if `test` is true.
+        /// The value of the conditional expression if `test` is true.
         then: Box<Expr>,
-        /// The value if `test` is false.
+        /// The value of the conditional expression if `test` is false.
         otherwise: Box<Expr>,
     },
     /// A call: `f(x, axis=0)`. For a method, `callee` is an [`Attribute`](Self::Attribute).
     Call {
         /// The function or method.
         callee: Box<Expr>,
-        /// Positional arguments.
+        /// Positional arguments of the call.
         args: Vec<Expr>,
-        /// Keyword arguments, each name at most once.
+        /// Keyword arguments of the call. Each name occurs at most once.
         keywords: Vec<KeywordArg>,
     },
     /// An attribute: `a.T`, `a.sum`, and `linalg.norm` written without a prefix.
     Attribute {
-        /// The expression left of the dot.
+        /// The expression before the dot, such as `a` in `a.T`.
         base: Box<Expr>,
-        /// The name right of the dot.
+        /// The name after the dot, such as `T` in `a.T`.
         name: String,
-        /// Source range of the name.
+        /// Source range of the name after the dot.
         name_span: Span,
     },
     /// An index: `a[...]`.
     Index {
-        /// The indexed expression.
+        /// The indexed expression, such as `a` in `a[0]`.
         base: Box<Expr>,
-        /// The contents of the square brackets.
+        /// The index in square brackets.
         index: Index,
     },
 }
@@ -197,7 +197,7 @@ pub enum ExprKind {
 pub struct Comparison {
     /// The operator.
     pub op: CompareOp,
-    /// Source range of the operator.
+    /// Source range of the comparison operator.
     pub op_span: Span,
     /// Right operand.
     pub right: Expr,
@@ -206,18 +206,18 @@ pub struct Comparison {
 /// A keyword argument.
 #[derive(Debug, Clone, PartialEq)]
 pub struct KeywordArg {
-    /// The name left of the `=`.
+    /// The name of the parameter, such as `axis` in `axis=0`.
     pub name: String,
-    /// Source range of the name.
+    /// Source range of the name of the parameter.
     pub name_span: Span,
-    /// The value right of the `=`.
+    /// The value of the argument, such as `0` in `axis=0`.
     pub value: Expr,
 }
 
 /// The contents of square brackets. As in Python, `a[(i, j)]` is the same as `a[i, j]`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Index {
-    /// One item per comma; none for `a[()]`.
+    /// The items of the index, separated by commas; none for `a[()]`.
     pub items: Vec<IndexItem>,
     /// Whether the index is a tuple: `a[i,]`, `a[i, j]`, `a[()]`. Arrays treat both forms alike; lists do not accept tuples.
     pub tuple: bool,
@@ -241,11 +241,11 @@ pub enum IndexItemKind {
     Expr(Expr),
     /// A slice `start:stop:step`. Each of the three is optional.
     Slice {
-        /// First index of the slice.
+        /// First index of the slice, or `None` if omitted.
         start: Option<Box<Expr>>,
-        /// One past the last index of the slice.
+        /// One past the last index of the slice, or `None` if omitted.
         stop: Option<Box<Expr>>,
-        /// Distance between consecutive indices.
+        /// Distance between consecutive indices of the slice, or `None` if omitted.
         step: Option<Box<Expr>>,
     },
     /// `None` or `np.newaxis`, which inserts an axis of length 1.
@@ -370,21 +370,21 @@ impl Index {
 
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        crate::sexpr::write_target(self, f)
+        crate::s_expressions::write_target(self, f)
     }
 }
 
 /// Writes the tree as an s-expression: `(+ a (* 2 b))`.
 impl fmt::Display for Expr {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        crate::sexpr::write_expr(self, f)
+        crate::s_expressions::write_expr(self, f)
     }
 }
 
 /// Writes the statement as an s-expression: `(= x (+ a 1))`.
 impl fmt::Display for Stmt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        crate::sexpr::write_stmt(self, f)
+        crate::s_expressions::write_stmt(self, f)
     }
 }
 

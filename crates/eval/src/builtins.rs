@@ -14,10 +14,10 @@ pub(crate) type Builtin = fn(&[Value]) -> Unlocated<Value>;
 
 /// Built-in functions whose names are neither declared functions nor dtypes. [`call_python_builtin`] implements built-ins such as `abs` and
 /// `int`, which share their name with a declared function or a dtype.
-pub(crate) static BUILTINS: [(&str, Builtin); 2] = [("len", builtin_len), ("dtype", builtin_dtype)];
+pub(crate) static BUILTINS: [(&str, Builtin); 2] = [("len", python_len), ("dtype", call_numpy_dtype)];
 
 /// Python's `len(x)`: the length of an array's first axis, or the number of items of a sequence or string.
-fn builtin_len(args: &[Value]) -> Unlocated<Value> {
+fn python_len(args: &[Value]) -> Unlocated<Value> {
     let [value] = args else { return Err(argument_count_error("len", args)) };
     match value {
         Value::Array(a) => match a.shape().first() {
@@ -31,7 +31,7 @@ fn builtin_len(args: &[Value]) -> Unlocated<Value> {
 }
 
 /// NumPy's `dtype('f4')`: the dtype with the given name. A dtype is returned unchanged, and `None` gives float64.
-fn builtin_dtype(args: &[Value]) -> Unlocated<Value> {
+fn call_numpy_dtype(args: &[Value]) -> Unlocated<Value> {
     match args {
         [Value::DType(d)] => Ok(Value::DType(*d)),
         [Value::Str(name)] => Ok(Value::DType(DType::parse(name).map_err(|e| e.with_function_name("dtype"))?)),
@@ -70,7 +70,7 @@ pub(crate) fn call_python_builtin(name: &str, args: &[Value], keywords: &[(Strin
             return Ok(Some(Value::tuple([quotient?.into(), remainder?.into()])));
         }
         ("pow", [base @ Value::Array(_), exponent]) => {
-            return crate::value_ops::apply_binary_operator(BinaryOp::Pow, base.clone(), exponent.clone()).map(Some);
+            return crate::value_operators::apply_binary_operator(BinaryOp::Pow, base.clone(), exponent.clone()).map(Some);
         }
         ("abs", [Value::Object(object)]) => return object.unary_operator("abs").transpose().map_err(UnlocatedError::from),
         // Nested lists, which Python does not add, are summed as an array.
@@ -78,8 +78,8 @@ pub(crate) fn call_python_builtin(name: &str, args: &[Value], keywords: &[(Strin
             return python_sum(items, 0.into()).map(Some);
         }
         ("sum", [Value::Tuple(items) | Value::List(items), start]) => return python_sum(items, start.clone()).map(Some),
-        ("min", [_, _, ..]) => return min_or_max(CompareOp::Lt, args),
-        ("max", [_, _, ..]) => return min_or_max(CompareOp::Gt, args),
+        ("min", [_, _, ..]) => return python_min_or_max(CompareOp::Lt, args),
+        ("max", [_, _, ..]) => return python_min_or_max(CompareOp::Gt, args),
         // The real and imaginary parts are computed separately: `re + im * 1j` turns infinities into NaN, and adding a zero loses the sign
         // of -0.0.
         ("complex", [re, im]) => {
@@ -104,7 +104,7 @@ pub(crate) fn call_python_builtin(name: &str, args: &[Value], keywords: &[(Strin
     let numbers: Option<Vec<Scalar>> = args.iter().map(|v| if let Value::Scalar(s) = v { Some(*s) } else { None }).collect();
     let value: Scalar = match (name, numbers.as_deref()) {
         ("bool", _) => match args {
-            [value] => crate::value_ops::truth_value(value)?.into(),
+            [value] => crate::value_operators::python_truth_value(value)?.into(),
             _ => convert("a bool")?,
         },
         ("int", _) => match convert("an int")? {
@@ -160,7 +160,7 @@ fn python_round(args: &[Value], keywords: &[(String, Value)]) -> Unlocated<Optio
 
 /// Python's `sum(items, start)`: adds the items to `start` from left to right.
 fn python_sum(items: &[Value], start: Value) -> Unlocated<Value> {
-    items.iter().try_fold(start, |sum, item| crate::value_ops::apply_binary_operator(BinaryOp::Add, sum, item.clone()))
+    items.iter().try_fold(start, |sum, item| crate::value_operators::apply_binary_operator(BinaryOp::Add, sum, item.clone()))
 }
 
 /// Parses the string `text` that the built-in function `name` converts, as in `int('12')` or `float('-inf')`.
@@ -175,7 +175,7 @@ fn parse_number_argument(name: &str, text: &str) -> Unlocated<Scalar> {
 
 /// Returns Python's `min` (`better` is `<`) or `max` (`better` is `>`) of numbers and 0-d arrays: the first one if several are equal. The
 /// result is the argument itself, with its dtype. Returns `None` if another argument is given.
-fn min_or_max(better: CompareOp, args: &[Value]) -> Unlocated<Option<Value>> {
+fn python_min_or_max(better: CompareOp, args: &[Value]) -> Unlocated<Option<Value>> {
     let mut best: Option<(Scalar, &Value)> = None;
     for value in args {
         let number = match value {

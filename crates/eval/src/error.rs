@@ -15,8 +15,8 @@ pub struct Diagnostic {
     help: Option<String>,
     span: Span,
     position: Position,
-    snippet: Snippet,
-    related: Option<(Position, Snippet, String)>,
+    snippet: SourceSnippet,
+    related: Option<(Position, SourceSnippet, String)>,
 }
 
 impl Diagnostic {
@@ -27,7 +27,7 @@ impl Diagnostic {
             help: None,
             span,
             position: Position::of(source, span.start),
-            snippet: Snippet::truncate_line(source, span),
+            snippet: SourceSnippet::truncate_line(source, span),
             related: None,
         }
     }
@@ -48,7 +48,7 @@ impl Diagnostic {
 
     fn set_related_position(&mut self, source: &str, span: Span, label: String) {
         let at = Position::of(source, span.start);
-        self.related = Some((at, Snippet::truncate_line(source, span), label));
+        self.related = Some((at, SourceSnippet::truncate_line(source, span), label));
     }
 
     /// Returns the message without its position.
@@ -91,13 +91,13 @@ impl Diagnostic {
         out += &format!("{:gutter$}--> line {}, column {}\n", "", self.position.line, self.position.column);
         out += &format!("{:gutter$} |\n", "");
         out += &format!("{:gutter$} | {}\n", self.position.line, self.snippet.text);
-        out += &format!("{:gutter$} | {}", "", self.snippet.underline('^'));
+        out += &format!("{:gutter$} | {}", "", self.snippet.underline_text('^'));
         if let Some((at, snippet, label)) = &self.related {
             // If both positions are in the same source line, that line is shown once, with both underlined.
             if (at.line, &snippet.text) != (self.position.line, &self.snippet.text) {
                 out += &format!("\n{:gutter$} |\n{:gutter$} | {}", "", at.line, snippet.text);
             }
-            out += &format!("\n{:gutter$} | {} {label}", "", snippet.underline('-'));
+            out += &format!("\n{:gutter$} | {} {label}", "", snippet.underline_text('-'));
         }
         if let Some(help) = &self.help {
             out += &format!("\n{:gutter$} = help: {help}", "");
@@ -125,7 +125,7 @@ impl fmt::Display for Diagnostic {
 /// assert_eq!(error.position().column, 3);
 /// assert_eq!(error.message(), "`&&` is not an operator");
 /// ```
-// The contents are boxed to keep the `Result`s and stack frames of the recursive parser small.
+// The diagnostic is boxed, so that `Result<_, ParseError>` and the stack frames of the recursive parser stay small.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ParseError(Box<Diagnostic>);
 
@@ -270,14 +270,14 @@ const SNIPPET_WIDTH: usize = 100;
 
 /// One source line as displayed in a message, truncated to [`SNIPPET_WIDTH`], and the columns to underline.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Snippet {
+struct SourceSnippet {
     text: String,
     indent: usize,
     width: usize,
 }
 
-impl Snippet {
-    fn truncate_line(source: &str, span: Span) -> Snippet {
+impl SourceSnippet {
+    fn truncate_line(source: &str, span: Span) -> SourceSnippet {
         let start = floor_char_boundary(source, span.start);
         let line_start = source[..start].rfind('\n').map_or(0, |at| at + 1);
         let line_end = source[start..].find('\n').map_or(source.len(), |at| start + at);
@@ -286,10 +286,10 @@ impl Snippet {
 
         let (indent, width) = (count_terminal_columns(line, 0..mark.start), count_terminal_columns(line, mark).max(1));
         if count_terminal_columns(line, 0..line.len()) <= SNIPPET_WIDTH {
-            return Snippet { text: line.chars().map(DisplayChar::of).map(|shown| shown.display_text()).collect(), indent, width };
+            return SourceSnippet { text: line.chars().map(DisplayChar::of).map(|shown| shown.terminal_text()).collect(), indent, width };
         }
         let from = indent.saturating_sub(SNIPPET_WIDTH / 3);
-        let mut snippet = Snippet { text: String::new(), indent: 0, width };
+        let mut snippet = SourceSnippet { text: String::new(), indent: 0, width };
         let (mut column, mut shown_width) = (0, 0);
         if from > 0 {
             snippet.text.push('…');
@@ -305,7 +305,7 @@ impl Snippet {
                     cut_right = true;
                     break;
                 }
-                snippet.text += &shown.display_text();
+                snippet.text += &shown.terminal_text();
                 shown_width += shown.width;
             }
             column += shown.width;
@@ -320,7 +320,7 @@ impl Snippet {
         snippet
     }
 
-    fn underline(&self, mark: char) -> String {
+    fn underline_text(&self, mark: char) -> String {
         let marks: String = std::iter::repeat_n(mark, self.width).collect();
         format!("{:1$}{marks}", "", self.indent)
     }
@@ -360,7 +360,7 @@ impl DisplayChar {
         DisplayChar { symbol, width }
     }
 
-    fn display_text(&self) -> String {
+    fn terminal_text(&self) -> String {
         if self.symbol == '\t' { " ".repeat(self.width) } else { self.symbol.to_string() }
     }
 }

@@ -4,20 +4,20 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use cuprum_core::function::{Function, Parameters};
-use cuprum_core::ops::value::{Args, Items, Value};
+use cuprum_core::ops::value::{Args, SequenceItems, Value};
 use cuprum_core::{Complex, DType, Item, NdArray};
 
 use crate::ast::{Comparison, Expr, ExprKind, Index, IndexItem, IndexItemKind, KeywordArg};
+use crate::attributes_and_methods;
 use crate::builtins;
 use crate::error::EvalError;
-use crate::index::{self, IndexPart, SequenceSelection};
-use crate::library::{self, LibraryItem};
-use crate::members;
+use crate::indexing::{self, IndexPart, SequenceSelection};
+use crate::library_names::{self, LibraryItem};
 use crate::operators::{BinaryOp, LogicalOp, UnaryOp};
 use crate::scalar_operations;
 use crate::span::Span;
 use crate::unlocated_error::{Unlocated, UnlocatedError};
-use crate::value_ops::{apply_binary_operator, call_function_by_path, compare_values, truth_value};
+use crate::value_operators::{apply_binary_operator, call_function_by_path, compare_values, python_truth_value};
 use crate::value_text;
 
 /// A function that receives each line that `print` writes.
@@ -35,7 +35,7 @@ pub(crate) struct Evaluator<'a> {
 type Evaluated<T = Value> = Result<T, EvalError>;
 
 /// The resolved target of a call expression.
-enum Callee<'e> {
+enum ResolvedCallee<'e> {
     LibraryItem(LibraryItem),
     Method(Value, &'e str),
     Value(Value),
@@ -60,19 +60,19 @@ impl Evaluator<'_> {
         let size = match &value {
             Value::Array(array) => array.size(),
             // Nested sequences that share their items take little memory, but comparing or printing them visits every position.
-            Value::Tuple(items) | Value::List(items) => items.total_len(),
+            Value::Tuple(items) | Value::List(items) => items.total_value_count(),
             _ => 0,
         };
-        if size > self.max_elements { self.size_error(expr.span, &value) } else { Ok(value) }
+        if size > self.max_elements { self.value_too_large_error(expr.span, &value) } else { Ok(value) }
     }
 
     /// Returns the error for a value with more elements than the session permits (`limit_elements`).
     #[cold]
     #[inline(never)]
-    fn size_error(&self, span: Span, value: &Value) -> Evaluated {
+    fn value_too_large_error(&self, span: Span, value: &Value) -> Evaluated {
         let subject = match value {
             Value::Array(array) => format!("an array of shape {}", cuprum_core::error::shape_text(array.shape())),
-            Value::Tuple(items) | Value::List(items) => format!("a {} of {} nested values", value.type_name(), items.total_len()),
+            Value::Tuple(items) | Value::List(items) => format!("a {} of {} nested values", value.type_name(), items.total_value_count()),
             _ => value.type_name().into(),
         };
         let message = format!("{subject} has more than {} elements, the limit of the session", self.max_elements);
@@ -119,7 +119,7 @@ impl Evaluator<'_> {
                 Some(path) => self.library_value(expr.span, &path),
                 None => {
                     let object = self.evaluate(base)?;
-                    self.add_position_to_error(*name_span, members::get_attribute(&object, name))
+                    self.add_position_to_error(*name_span, attributes_and_methods::get_attribute(&object, name))
                 }
             },
             ExprKind::Index { base, index } => match self.resolve_grid_function(base) {
@@ -138,7 +138,7 @@ impl Evaluator<'_> {
 
     /// Evaluates the positional arguments of a call. A function as an argument, as in `apply_along_axis(np.sum, 1, a)`, is passed as a
     /// string: its path.
-    fn evaluate_arguments(&mut self, target: &Callee, args: &[Expr]) -> Evaluated<Vec<Value>> {
+    fn evaluate_arguments(&mut self, target: &ResolvedCallee, args: &[Expr]) -> Evaluated<Vec<Value>> {
         let argument = |arg| match self.path_of_function_argument(target, arg) {
             Some(path) => Ok(path),
             None => self.evaluate(arg),
@@ -148,8 +148,8 @@ impl Evaluator<'_> {
 
     /// Returns the path of the function that `arg` names, if `target` takes functions as arguments, as `apply_along_axis` does. Returns
     /// `None` otherwise.
-    fn path_of_function_argument(&self, target: &Callee, arg: &Expr) -> Option<Value> {
-        let Callee::LibraryItem(LibraryItem::Function(function)) = target else { return None };
+    fn path_of_function_argument(&self, target: &ResolvedCallee, arg: &Expr) -> Option<Value> {
+        let ResolvedCallee::LibraryItem(LibraryItem::Function(function)) = target else { return None };
         if !function.takes_functions() {
             return None;
         }
@@ -159,22 +159,22 @@ impl Evaluator<'_> {
         path.map(Value::Str)
     }
 
-    fn evaluate_sequence_items(&mut self, span: Span, kind: &'static str, exprs: &[Expr]) -> Evaluated<Items> {
+    fn evaluate_sequence_items(&mut self, span: Span, kind: &'static str, exprs: &[Expr]) -> Evaluated<SequenceItems> {
         let values = self.evaluate_expressions(exprs)?;
-        self.add_position_to_error(span, Items::new(kind, values).map_err(UnlocatedError::from))
+        self.add_position_to_error(span, SequenceItems::new(kind, values).map_err(UnlocatedError::from))
     }
 
     /// Returns the path of a library name written without a prefix, such as `linalg.norm`. `None` if `expr` is not such a name.
     fn find_unprefixed_library_name(&self, expr: &Expr) -> Option<String> {
         let path = expr.dotted_name()?;
         let head = path.split('.').next()?;
-        let of_library = || library::lookup_library_item(&path).is_some() || library::is_namespace(head);
+        let of_library = || library_names::lookup_library_item(&path).is_some() || library_names::is_library_namespace(head);
         (!self.variables.contains_key(head) && of_library()).then_some(path)
     }
 
     /// Returns the value of a library name that is not called, such as `pi` or `float32`.
     fn library_value(&self, span: Span, path: &str) -> Evaluated {
-        match library::lookup_library_item(path) {
+        match library_names::lookup_library_item(path) {
             Some(LibraryItem::Constant(v)) => Ok(v.into()),
             Some(LibraryItem::NewAxis) => Ok(Value::None),
             Some(LibraryItem::LittleEndian) => Ok(cfg!(target_endian = "little").into()),
@@ -197,11 +197,12 @@ impl Evaluator<'_> {
     }
 
     fn unknown_name_error(&self, path: &str) -> UnlocatedError {
-        library::unknown_name_error(path, self.variables.keys().map(String::as_str))
+        library_names::unknown_name_error(path, self.variables.keys().map(String::as_str))
     }
 
     fn evaluate_attribute_chain(&self, span: Span, value: Value, path: &str) -> Evaluated {
-        path.split('.').try_fold(value, |object, name| self.add_position_to_error(span, members::get_attribute(&object, name)))
+        path.split('.')
+            .try_fold(value, |object, name| self.add_position_to_error(span, attributes_and_methods::get_attribute(&object, name)))
     }
 
     fn evaluate_unary(&mut self, span: Span, op: UnaryOp, operand: &Expr) -> Evaluated {
@@ -232,8 +233,10 @@ impl Evaluator<'_> {
                 return Ok(result);
             }
             let span = left_expr.span.to(right_expr.span);
-            let holds = self
-                .add_position_to_error(span, truth_value(&result).map_err(|error| error.with_help(comparison_chain_help(first, rest))))?;
+            let holds = self.add_position_to_error(
+                span,
+                python_truth_value(&result).map_err(|error| error.with_help(comparison_chain_help(first, rest))),
+            )?;
             if !holds {
                 return Ok(result);
             }
@@ -251,7 +254,7 @@ impl Evaluator<'_> {
             let value = self.evaluate(expr)?;
             let symbol = if op == LogicalOp::And { "&" } else { "|" };
             let help = || format!("on arrays, use `{symbol}` with each side in parentheses, or `{}`", op.function());
-            let holds = self.add_position_to_error(expr.span, truth_value(&value).map_err(|error| error.with_help(help())))?;
+            let holds = self.add_position_to_error(expr.span, python_truth_value(&value).map_err(|error| error.with_help(help())))?;
             if holds == (op == LogicalOp::Or) {
                 return Ok(value);
             }
@@ -261,7 +264,7 @@ impl Evaluator<'_> {
 
     fn evaluate_truth_value(&mut self, expr: &Expr) -> Evaluated<bool> {
         let value = self.evaluate(expr)?;
-        self.add_position_to_error(expr.span, truth_value(&value))
+        self.add_position_to_error(expr.span, python_truth_value(&value))
     }
 
     fn evaluate_call(&mut self, span: Span, callee: &Expr, args: &[Expr], keywords: &[KeywordArg]) -> Evaluated {
@@ -275,22 +278,26 @@ impl Evaluator<'_> {
             };
             keyword.push((k.name.clone(), value));
         }
-        if let (ExprKind::Name(name), Callee::LibraryItem(_)) = (&callee.kind, &target)
+        if let (ExprKind::Name(name), ResolvedCallee::LibraryItem(_)) = (&callee.kind, &target)
             && let Some(value) = self.add_position_to_error(span, builtins::call_python_builtin(name, &positional, &keyword))?
         {
             return Ok(value);
         }
-        let out = out_argument(&target, args, keywords);
+        let out = find_out_argument(&target, args, keywords);
         let updated = argument_updated_in_place(&target, callee, args, keywords);
         let overwritten = argument_overwritten_by_flag(&target, callee, args, keywords, &positional, &keyword);
         let result = match target {
-            Callee::LibraryItem(LibraryItem::Function(function)) => function.call(positional, keyword).map_err(UnlocatedError::from),
-            Callee::LibraryItem(LibraryItem::Builtin(name, _)) if !keyword.is_empty() => {
+            ResolvedCallee::LibraryItem(LibraryItem::Function(function)) => {
+                function.call(positional, keyword).map_err(UnlocatedError::from)
+            }
+            ResolvedCallee::LibraryItem(LibraryItem::Builtin(name, _)) if !keyword.is_empty() => {
                 Err(UnlocatedError::type_error(format!("{name}() takes no keyword arguments")))
             }
-            Callee::LibraryItem(LibraryItem::Builtin(_, call)) => call(&positional),
-            Callee::LibraryItem(LibraryItem::DType(d)) | Callee::Value(Value::DType(d)) => call_dtype_as_function(d, positional, keyword),
-            Callee::LibraryItem(
+            ResolvedCallee::LibraryItem(LibraryItem::Builtin(_, call)) => call(&positional),
+            ResolvedCallee::LibraryItem(LibraryItem::DType(d)) | ResolvedCallee::Value(Value::DType(d)) => {
+                call_dtype_as_function(d, positional, keyword)
+            }
+            ResolvedCallee::LibraryItem(
                 LibraryItem::Constant(_)
                 | LibraryItem::NewAxis
                 | LibraryItem::LittleEndian
@@ -298,13 +305,13 @@ impl Evaluator<'_> {
                 | LibraryItem::TypeClass(_)
                 | LibraryItem::Grid(_),
             ) => Err(UnlocatedError::type_error("a constant cannot be called")),
-            Callee::UfuncMethod(function, ufunc) => {
+            ResolvedCallee::UfuncMethod(function, ufunc) => {
                 keyword.push(("ufunc".into(), Value::Str(ufunc)));
                 function.call(positional, keyword).map_err(UnlocatedError::from)
             }
-            Callee::Method(object, name) => members::call_method(object, name, positional, keyword),
-            Callee::Value(value) => return self.error_at_span(callee.span, not_callable_error(callee, &value)),
-            Callee::Print => self.print_values(&positional, &keyword),
+            ResolvedCallee::Method(object, name) => attributes_and_methods::call_method(object, name, positional, keyword),
+            ResolvedCallee::Value(value) => return self.error_at_span(callee.span, not_callable_error(callee, &value)),
+            ResolvedCallee::Print => self.print_values(&positional, &keyword),
         };
         let value = self.add_position_to_error(span, result)?;
         if let Some(out) = out {
@@ -319,15 +326,16 @@ impl Evaluator<'_> {
         }
     }
 
-    /// Assigns the result of a call to the variables, or the slices of variables, in `out`: the argument `out`, or the argument that the
-    /// function updates. Any other expression that can be part of a variable is an error.
+    /// Stores `value`, the result of a call, in the variable or the slice of a variable that the expression `out` names. `out` is the
+    /// argument `out` of the call, or the argument that the function updates in place. A tuple names several targets. Returns an error for
+    /// other expressions that may alias a variable.
     fn assign_to_out_variables(&mut self, out: &Expr, value: &Value) -> Evaluated<()> {
         match (&out.kind, value) {
             (ExprKind::Tuple(outs), Value::Tuple(values)) => {
                 outs.iter().zip(values).try_for_each(|(out, value)| self.assign_to_out_variables(out, value))
             }
             (ExprKind::Tuple(outs), value) if outs.len() == 1 => self.assign_to_out_variables(&outs[0], value),
-            // `None` as `out` means that there is no array to update.
+            // If the variable given as `out` is `None`, there is no array to update.
             (ExprKind::Name(name), _) if matches!(self.variables.get(name), Some(Value::None)) => Ok(()),
             (ExprKind::Name(name), value) if !matches!(self.variables.get(name), Some(Value::Tuple(_))) => {
                 self.variables.insert(name.clone(), value.clone());
@@ -398,28 +406,30 @@ impl Evaluator<'_> {
         Ok(Value::None)
     }
 
-    fn evaluate_callee<'e>(&mut self, callee: &'e Expr) -> Evaluated<Callee<'e>> {
+    fn evaluate_callee<'e>(&mut self, callee: &'e Expr) -> Evaluated<ResolvedCallee<'e>> {
         match &callee.kind {
-            ExprKind::Name(name) if self.variables.contains_key(name) => self.evaluate(callee).map(Callee::Value),
-            ExprKind::Name(name) if name == "print" => Ok(Callee::Print),
+            ExprKind::Name(name) if self.variables.contains_key(name) => self.evaluate(callee).map(ResolvedCallee::Value),
+            ExprKind::Name(name) if name == "print" => Ok(ResolvedCallee::Print),
             ExprKind::Name(name) => self.resolve_library_callee(callee.span, name),
             ExprKind::Global { module, path } => match self.variables.get(module) {
                 None => self.resolve_library_callee(callee.span, path),
                 // A variable has the name of the library prefix, such as `xp`, so `xp.sum()` is a method call on the variable.
                 Some(value) => match path.rsplit_once('.') {
-                    Some((before, name)) => Ok(Callee::Method(self.evaluate_attribute_chain(callee.span, value.clone(), before)?, name)),
-                    None => Ok(Callee::Method(value.clone(), path)),
+                    Some((before, name)) => {
+                        Ok(ResolvedCallee::Method(self.evaluate_attribute_chain(callee.span, value.clone(), before)?, name))
+                    }
+                    None => Ok(ResolvedCallee::Method(value.clone(), path)),
                 },
             },
             ExprKind::Attribute { base, name, .. } => {
                 match (self.find_unprefixed_library_name(callee), self.declared_function_path(base)) {
                     (Some(path), _) => self.resolve_library_callee(callee.span, &path),
                     (None, Some(ufunc)) => match Function::find(&format!("ufunc.{name}")) {
-                        Some(method) => Ok(Callee::UfuncMethod(method, ufunc)),
+                        Some(method) => Ok(ResolvedCallee::UfuncMethod(method, ufunc)),
                         None => {
                             let error = UnlocatedError::type_error(format!("functions have no method `{name}`"));
                             let methods = ["reduce", "accumulate", "reduceat", "outer", "at"];
-                            let near = library::nearest_name(name, methods.into_iter());
+                            let near = library_names::nearest_name(name, methods.into_iter());
                             self.error_at_span(
                                 callee.span,
                                 error.with_help(match near {
@@ -429,10 +439,10 @@ impl Evaluator<'_> {
                             )
                         }
                     },
-                    (None, None) => Ok(Callee::Method(self.evaluate(base)?, name)),
+                    (None, None) => Ok(ResolvedCallee::Method(self.evaluate(base)?, name)),
                 }
             }
-            _ => self.evaluate(callee).map(Callee::Value),
+            _ => self.evaluate(callee).map(ResolvedCallee::Value),
         }
     }
 
@@ -446,9 +456,9 @@ impl Evaluator<'_> {
         Function::find(path).map(|_| path.clone())
     }
 
-    fn resolve_library_callee<'e>(&self, span: Span, path: &str) -> Evaluated<Callee<'e>> {
-        match library::lookup_library_item(path) {
-            Some(member) => Ok(Callee::LibraryItem(member)),
+    fn resolve_library_callee<'e>(&self, span: Span, path: &str) -> Evaluated<ResolvedCallee<'e>> {
+        match library_names::lookup_library_item(path) {
+            Some(member) => Ok(ResolvedCallee::LibraryItem(member)),
             None => self.error_at_span(span, self.unknown_name_error(path)),
         }
     }
@@ -463,10 +473,10 @@ impl Evaluator<'_> {
                     // array.
                     Value::Tuple(values) if index.items.len() == 1 && !index.tuple => {
                         for value in &values {
-                            parts.push(self.add_position_to_error(item.span, index::value_to_index_part(value))?);
+                            parts.push(self.add_position_to_error(item.span, indexing::value_to_index_part(value))?);
                         }
                     }
-                    value => parts.push(self.add_position_to_error(item.span, index::value_to_index_part(&value))?),
+                    value => parts.push(self.add_position_to_error(item.span, indexing::value_to_index_part(&value))?),
                 },
                 _ => parts.push(IndexPart::Basic(self.evaluate_slice(item)?)),
             }
@@ -477,14 +487,14 @@ impl Evaluator<'_> {
     fn evaluate_index(&mut self, object: Value, index: &Index) -> Evaluated {
         let parts = self.evaluate_index_parts(index)?;
         let result = match &object {
-            Value::Array(a) => index::index_array(a, &parts).map(Value::Array),
-            Value::Tuple(items) | Value::List(items) => index::index_sequence(items, &parts).map(|selected| match (selected, &object) {
+            Value::Array(a) => indexing::index_array(a, &parts).map(Value::Array),
+            Value::Tuple(items) | Value::List(items) => indexing::index_sequence(items, &parts).map(|selected| match (selected, &object) {
                 (SequenceSelection::One(value), _) => value,
                 (SequenceSelection::Many(values), Value::Tuple(_)) => Value::Tuple(values.into()),
                 (SequenceSelection::Many(values), _) => Value::List(values.into()),
             }),
             Value::Object(indexed) => match indexed.index(&parts) {
-                Some(result) => result.map_err(index::convert_index_error),
+                Some(result) => result.map_err(indexing::convert_index_error),
                 None => Err(UnlocatedError::type_error(format!("'{}' cannot be indexed", object.type_name()))),
             },
             other => Err(UnlocatedError::type_error(format!("'{}' cannot be indexed", other.type_name()))),
@@ -500,18 +510,18 @@ impl Evaluator<'_> {
             None => Ok(None),
             Some(expr) => {
                 let value = self.evaluate(expr)?;
-                self.add_position_to_error(expr.span, index::value_to_slice_bound(&value))
+                self.add_position_to_error(expr.span, indexing::value_to_slice_bound(&value))
             }
         };
         Ok(Item::Slice { start: bound(start)?, stop: bound(stop)?, step: bound(step)?.unwrap_or(1) })
     }
 }
 
-/// Returns the argument expression for the parameter `out` of a function or method, if there is one.
-fn out_argument<'e>(callee: &Callee, args: &'e [Expr], keywords: &'e [KeywordArg]) -> Option<&'e Expr> {
+/// Returns the argument expression for the parameter `out` of the function or method `callee`, if the call has one.
+fn find_out_argument<'e>(callee: &ResolvedCallee, args: &'e [Expr], keywords: &'e [KeywordArg]) -> Option<&'e Expr> {
     let (function, receiver) = match callee {
-        Callee::LibraryItem(LibraryItem::Function(function)) | Callee::UfuncMethod(function, _) => (Some(*function), 0),
-        Callee::Method(_, name) => (members::find_method_function(name), 1),
+        ResolvedCallee::LibraryItem(LibraryItem::Function(function)) | ResolvedCallee::UfuncMethod(function, _) => (Some(*function), 0),
+        ResolvedCallee::Method(_, name) => (attributes_and_methods::find_method_function(name), 1),
         _ => (None, 0),
     };
     let keyword = keywords.iter().find(|k| k.name == "out").map(|k| &k.value);
@@ -521,18 +531,27 @@ fn out_argument<'e>(callee: &Callee, args: &'e [Expr], keywords: &'e [KeywordArg
 
 /// Returns the argument expression that a function or method updates in place, such as `a` in `put(a, i, v)`. Returns `None` if the
 /// function updates no argument.
-fn argument_updated_in_place<'e>(target: &Callee, callee: &'e Expr, args: &'e [Expr], keywords: &'e [KeywordArg]) -> Option<Cow<'e, Expr>> {
+fn argument_updated_in_place<'e>(
+    target: &ResolvedCallee,
+    callee: &'e Expr,
+    args: &'e [Expr],
+    keywords: &'e [KeywordArg],
+) -> Option<Cow<'e, Expr>> {
     let argument = |name: Option<&str>| args.first().or_else(|| keywords.iter().find(|k| Some(&k.name[..]) == name).map(|k| &k.value));
     match target {
-        Callee::LibraryItem(LibraryItem::Function(function)) | Callee::UfuncMethod(function, _) if function.updates_argument => {
+        ResolvedCallee::LibraryItem(LibraryItem::Function(function)) | ResolvedCallee::UfuncMethod(function, _)
+            if function.updates_argument =>
+        {
             argument(function.parameters.text.split(',').next().map(str::trim)).map(Cow::Borrowed)
         }
-        Callee::Method(Value::Object(object), name)
-            if members::find_object_method(&**object, name).is_some_and(|function| function.updates_argument) =>
+        ResolvedCallee::Method(Value::Object(object), name)
+            if attributes_and_methods::find_object_method(&**object, name).is_some_and(|function| function.updates_argument) =>
         {
             argument(Some("x")).map(Cow::Borrowed)
         }
-        Callee::Method(_, name) if members::find_method_function(name).is_some_and(|function| function.updates_argument) => {
+        ResolvedCallee::Method(_, name)
+            if attributes_and_methods::find_method_function(name).is_some_and(|function| function.updates_argument) =>
+        {
             method_receiver(callee)
         }
         _ => None,
@@ -555,7 +574,7 @@ fn method_receiver(callee: &Expr) -> Option<Cow<'_, Expr>> {
 /// Returns the argument expression that the result overwrites because of a flag, as in `nan_to_num(x, copy=False)` and
 /// `x.byteswap(inplace=True)`. The call also returns the result. Returns `None` without such a flag, or if the argument is not an array.
 fn argument_overwritten_by_flag<'e>(
-    target: &Callee,
+    target: &ResolvedCallee,
     callee: &'e Expr,
     args: &'e [Expr],
     keywords: &'e [KeywordArg],
@@ -563,14 +582,14 @@ fn argument_overwritten_by_flag<'e>(
     keyword: &[(String, Value)],
 ) -> Option<Cow<'e, Expr>> {
     let argument = |at: usize, name: &str| positional.get(at).or_else(|| Some(&keyword.iter().find(|(key, _)| key == name)?.1));
-    let is_true = |value: &Value| truth_value(value).unwrap_or(false);
+    let is_true = |value: &Value| python_truth_value(value).unwrap_or(false);
     match target {
-        Callee::LibraryItem(LibraryItem::Function(function)) if function.name == "nan_to_num" => {
+        ResolvedCallee::LibraryItem(LibraryItem::Function(function)) if function.name == "nan_to_num" => {
             let is_array = matches!(argument(0, "x"), Some(Value::Array(_)));
             let expr = args.first().or_else(|| Some(&keywords.iter().find(|k| k.name == "x")?.value));
             expr.filter(|_| is_array && argument(1, "copy").is_some_and(|copy| !is_true(copy))).map(Cow::Borrowed)
         }
-        Callee::Method(Value::Array(_), "byteswap") if argument(0, "inplace").is_some_and(is_true) => method_receiver(callee),
+        ResolvedCallee::Method(Value::Array(_), "byteswap") if argument(0, "inplace").is_some_and(is_true) => method_receiver(callee),
         _ => None,
     }
 }
@@ -598,7 +617,7 @@ fn call_dtype_as_function(dtype: DType, positional: Vec<Value>, keyword: Vec<(St
 fn not_callable_error(callee: &Expr, value: &Value) -> UnlocatedError {
     let error = UnlocatedError::type_error(format!("'{}' cannot be called", value.type_name()));
     match &callee.kind {
-        ExprKind::Name(name) if library::lookup_library_item(name).is_some() => {
+        ExprKind::Name(name) if library_names::lookup_library_item(name).is_some() => {
             error.with_help(format!("`{name}` is a variable here; the function is `np.{name}`"))
         }
         _ => error.with_help("to multiply, write `*` between; to index, use `[...]`"),

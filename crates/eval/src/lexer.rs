@@ -4,7 +4,7 @@
 //! position is reported first.
 
 use crate::error::ParseError;
-use crate::literal;
+use crate::literals;
 use crate::span::Span;
 
 /// A token of the source text.
@@ -56,7 +56,7 @@ const PUNCTUATION: [&str; 43] = [
 ];
 
 /// Square brackets and braces. [`PUNCTUATION`] contains the parentheses.
-const BRACKETS: [&str; 4] = ["[", "]", "{", "}"];
+const SQUARE_AND_CURLY_BRACKETS: [&str; 4] = ["[", "]", "{", "}"];
 
 /// Operators of other languages and of Python 2: (spelling, message, help).
 const FOREIGN_OPERATORS: [(&str, &str, &str); 9] = [
@@ -100,7 +100,7 @@ const LOOKALIKE_CHARACTERS: [(char, &str, &str); 24] = [
 ];
 
 /// Splits `source` into tokens.
-pub(crate) fn lex(source: &str) -> LexedSource<'_> {
+pub(crate) fn lex_source(source: &str) -> LexedSource<'_> {
     // A byte order mark, which some editors write at the start of a file, is skipped.
     let at = if source.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
     let mut lexer = Lexer { source, at, lexemes: Vec::new(), open: Vec::new() };
@@ -191,7 +191,7 @@ impl<'s> Lexer<'s> {
     }
 
     fn lex_number(&mut self) -> Result<(), ParseError> {
-        let (token, len) = literal::parse_number(self.remaining_source()).map_err(|bad| {
+        let (token, len) = literals::parse_number(self.remaining_source()).map_err(|bad| {
             let error = self.lexical_error(bad.len, bad.message);
             if let Some(help) = bad.help { error.with_help(help) } else { error }
         })?;
@@ -227,7 +227,7 @@ impl<'s> Lexer<'s> {
                 return Err(self.lexical_error(prefix_len, format!("`{prefix}` is not a string prefix")));
             }
         };
-        let (text, len) = literal::parse_string(&self.remaining_source()[prefix_len..], raw).map_err(|bad| {
+        let (text, len) = literals::parse_string(&self.remaining_source()[prefix_len..], raw).map_err(|bad| {
             let start = self.at + prefix_len + bad.at;
             let error = ParseError::new(self.source, Span::new(start, start + bad.len), bad.message);
             if let Some(help) = bad.help { error.with_help(help) } else { error }
@@ -243,7 +243,7 @@ impl<'s> Lexer<'s> {
         if let Some((symbol, message, help)) = foreign {
             return Err(self.lexical_error(symbol.len(), *message).with_help(*help));
         }
-        let known = PUNCTUATION.iter().chain(&BRACKETS).find(|symbol| rest.starts_with(**symbol));
+        let known = PUNCTUATION.iter().chain(&SQUARE_AND_CURLY_BRACKETS).find(|symbol| rest.starts_with(**symbol));
         let Some(symbol) = known.copied() else {
             return Err(self.unexpected_character_error(first));
         };

@@ -32,17 +32,17 @@ impl Script {
         let mut names = NameCollector::default();
         for stmt in &self.statements {
             match &stmt.kind {
-                StmtKind::Expr(value) => names.record_reads(value),
+                StmtKind::Expr(value) => names.record_name_reads(value),
                 StmtKind::Assign { targets, value } => {
-                    names.record_reads(value);
-                    targets.iter().for_each(|target| names.record_assignments(target));
+                    names.record_name_reads(value);
+                    targets.iter().for_each(|target| names.record_assigned_names(target));
                 }
                 StmtKind::AugAssign { target, value, .. } => {
                     if let TargetKind::Name(name) = &target.kind {
-                        names.record_use(name, target.span, false);
+                        names.record_name_use(name, target.span, false);
                     }
-                    names.record_reads(value);
-                    names.record_assignments(target);
+                    names.record_name_reads(value);
+                    names.record_assigned_names(target);
                 }
             }
         }
@@ -98,36 +98,36 @@ struct NameCollector {
 }
 
 impl NameCollector {
-    fn record_use(&mut self, name: &str, span: Span, called: bool) {
+    fn record_name_use(&mut self, name: &str, span: Span, called: bool) {
         if self.known.insert(name.to_owned()) {
             self.free.push(NameUse { name: name.to_owned(), span, called });
         }
     }
 
-    fn record_reads(&mut self, expr: &Expr) {
+    fn record_name_reads(&mut self, expr: &Expr) {
         match &expr.kind {
-            ExprKind::Name(name) => self.record_use(name, expr.span, false),
+            ExprKind::Name(name) => self.record_name_use(name, expr.span, false),
             ExprKind::Call { callee, args, keywords } => {
                 match &callee.kind {
-                    ExprKind::Name(name) => self.record_use(name, callee.span, true),
-                    _ => self.record_reads(callee),
+                    ExprKind::Name(name) => self.record_name_use(name, callee.span, true),
+                    _ => self.record_name_reads(callee),
                 }
-                args.iter().for_each(|arg| self.record_reads(arg));
-                keywords.iter().for_each(|keyword| self.record_reads(&keyword.value));
+                args.iter().for_each(|arg| self.record_name_reads(arg));
+                keywords.iter().for_each(|keyword| self.record_name_reads(&keyword.value));
             }
-            kind => kind.for_each_child(&mut |child| self.record_reads(child)),
+            kind => kind.for_each_child(&mut |child| self.record_name_reads(child)),
         }
     }
 
-    fn record_assignments(&mut self, target: &Target) {
+    fn record_assigned_names(&mut self, target: &Target) {
         match &target.kind {
             TargetKind::Name(name) => {
                 self.known.insert(name.clone());
             }
-            TargetKind::Tuple(items) => items.iter().for_each(|item| self.record_assignments(item)),
+            TargetKind::Tuple(items) => items.iter().for_each(|item| self.record_assigned_names(item)),
             TargetKind::Index { base, index } => {
-                self.record_reads(base);
-                index.for_each_child(&mut |part| self.record_reads(part));
+                self.record_name_reads(base);
+                index.for_each_child(&mut |part| self.record_name_reads(part));
             }
         }
     }

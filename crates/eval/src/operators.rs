@@ -90,13 +90,13 @@ operators! {
 
 /// Precedence levels, from Python's language reference, section "Operator precedence". A higher level binds tighter.
 pub(crate) mod precedence {
-    pub(crate) const OR_LEVEL: u8 = 1;
-    pub(crate) const AND_LEVEL: u8 = 2;
-    pub(crate) const NOT_LEVEL: u8 = 3;
-    pub(crate) const COMPARE_LEVEL: u8 = 4;
+    pub(crate) const OR_PRECEDENCE: u8 = 1;
+    pub(crate) const AND_PRECEDENCE: u8 = 2;
+    pub(crate) const NOT_PRECEDENCE: u8 = 3;
+    pub(crate) const COMPARE_PRECEDENCE: u8 = 4;
     /// Signs and `~`, which bind tighter than `*` and looser than `**`.
-    pub(crate) const UNARY_LEVEL: u8 = 11;
-    pub(crate) const POW_LEVEL: u8 = 12;
+    pub(crate) const UNARY_PRECEDENCE: u8 = 11;
+    pub(crate) const POWER_PRECEDENCE: u8 = 12;
 }
 
 impl BinaryOp {
@@ -109,7 +109,7 @@ impl BinaryOp {
             BinaryOp::Shl | BinaryOp::Shr => 8,
             BinaryOp::Add | BinaryOp::Sub => 9,
             BinaryOp::Mul | BinaryOp::Div | BinaryOp::FloorDiv | BinaryOp::Rem | BinaryOp::MatMul => 10,
-            BinaryOp::Pow => precedence::POW_LEVEL,
+            BinaryOp::Pow => precedence::POWER_PRECEDENCE,
         }
     }
 }

@@ -25,7 +25,7 @@ enum PromotedPair {
     Complexes(Complex<f64>, Complex<f64>),
 }
 
-fn promote_pair(a: Scalar, b: Scalar) -> PromotedPair {
+fn promote_to_common_type(a: Scalar, b: Scalar) -> PromotedPair {
     match (a, b) {
         (Scalar::Complex(_), _) | (_, Scalar::Complex(_)) => PromotedPair::Complexes(a.as_complex(), b.as_complex()),
         (Scalar::Float(_), _) | (_, Scalar::Float(_)) => PromotedPair::Floats(a.as_f64(), b.as_f64()),
@@ -44,15 +44,15 @@ pub(crate) fn apply_binary_operator(op: BinaryOp, a: Scalar, b: Scalar) -> Unloc
         ));
         Err(if op == BinaryOp::MatMul { error.with_help("`@` is the matrix product of arrays; numbers multiply with `*`") } else { error })
     };
-    match promote_pair(a, b) {
+    match promote_to_common_type(a, b) {
         PromotedPair::Ints(x, y) => match (op, a, b) {
             (BinaryOp::BitAnd, Scalar::Bool(x), Scalar::Bool(y)) => Ok(Scalar::Bool(x & y)),
             (BinaryOp::BitOr, Scalar::Bool(x), Scalar::Bool(y)) => Ok(Scalar::Bool(x | y)),
             (BinaryOp::BitXor, Scalar::Bool(x), Scalar::Bool(y)) => Ok(Scalar::Bool(x ^ y)),
             (BinaryOp::MatMul, ..) => unsupported(),
-            _ => int_operation(op, x, y),
+            _ => apply_int_operator(op, x, y),
         },
-        PromotedPair::Floats(x, y) => match float_operation(op, x, y) {
+        PromotedPair::Floats(x, y) => match apply_float_operator(op, x, y) {
             Some(result) => result,
             None => unsupported(),
         },
@@ -87,14 +87,14 @@ fn divide_ints_to_float(x: i128, y: i128) -> f64 {
         rest %= divisor;
         exponent -= 1;
     }
-    // The quotient has more bits than a float. Its last bit may therefore stand for all bits after it, and the conversion still rounds
-    // correctly.
+    // The quotient has more bits than a float. Its last bit is set if the rest is not zero (a sticky bit), so that the conversion to a
+    // float rounds correctly.
     let quotient = quotient | u128::from(rest != 0);
     let magnitude = quotient as f64 * 2f64.powi(exponent);
     if (x < 0) == (y < 0) { magnitude } else { -magnitude }
 }
 
-fn int_operation(op: BinaryOp, x: i128, y: i128) -> Unlocated<Scalar> {
+fn apply_int_operator(op: BinaryOp, x: i128, y: i128) -> Unlocated<Scalar> {
     let exact = |v: Option<i128>| {
         v.map(Scalar::Int).ok_or_else(|| {
             UnlocatedError::value_error(format!("the result of {} is too large", op.symbol()))
@@ -137,7 +137,7 @@ fn int_operation(op: BinaryOp, x: i128, y: i128) -> Unlocated<Scalar> {
 }
 
 /// Computes `x op y` for floats. Returns `None` if the operator is not defined for floats.
-fn float_operation(op: BinaryOp, x: f64, y: f64) -> Option<Unlocated<Scalar>> {
+fn apply_float_operator(op: BinaryOp, x: f64, y: f64) -> Option<Unlocated<Scalar>> {
     let float = |v: f64| Some(Ok(Scalar::Float(v)));
     match op {
         BinaryOp::Add => float(x + y),

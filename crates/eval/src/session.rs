@@ -11,7 +11,7 @@ use crate::ast::{Script, Stmt, StmtKind, Target, TargetKind};
 use crate::error::{EvalError, EvalErrorKind};
 use crate::evaluate::{Evaluator, LinePrinter};
 use crate::span::Span;
-use crate::statement::parse;
+use crate::statement_parser::parse;
 use crate::unlocated_error::UnlocatedError;
 
 /// Evaluates an expression, or a script that ends in one, over named arrays.
@@ -169,7 +169,7 @@ impl Session {
             StmtKind::Assign { targets, value } => {
                 let value = self.new_evaluator(source).evaluate(value)?;
                 for target in targets {
-                    self.assign_target(source, target, value.clone())?;
+                    self.assign_to_target(source, target, value.clone())?;
                 }
             }
             StmtKind::AugAssign { target, op, op_span, value } => {
@@ -187,12 +187,12 @@ impl Session {
                 };
                 let Some(old) = self.variables.get(name).cloned() else {
                     let names = self.variables.keys().map(String::as_str);
-                    return Err(crate::library::unknown_name_error(name, names).at(source, target.span));
+                    return Err(crate::library_names::unknown_name_error(name, names).at(source, target.span));
                 };
                 let right = self.new_evaluator(source).evaluate(value)?;
                 let advice = format!("write `x = x {} ...` to bind the name to a new array", op.symbol());
                 let new = compute_augmented_assignment(*op, old, right, &advice).map_err(|error| error.at(source, *op_span))?;
-                self.assign_target(source, target, new)?;
+                self.assign_to_target(source, target, new)?;
             }
         }
         Ok(None)
@@ -204,7 +204,7 @@ impl Session {
         }
     }
 
-    fn assign_target(&mut self, source: &str, target: &Target, value: Value) -> Result<(), EvalError> {
+    fn assign_to_target(&mut self, source: &str, target: &Target, value: Value) -> Result<(), EvalError> {
         match &target.kind {
             TargetKind::Name(name) => {
                 self.record_assigned_name(name);
@@ -220,7 +220,7 @@ impl Session {
             }
             TargetKind::Tuple(targets) => {
                 let parts = unpack_values(value, targets.len()).map_err(|error| error.at(source, target.span))?;
-                targets.iter().zip(parts).try_for_each(|(target, part)| self.assign_target(source, target, part))
+                targets.iter().zip(parts).try_for_each(|(target, part)| self.assign_to_target(source, target, part))
             }
         }
     }

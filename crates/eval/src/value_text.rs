@@ -30,36 +30,36 @@ pub fn repr(value: &Value) -> Result<String> {
     loop {
         match next {
             Some(Value::Tuple(items)) => {
-                push_text(&mut out, "(")?;
-                let names = items.names();
+                push_value_text(&mut out, "(")?;
+                let names = items.field_names();
                 open.push((items.iter(), names.iter(), if items.len() == 1 && names.is_empty() { ",)" } else { ")" }));
             }
             Some(Value::List(items)) => {
-                push_text(&mut out, "[")?;
+                push_value_text(&mut out, "[")?;
                 open.push((items.iter(), [].iter(), "]"));
             }
-            Some(value) => push_text(&mut out, &repr_non_sequence(value)?)?,
+            Some(value) => push_value_text(&mut out, &repr_non_sequence(value)?)?,
             None => {
                 let Some((_, _, close)) = open.pop() else { break };
-                push_text(&mut out, close)?;
+                push_value_text(&mut out, close)?;
             }
         }
         let Some((items, names, _)) = open.last_mut() else { break };
         next = items.next();
         if next.is_some() {
             if !out.ends_with(['(', '[']) {
-                push_text(&mut out, ", ")?;
+                push_value_text(&mut out, ", ")?;
             }
             if let Some(name) = names.next() {
-                push_text(&mut out, name)?;
-                push_text(&mut out, "=")?;
+                push_value_text(&mut out, name)?;
+                push_value_text(&mut out, "=")?;
             }
         }
     }
     Ok(out)
 }
 
-fn push_text(out: &mut String, text: &str) -> Result<()> {
+fn push_value_text(out: &mut String, text: &str) -> Result<()> {
     try_push_str("repr", out, text)
 }
 

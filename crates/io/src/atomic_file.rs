@@ -15,7 +15,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use cuprum_core::fault_injection::{FailurePoint, inject_io_failure};
 use cuprum_core::{Error, Result};
 
-use crate::errors::{add_path_to_error, system_error};
+use crate::errors::{add_path_to_error, convert_system_error};
 
 /// Temporary files that are being written, for [`remove_partial_files`].
 static PARTIAL_FILES: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
@@ -64,30 +64,30 @@ pub fn write_file(path: impl AsRef<Path>, fill: impl FnOnce(&mut dyn Write) -> R
 ///
 /// An existing file keeps its permissions, and its owner where the system allows. Symbolic links are followed.
 pub(crate) fn write_file_atomically(path: &Path, fill: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
-    replace_file(path, fill).map_err(|e| add_path_to_error(path, e))
+    write_and_replace_file(path, fill).map_err(|e| add_path_to_error(path, e))
 }
 
-fn replace_file(path: &Path, fill: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
+fn write_and_replace_file(path: &Path, fill: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
     let target = follow_symbolic_links(path)?;
     let existing = match std::fs::metadata(path) {
         Ok(metadata) => Some(metadata),
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => None,
-        Err(e) => return Err(system_error(e)),
+        Err(e) => return Err(convert_system_error(e)),
     };
     if let Some(metadata) = &existing {
         if !metadata.is_file() || is_descriptor_path(&target) {
-            let mut file = open_for_direct_write(&target, metadata.is_file()).map_err(system_error)?;
+            let mut file = open_for_direct_write(&target, metadata.is_file()).map_err(convert_system_error)?;
             fill(&mut FaultInjectingFile(&mut file))?;
-            return file.flush().map_err(system_error);
+            return file.flush().map_err(convert_system_error);
         }
         // Opening `path` checks that the file's permissions allow writing. A rename to `path` would not check this.
-        OpenOptions::new().write(true).open(path).map_err(system_error)?;
+        OpenOptions::new().write(true).open(path).map_err(convert_system_error)?;
     }
     let folder = target.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     if !folder.is_dir() {
         return Err(Error::io("", format!("folder {} does not exist", folder.display())));
     }
-    let created = TemporaryFile::create_in_folder(folder, existing.is_some());
+    let created = TemporaryFile::create_temporary_file(folder, existing.is_some());
     let mut temporary = created.map_err(|e| add_path_to_error(Path::new(&format!("folder {}", folder.display())), e))?;
     fill(&mut FaultInjectingFile(&mut temporary.file))?;
     if let Some(metadata) = &existing {
@@ -121,8 +121,8 @@ fn open_for_direct_write(path: &Path, truncate: bool) -> std::io::Result<File> {
     OpenOptions::new().write(true).truncate(truncate).open(path)
 }
 
-/// Follows symbolic links from `path` and returns the file they lead to. The file need not exist. The link of an open file's descriptor
-/// is not followed.
+/// Follows symbolic links from `path` and returns the file they lead to. The file need not exist. A link that stands for an open file, such
+/// as `/proc/self/fd/1`, is not followed.
 fn follow_symbolic_links(path: &Path) -> Result<PathBuf> {
     /// Maximum number of symbolic links that are followed, as in Linux.
     const MAX_SYMBOLIC_LINKS: usize = 40;
@@ -142,18 +142,18 @@ fn follow_symbolic_links(path: &Path) -> Result<PathBuf> {
 #[cfg(unix)]
 fn copy_permissions_and_owner(file: &File, existing: &Metadata) -> Result<()> {
     use std::os::unix::fs::{MetadataExt, fchown};
-    let own = file.metadata().map_err(system_error)?;
+    let own = file.metadata().map_err(convert_system_error)?;
     if (own.uid(), own.gid()) != (existing.uid(), existing.gid()) {
         // Errors of `fchown` are ignored: an unprivileged process cannot give a file to another owner. The file then belongs to the
         // process.
         let _ = fchown(file, Some(existing.uid()), Some(existing.gid()));
     }
-    file.set_permissions(existing.permissions()).map_err(system_error)
+    file.set_permissions(existing.permissions()).map_err(convert_system_error)
 }
 
 #[cfg(not(unix))]
 fn copy_permissions_and_owner(file: &File, existing: &Metadata) -> Result<()> {
-    file.set_permissions(existing.permissions()).map_err(system_error)
+    file.set_permissions(existing.permissions()).map_err(convert_system_error)
 }
 
 /// A file that is being written. The file disappears if the value is dropped before [`TemporaryFile::persist`].
@@ -166,16 +166,16 @@ struct TemporaryFile {
 impl TemporaryFile {
     /// Creates a file in `folder`, with the permissions of new files. Only the owner can open it under its temporary name if
     /// `is_private`.
-    fn create_in_folder(folder: &Path, is_private: bool) -> Result<TemporaryFile> {
-        inject_io_failure(FailurePoint::FileOpen).map_err(system_error)?;
+    fn create_temporary_file(folder: &Path, is_private: bool) -> Result<TemporaryFile> {
+        inject_io_failure(FailurePoint::FileOpen).map_err(convert_system_error)?;
         match create_unnamed_file(folder) {
             Some(file) => Ok(TemporaryFile { file, name: None }),
-            None => TemporaryFile::create_named(folder, is_private),
+            None => TemporaryFile::create_with_random_name(folder, is_private),
         }
     }
 
     #[cfg_attr(not(unix), expect(unused_variables))]
-    fn create_named(folder: &Path, is_private: bool) -> Result<TemporaryFile> {
+    fn create_with_random_name(folder: &Path, is_private: bool) -> Result<TemporaryFile> {
         let mut options = OpenOptions::new();
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, if is_private { 0o600 } else { 0o666 });
@@ -191,8 +191,8 @@ impl TemporaryFile {
             self.name = Some(name);
         }
         let name = self.name.clone().unwrap_or_default();
-        inject_io_failure(FailurePoint::Rename).map_err(system_error)?;
-        std::fs::rename(&name, target).map_err(system_error)?;
+        inject_io_failure(FailurePoint::Rename).map_err(convert_system_error)?;
+        std::fs::rename(&name, target).map_err(convert_system_error)?;
         self.name = None;
         lock_partial_file_list().retain(|other| *other != name);
         Ok(())
@@ -225,19 +225,20 @@ impl Write for FaultInjectingFile<'_> {
 /// Returns a name in `folder` with 64 random bits. The process id does not suffice: processes of different containers can have the same
 /// id.
 fn random_temporary_name(folder: &Path) -> PathBuf {
-    static NEXT_SUFFIX: AtomicU64 = AtomicU64::new(0);
-    let random = RandomState::new().hash_one(NEXT_SUFFIX.fetch_add(1, Ordering::Relaxed));
+    static NEXT_NAME_SEED: AtomicU64 = AtomicU64::new(0);
+    let random = RandomState::new().hash_one(NEXT_NAME_SEED.fetch_add(1, Ordering::Relaxed));
     folder.join(format!(".cuprum-{}-{random:016x}.part", std::process::id()))
 }
 
-/// Calls `create` with names of `next_name` until it does not fail because the name exists. Adds the name to [`PARTIAL_FILES`].
+/// Calls `create` with one name from `next_name` after another while a file of that name exists. Adds the name of the new file to
+/// [`PARTIAL_FILES`].
 fn create_with_unused_name<T>(
     mut next_name: impl FnMut() -> PathBuf,
     mut create: impl FnMut(&Path) -> std::io::Result<T>,
 ) -> Result<(PathBuf, T)> {
     /// Maximum number of names that are tried, for file systems that report every name as existing.
-    const MAX_NAMES: usize = 100;
-    for _ in 0..MAX_NAMES {
+    const MAX_NAME_ATTEMPTS: usize = 100;
+    for _ in 0..MAX_NAME_ATTEMPTS {
         let name = next_name();
         // The lock is held until the name is registered, so that [`remove_partial_files`] removes every file that has a name, and no file
         // that another process has created.
@@ -248,7 +249,7 @@ fn create_with_unused_name<T>(
                 return Ok((name, created));
             }
             Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {}
-            Err(e) => return Err(system_error(e)),
+            Err(e) => return Err(convert_system_error(e)),
         }
     }
     Err(Error::io("", "no unused name for a temporary file"))
@@ -308,17 +309,17 @@ mod tests {
     fn a_named_temporary_file_disappears_unless_it_is_persisted() {
         let folder = tempfile::tempdir().unwrap();
         let names = || std::fs::read_dir(folder.path()).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect::<Vec<_>>();
-        let temporary = TemporaryFile::create_named(folder.path(), false).unwrap();
+        let temporary = TemporaryFile::create_with_random_name(folder.path(), false).unwrap();
         assert_eq!(names().len(), 1);
         assert!(lock_partial_file_list().contains(temporary.name.as_ref().unwrap()));
         drop(temporary);
         assert!(names().is_empty());
 
-        let temporary = TemporaryFile::create_named(folder.path(), false).unwrap();
+        let temporary = TemporaryFile::create_with_random_name(folder.path(), false).unwrap();
         temporary.persist(folder.path(), &folder.path().join("a")).unwrap();
         assert_eq!(names(), ["a"]);
 
-        let temporary = TemporaryFile::create_named(folder.path(), false).unwrap();
+        let temporary = TemporaryFile::create_with_random_name(folder.path(), false).unwrap();
         let own = lock_partial_file_list().iter().filter(|p| p.starts_with(folder.path())).count();
         assert_eq!(own, 1);
         std::fs::remove_file(temporary.name.as_ref().unwrap()).unwrap();
@@ -328,7 +329,7 @@ mod tests {
         #[cfg(unix)]
         {
             use std::os::unix::fs::PermissionsExt;
-            let private = TemporaryFile::create_named(folder.path(), true).unwrap();
+            let private = TemporaryFile::create_with_random_name(folder.path(), true).unwrap();
             assert_eq!(private.file.metadata().unwrap().permissions().mode() & 0o077, 0);
         }
     }

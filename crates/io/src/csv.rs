@@ -1,9 +1,9 @@
 //! Tables of numbers as text: csv, tsv, and columns separated by blanks.
 
-mod number;
-mod options;
-mod parse;
-mod write;
+mod number_parser;
+mod table_parser;
+mod text_options;
+mod text_writer;
 
 use std::path::Path;
 
@@ -13,9 +13,9 @@ use cuprum_core::{Error, Item, NdArray, Result};
 use crate::errors::add_path_to_error;
 use crate::file_streams::read_file;
 
-pub use options::{Delimiter, TextOptions};
-pub use write::{TextFormat, savetxt};
-pub(crate) use write::{check_ndim_and_evaluate, write_text};
+pub use text_options::{Delimiter, TextOptions};
+pub use text_writer::{TextFormat, savetxt};
+pub(crate) use text_writer::{check_ndim_and_evaluate, write_text};
 
 /// A table that was read from text: its values, and the names of its columns.
 #[derive(Clone)]
@@ -131,12 +131,12 @@ pub fn load_table(path: impl AsRef<Path>, options: &TextOptions) -> Result<TextT
     let path = path.as_ref();
     // The text is converted to a host buffer, so that it counts as used memory while the values are allocated.
     let text = HostBuffer::from_vec(read_file(path)?);
-    parse::parse_table(text.as_bytes(), options).map_err(|e| add_path_to_error(path, e))
+    table_parser::parse_table(text.as_bytes(), options).map_err(|e| add_path_to_error(path, e))
 }
 
 /// Reads a table from text in memory. Errors do not contain a file name.
 pub(crate) fn array_from_text(text: &[u8], options: &TextOptions) -> Result<NdArray> {
-    Ok(parse::parse_table(text, options)?.values)
+    Ok(table_parser::parse_table(text, options)?.values)
 }
 
 /// Reads numbers from text in memory as [`load_table`] does.
@@ -155,5 +155,5 @@ pub(crate) fn array_from_text(text: &[u8], options: &TextOptions) -> Result<NdAr
 /// # }
 /// ```
 pub fn load_table_bytes(text: &[u8], options: &TextOptions) -> Result<TextTable> {
-    parse::parse_table(text, options).map_err(|e| add_path_to_error(Path::new("text"), e))
+    table_parser::parse_table(text, options).map_err(|e| add_path_to_error(Path::new("text"), e))
 }

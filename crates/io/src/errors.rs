@@ -10,7 +10,7 @@ pub(crate) fn file_format_error(message: impl std::fmt::Display) -> Error {
 }
 
 /// Returns the error of a read or write. The caller adds the file's name.
-pub(crate) fn system_error(e: std::io::Error) -> Error {
+pub(crate) fn convert_system_error(e: std::io::Error) -> Error {
     Error::system("", e)
 }
 

@@ -9,7 +9,7 @@ use cuprum_core::fault_injection::{FailurePoint, inject_io_failure};
 use cuprum_core::host_buffer::try_reserve;
 use cuprum_core::{Error, Result};
 
-use crate::errors::{file_format_error, system_error};
+use crate::errors::{convert_system_error, file_format_error};
 
 /// Maximum number of bytes per read or write, so that the count of bytes shows progress.
 const MAX_BYTES_PER_READ_OR_WRITE: usize = 16 << 20;
@@ -68,7 +68,7 @@ pub(crate) fn read_fully(source: &mut dyn Read, buffer: &mut [u8]) -> Result<usi
             Err(e) if e.raw_os_error().is_none() && matches!(e.kind(), InvalidData | InvalidInput | UnexpectedEof) => {
                 return Err(file_format_error(e));
             }
-            Err(e) => return Err(system_error(e)),
+            Err(e) => return Err(convert_system_error(e)),
         }
     }
     Ok(filled)
@@ -114,7 +114,7 @@ pub fn read_file(path: impl AsRef<Path>) -> Result<Vec<u8>> {
 /// Writes all of `bytes`, and adds their number to the count of transferred bytes.
 pub(crate) fn write_all(file: &mut dyn Write, bytes: &[u8]) -> Result<()> {
     for piece in bytes.chunks(MAX_BYTES_PER_READ_OR_WRITE) {
-        file.write_all(piece).map_err(system_error)?;
+        file.write_all(piece).map_err(convert_system_error)?;
         add_transferred_bytes(piece.len());
     }
     Ok(())

@@ -55,7 +55,7 @@ impl Format {
     }
 
     /// Returns the format whose files begin with `start`, or `None` for text and unknown contents.
-    fn from_first_bytes(start: &[u8]) -> Option<Format> {
+    fn from_signature(start: &[u8]) -> Option<Format> {
         match start {
             [0x93, b'N', b'U', b'M', b'P', b'Y', ..] => Some(Format::Npy),
             [b'P', b'K', 3 | 5, 4 | 6, ..] => Some(Format::Npz),
@@ -80,12 +80,12 @@ const SIGNATURE_BYTES: usize = 512;
 /// the file extension names. If neither is known, text is csv if `start` contains a comma, else columns separated by blanks.
 fn recognise_format(start: &[u8], named: Option<Format>) -> Result<Format> {
     let is_text = || {
-        // The last character may continue after the bytes of `start`.
+        // The bytes of `start` may end within a UTF-8 character.
         let is_utf8 = std::str::from_utf8(start).map_or_else(|e| e.error_len().is_none() && start.len() == SIGNATURE_BYTES, |_| true);
         let is_printable = start.iter().all(|b| !b.is_ascii_control() || b.is_ascii_whitespace());
         !start.is_empty() && is_utf8 && is_printable && !ZIP_SIGNATURE.starts_with(start)
     };
-    match Format::from_first_bytes(start).or(named) {
+    match Format::from_signature(start).or(named) {
         Some(Format::Png | Format::Ppm) => Err(file_format_error("images are only written; convert the image to npy to read it")),
         Some(format) => Ok(format),
         None if is_text() => Ok(if has_comma_outside_comments(start) { Format::Csv } else { Format::Text }),
@@ -313,7 +313,7 @@ enum EncodedArrays<'a> {
 /// Evaluates the arrays and checks that the format takes them, before a file is created.
 fn encode_arrays<'a>(format: Format, arrays: &[(&str, &'a NdArray)]) -> Result<EncodedArrays<'a>> {
     match format {
-        Format::Npz => return npz::encode_members(arrays).map(EncodedArrays::Npz),
+        Format::Npz => return npz::encode_npy_members(arrays).map(EncodedArrays::Npz),
         Format::Safetensors => return safetensors::EncodedSafetensors::prepare_for_writing(arrays, &[]).map(EncodedArrays::Safetensors),
         _ => {}
     }

@@ -5,9 +5,9 @@ use std::path::Path;
 
 use cuprum_core::{DType, Error, Item, NdArray, Result, max, min, subtract};
 
-use crate::errors::{add_path_to_error, file_format_error, system_error};
+use crate::array_bytes::for_each_byte_block;
+use crate::errors::{add_path_to_error, convert_system_error, file_format_error};
 use crate::formats::Format;
-use crate::transfer::for_each_byte_block;
 use crate::{atomic_file, file_streams};
 
 /// Size of the blocks of rows that are converted at once, in elements.
@@ -134,7 +134,7 @@ impl EncodedImage {
         }
         let mut file = FirstErrorWriter { file, error: None };
         let written = self.write_png(&mut file, width as u32, height as u32);
-        file.error.map_or(written, |e| Err(system_error(e)))
+        file.error.map_or(written, |e| Err(convert_system_error(e)))
     }
 
     fn write_png(&self, file: &mut FirstErrorWriter<'_>, width: u32, height: u32) -> Result<()> {
@@ -146,14 +146,14 @@ impl EncodedImage {
             3 => png::ColorType::Rgb,
             _ => png::ColorType::Rgba,
         });
-        let mut writer = encoder.write_header().map_err(png_error)?;
-        let mut stream = writer.stream_writer().map_err(png_error)?;
+        let mut writer = encoder.write_header().map_err(convert_png_error)?;
+        let mut stream = writer.stream_writer().map_err(convert_png_error)?;
         self.for_each_row_block(&mut |bytes| {
             file_streams::add_transferred_bytes(bytes.len());
-            stream.write_all(bytes).map_err(system_error)
+            stream.write_all(bytes).map_err(convert_system_error)
         })?;
-        stream.finish().map_err(png_error)?;
-        writer.finish().map_err(png_error)
+        stream.finish().map_err(convert_png_error)?;
+        writer.finish().map_err(convert_png_error)
     }
 
     /// Calls `f` with the bytes of the pixels in row order, one block per call.
@@ -164,7 +164,7 @@ impl EncodedImage {
         let unit = match (white - black).abs() {
             // The difference of two finite values may overflow. The difference of their halves does not.
             width if width.is_infinite() => 0.5,
-            // The quotient below may overflow for a small difference.
+            // `255 / (white - black)` may overflow if the difference is small.
             width if width != 0.0 && width < 1e-300 => 1e300,
             _ => 1.0,
         };
@@ -230,9 +230,9 @@ fn finite_range(array: &NdArray) -> Result<(f64, f64)> {
     Ok(if lowest <= highest { (lowest, highest) } else { (0.0, 0.0) })
 }
 
-fn png_error(e: png::EncodingError) -> Error {
+fn convert_png_error(e: png::EncodingError) -> Error {
     match e {
-        png::EncodingError::IoError(e) => system_error(e),
+        png::EncodingError::IoError(e) => convert_system_error(e),
         e => file_format_error(e),
     }
 }

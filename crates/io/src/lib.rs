@@ -15,6 +15,7 @@
 //! their array in blocks, and a file appears under its name when it is complete.
 #![deny(unsafe_code)]
 
+mod array_bytes;
 mod array_names;
 mod atomic_file;
 mod csv;
@@ -27,7 +28,6 @@ mod npy;
 mod npz;
 mod raw_binary_files;
 mod safetensors;
-mod transfer;
 
 #[doc(hidden)]
 pub use array_names::{escape_control_characters, join_first_names};

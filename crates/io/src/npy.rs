@@ -8,13 +8,13 @@ use cuprum_core::host_buffer::HostBuffer;
 use cuprum_core::layout::checked_size;
 use cuprum_core::{DType, Device, Error, NdArray, Result, with_device};
 
+use crate::array_bytes::{array_from_host_buffer, for_each_byte_block, normalize_bools};
 use crate::atomic_file;
 use crate::errors::{add_path_to_error, file_format_error};
 use crate::file_streams::{self, read_fully};
 use crate::mapped_file::MappedFile;
-use crate::transfer::{array_from_host_buffer, for_each_byte_block, normalize_bools};
 
-const MAGIC: &[u8] = b"\x93NUMPY";
+const NPY_MAGIC: &[u8] = b"\x93NUMPY";
 /// Maximum size of the header of an npy file in bytes, as in `numpy.load`.
 const MAX_HEADER_BYTES: usize = 10_000;
 /// Alignment of the elements in the file, in bytes.
@@ -71,7 +71,7 @@ pub fn load(path: impl AsRef<Path>) -> Result<NdArray> {
 pub fn load_mapped(path: impl AsRef<Path>) -> Result<NdArray> {
     let path = path.as_ref();
     let mapped = match MappedFile::open(path)? {
-        Ok(mapping) => map_array(&mapping, 0, mapping.bytes()),
+        Ok(mapping) => view_mapped_array(&mapping, 0, mapping.bytes()),
         Err(mut file) => read_array(&mut file, None).map(Some),
     };
     mapped.map_err(|e| add_path_to_error(path, e))?.map_or_else(|| load(path), Ok)
@@ -127,7 +127,7 @@ pub fn save(path: impl AsRef<Path>, array: &NdArray) -> Result<()> {
 
 /// The contents of the header of a `.npy` file.
 #[derive(Debug)]
-pub(crate) struct Header {
+pub(crate) struct NpyHeader {
     pub dtype: DType,
     pub big_endian: bool,
     pub fortran_order: bool,
@@ -136,7 +136,7 @@ pub(crate) struct Header {
     pub len: usize,
 }
 
-impl Header {
+impl NpyHeader {
     /// Returns the size of all elements in bytes.
     ///
     /// # Errors
@@ -147,15 +147,15 @@ impl Header {
     }
 
     /// Returns the error for a file that has `found` bytes of elements, but needs `want`.
-    pub fn truncated_error(&self, found: u64, want: usize) -> Error {
+    pub fn truncated_file_error(&self, found: u64, want: usize) -> Error {
         file_format_error(format!("truncated: {found} bytes of data for {} {}, {want} needed", self.dtype, shape_text(&self.shape)))
     }
 }
 
 /// Reads the header of a `.npy` file.
-pub(crate) fn read_header(source: &mut dyn Read) -> Result<Header> {
+pub(crate) fn read_header(source: &mut dyn Read) -> Result<NpyHeader> {
     let (text, len) = read_header_text(source)?;
-    Ok(Header { len, ..parse_header(&text)? })
+    Ok(NpyHeader { len, ..parse_header(&text)? })
 }
 
 /// Reads the dictionary in the header of a `.npy` file. Returns its text, and the size of the header in bytes.
@@ -163,8 +163,8 @@ fn read_header_text(source: &mut dyn Read) -> Result<(Vec<u8>, usize)> {
     let ends_within = || file_format_error("damaged npy header: the file ends within it");
     let mut start = [0; 12];
     let found = read_fully(source, &mut start[..8])?;
-    let magic = &start[..found.min(MAGIC.len())];
-    if magic.is_empty() || !MAGIC.starts_with(magic) {
+    let magic = &start[..found.min(NPY_MAGIC.len())];
+    if magic.is_empty() || !NPY_MAGIC.starts_with(magic) {
         return Err(file_format_error("not an npy file (its first bytes are not \\x93NUMPY)"));
     }
     if found < 8 {
@@ -192,14 +192,14 @@ fn read_header_text(source: &mut dyn Read) -> Result<(Vec<u8>, usize)> {
 }
 
 /// Parses the dictionary of the header: a Python literal with the keys `descr`, `fortran_order` and `shape`.
-fn parse_header(text: &[u8]) -> Result<Header> {
-    let ((dtype, big_endian), fortran_order, shape) = parse_dictionary(text, HeaderParser::parse_descr)?;
-    Ok(Header { dtype, big_endian, fortran_order, shape, len: 0 })
+fn parse_header(text: &[u8]) -> Result<NpyHeader> {
+    let ((dtype, big_endian), fortran_order, shape) = parse_dictionary(text, NpyHeaderParser::parse_descr)?;
+    Ok(NpyHeader { dtype, big_endian, fortran_order, shape, len: 0 })
 }
 
 /// Parses the dictionary of the header. `parse_descr` parses the description of the dtype.
-fn parse_dictionary<'a, D>(text: &'a [u8], parse_descr: impl Fn(&mut HeaderParser<'a>) -> Result<D>) -> Result<(D, bool, Vec<usize>)> {
-    let mut parser = HeaderParser { text, at: 0 };
+fn parse_dictionary<'a, D>(text: &'a [u8], parse_descr: impl Fn(&mut NpyHeaderParser<'a>) -> Result<D>) -> Result<(D, bool, Vec<usize>)> {
+    let mut parser = NpyHeaderParser { text, at: 0 };
     let (mut descr, mut order, mut shape) = (None, None, None);
     parser.expect_byte(b'{')?;
     while !parser.eat_byte(b'}') {
@@ -256,7 +256,7 @@ pub(crate) fn read_text_scalar(source: &mut dyn Read) -> Result<String> {
     let character = |b: &[u8; 4]| char::from_u32(if big_endian { u32::from_be_bytes(*b) } else { u32::from_le_bytes(*b) });
     let decoded = if is_wide { bytes.as_chunks::<4>().0.iter().map(character).collect() } else { String::from_utf8(bytes).ok() };
     let decoded = decoded.ok_or_else(|| file_format_error("the text is not Unicode"))?;
-    // NumPy pads texts with zeros.
+    // NumPy pads a string with zero bytes, which are not part of the string.
     Ok(decoded.trim_end_matches('\0').to_owned())
 }
 
@@ -266,12 +266,12 @@ fn damaged_header_error(message: impl std::fmt::Display) -> Error {
 
 /// A parser of the Python literal in the header of a `.npy` file. Every method takes time linear in the text it consumes, and none
 /// recurses.
-struct HeaderParser<'a> {
+struct NpyHeaderParser<'a> {
     text: &'a [u8],
     at: usize,
 }
 
-impl<'a> HeaderParser<'a> {
+impl<'a> NpyHeaderParser<'a> {
     /// Skips blanks and returns the next byte without consuming it, or `None` at the end.
     fn peek_nonblank(&mut self) -> Option<u8> {
         while self.text.get(self.at).is_some_and(u8::is_ascii_whitespace) {
@@ -387,7 +387,7 @@ fn parse_descr(descr: &str) -> Result<(DType, bool)> {
         "u2" | "H" => DType::U16,
         "u4" | "I" => DType::U32,
         "u8" | "Q" => DType::U64,
-        // C's long has the size of a pointer in NumPy.
+        // The codes `l` and `L` stand for C's long, which has the size of a pointer in NumPy.
         "l" | "p" => DType::I64,
         "L" | "P" => DType::U64,
         "f2" | "e" => DType::F16,
@@ -421,13 +421,13 @@ pub(crate) fn read_array(source: &mut dyn Read, size: Option<u64>) -> Result<NdA
     let header = read_header(source)?;
     let want = header.nbytes()?;
     if let Some(found) = size.map(|size| size.saturating_sub(header.len as u64)).filter(|&found| found < want as u64) {
-        return Err(header.truncated_error(found, want));
+        return Err(header.truncated_file_error(found, want));
     }
     let mut host = HostBuffer::uninit(want)?;
     let data = host.as_mut_bytes()?;
     let found = read_fully(source, data)?;
     if found < want {
-        return Err(header.truncated_error(found as u64, want));
+        return Err(header.truncated_file_error(found as u64, want));
     }
     if header.dtype == DType::Bool {
         normalize_bools(data);
@@ -447,13 +447,13 @@ pub(crate) fn read_array(source: &mut dyn Read, size: Option<u64>) -> Result<NdA
 /// and consists of the bytes `data`.
 ///
 /// Returns `None` if the elements are misaligned, big-endian or bool.
-pub(crate) fn map_array(mapping: &MappedFile, start: usize, mut data: &[u8]) -> Result<Option<NdArray>> {
+pub(crate) fn view_mapped_array(mapping: &MappedFile, start: usize, mut data: &[u8]) -> Result<Option<NdArray>> {
     let available = data.len() as u64;
     let header = read_header(&mut data)?;
     let want = header.nbytes()?;
     let found = available.saturating_sub(header.len as u64);
     if found < want as u64 {
-        return Err(header.truncated_error(found, want));
+        return Err(header.truncated_file_error(found, want));
     }
     if header.big_endian {
         return Ok(None);
@@ -480,7 +480,7 @@ fn swap_byte_order(dtype: DType, data: &mut [u8]) {
 /// An evaluated array and its `.npy` header, ready to be written.
 pub(crate) struct EncodedNpy {
     header: Vec<u8>,
-    /// The elements: the array, or its transpose for Fortran order.
+    /// The array whose elements are written in C order: the array itself, or its transpose if the file is in Fortran order.
     elements: NdArray,
 }
 
@@ -498,7 +498,7 @@ impl EncodedNpy {
     }
 
     /// Encodes an ASCII text as a byte string without axes. As in NumPy, an empty text is one zero byte.
-    pub fn from_text(text: &str) -> Result<EncodedNpy> {
+    pub fn from_ascii_text(text: &str) -> Result<EncodedNpy> {
         let bytes: &[u8] = if text.is_empty() { &[0] } else { text.as_bytes() };
         let elements = with_device(Device::CPU, || NdArray::from_slice(bytes))?;
         Ok(EncodedNpy { header: encode_header(&format!("|S{}", bytes.len()), false, &[]), elements })
@@ -540,7 +540,7 @@ fn encode_header(descr: &str, fortran_order: bool, shape: &[usize]) -> Vec<u8> {
     text.extend(std::iter::repeat_n(' ', padding));
     text.push('\n');
     let mut out = Vec::with_capacity(10 + text.len());
-    out.extend_from_slice(MAGIC);
+    out.extend_from_slice(NPY_MAGIC);
     out.extend_from_slice(&[1, 0]);
     out.extend_from_slice(&(text.len() as u16).to_le_bytes());
     out.extend_from_slice(text.as_bytes());
@@ -551,7 +551,7 @@ fn encode_header(descr: &str, fortran_order: bool, shape: &[usize]) -> Vec<u8> {
 mod tests {
     use super::*;
 
-    fn parse(text: &str) -> std::result::Result<Header, String> {
+    fn parse(text: &str) -> std::result::Result<NpyHeader, String> {
         parse_header(text.as_bytes()).map_err(|e| e.to_string())
     }
 

@@ -12,7 +12,7 @@ use rawzip::extra_fields::ExtraFieldId;
 use rawzip::path::{EntryPath, ZipFilePath};
 use rawzip::{CompressionMethod, Header, ReaderAt, ZipArchive, ZipArchiveEntryWayfinder, ZipArchiveWriter};
 
-use crate::errors::{add_path_to_error, file_format_error, system_error};
+use crate::errors::{add_path_to_error, convert_system_error, file_format_error};
 use crate::file_streams::{self, read_to_end};
 use crate::mapped_file::MappedFile;
 use crate::{atomic_file, npy};
@@ -43,22 +43,22 @@ const DATA_ALIGNMENT: u64 = 64;
 /// ```
 pub struct Npz {
     path: PathBuf,
-    archive: Archive<ArchiveBytes>,
+    archive: NpzArchive<NpzBytes>,
     mapping: OnceLock<MappedFile>,
 }
 
 /// The bytes of an archive: a file, or the contents of a pipe.
-enum ArchiveBytes {
+enum NpzBytes {
     /// The file for reads, and a second handle of the same open file for mapping. Opening the name again could open another file.
     File(rawzip::FileReader, File),
     Bytes(Vec<u8>),
 }
 
-impl ReaderAt for ArchiveBytes {
+impl ReaderAt for NpzBytes {
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> std::io::Result<usize> {
         match self {
-            ArchiveBytes::File(file, _) => file.read_at(buffer, offset),
-            ArchiveBytes::Bytes(bytes) => bytes.as_slice().read_at(buffer, offset),
+            NpzBytes::File(file, _) => file.read_at(buffer, offset),
+            NpzBytes::Bytes(bytes) => bytes.as_slice().read_at(buffer, offset),
         }
     }
 }
@@ -75,11 +75,11 @@ impl Npz {
         let opened = match size {
             Some(size) => {
                 let to_map = file.try_clone().map_err(|e| Error::system(path, e))?;
-                Archive::open(ArchiveBytes::File(file.into(), to_map), size)
+                NpzArchive::open(NpzBytes::File(file.into(), to_map), size)
             }
             None => read_to_end(&mut file).and_then(|bytes| {
                 let size = bytes.len() as u64;
-                Archive::open(ArchiveBytes::Bytes(bytes), size)
+                NpzArchive::open(NpzBytes::Bytes(bytes), size)
             }),
         };
         let archive = opened.map_err(|e| add_path_to_error(path, e))?;
@@ -141,18 +141,18 @@ impl Npz {
     }
 
     fn try_map_member(&self, member: &NpyMember) -> Result<Option<NdArray>> {
-        let ArchiveBytes::File(_, file) = self.archive.zip.get_ref() else { return Ok(None) };
+        let NpzBytes::File(_, file) = self.archive.zip.get_ref() else { return Ok(None) };
         if member.method != CompressionMethod::STORE {
             return Ok(None);
         }
         if self.mapping.get().is_none() {
-            let _ = self.mapping.set(MappedFile::of(file).map_err(system_error)?);
+            let _ = self.mapping.set(MappedFile::of(file).map_err(convert_system_error)?);
         }
         let Some(mapping) = self.mapping.get() else { return Ok(None) };
         let (start, end) = self.archive.zip.get_entry(member.place).map_err(damaged_archive_error)?.compressed_data_range();
         let range = usize::try_from(start).unwrap_or(usize::MAX)..usize::try_from(end).unwrap_or(usize::MAX);
         let data = mapping.bytes().get(range.clone()).ok_or_else(|| file_format_error("truncated: the file ends within the array"))?;
-        npy::map_array(mapping, range.start, data)
+        npy::view_mapped_array(mapping, range.start, data)
     }
 
     fn find_member(&self, name: &str) -> Result<&NpyMember> {
@@ -162,7 +162,7 @@ impl Npz {
 }
 
 /// A zip archive and its `.npy` members.
-struct Archive<R> {
+struct NpzArchive<R> {
     zip: ZipArchive<R>,
     members: Vec<NpyMember>,
 }
@@ -182,9 +182,9 @@ fn damaged_archive_error(e: rawzip::Error) -> Error {
     file_format_error(format!("damaged npz file: {e}"))
 }
 
-impl<R: ReaderAt> Archive<R> {
+impl<R: ReaderAt> NpzArchive<R> {
     /// Reads the directory of an archive of `size` bytes.
-    fn open(reader: R, size: u64) -> Result<Archive<R>> {
+    fn open(reader: R, size: u64) -> Result<NpzArchive<R>> {
         let mut buffer = vec![0; rawzip::MAX_CENTRAL_DIRECTORY_RECORD_SIZE];
         let located = rawzip::ZipLocator::new().locate_in_reader(reader, &mut buffer, size);
         let zip = located.map_err(|(_, e)| file_format_error(format!("not an npz file, or a truncated one: {e}")))?;
@@ -216,7 +216,7 @@ impl<R: ReaderAt> Archive<R> {
         if regions.windows(2).any(|pair| pair[1].0 < pair[0].1) {
             return Err(file_format_error("damaged npz file: members overlap"));
         }
-        Ok(Archive { zip, members })
+        Ok(NpzArchive { zip, members })
     }
 
     /// Reads a member and verifies its size and checksum. Errors name the member.
@@ -296,7 +296,7 @@ pub fn load_npz_bytes(bytes: &[u8]) -> Result<Vec<(String, NdArray)>> {
 
 /// Reads all arrays from the bytes of a `.npz` file. Errors do not contain a file name.
 pub(crate) fn arrays_from_bytes(bytes: &[u8]) -> Result<Vec<(String, NdArray)>> {
-    let archive = Archive::open(bytes, bytes.len() as u64)?;
+    let archive = NpzArchive::open(bytes, bytes.len() as u64)?;
     archive.members.iter().map(|m| Ok((m.name.clone(), archive.read(m)?))).collect()
 }
 
@@ -333,20 +333,20 @@ pub fn save_npz_compressed(path: impl AsRef<Path>, arrays: &[(&str, &NdArray)]) 
 pub fn save_npz_with_texts(path: impl AsRef<Path>, arrays: &[(&str, &NdArray)], texts: &[(&str, &str)], compressed: bool) -> Result<()> {
     let path = path.as_ref();
     crate::array_names::check_unique_names(arrays.iter().map(|(name, _)| *name).chain(texts.iter().map(|(name, _)| *name)))?;
-    let mut encoded = encode_members(arrays).map_err(|e| add_path_to_error(path, e))?;
+    let mut encoded = encode_npy_members(arrays).map_err(|e| add_path_to_error(path, e))?;
     for (name, text) in texts {
-        encoded.push((format!("{name}.npy"), npy::EncodedNpy::from_text(text)?));
+        encoded.push((format!("{name}.npy"), npy::EncodedNpy::from_ascii_text(text)?));
     }
     atomic_file::write_file_atomically(path, |file| write_archive(file, &encoded, compressed))
 }
 
 fn save_npz_file(path: &Path, arrays: &[(&str, &NdArray)], compressed: bool) -> Result<()> {
-    let encoded = encode_members(arrays).map_err(|e| add_path_to_error(path, e))?;
+    let encoded = encode_npy_members(arrays).map_err(|e| add_path_to_error(path, e))?;
     atomic_file::write_file_atomically(path, |file| write_archive(file, &encoded, compressed))
 }
 
-/// Evaluates all arrays, so that an error of evaluation creates no file.
-pub(crate) fn encode_members(arrays: &[(&str, &NdArray)]) -> Result<Vec<(String, npy::EncodedNpy)>> {
+/// Evaluates all arrays and encodes their headers. An error of evaluation thus occurs before a file is created.
+pub(crate) fn encode_npy_members(arrays: &[(&str, &NdArray)]) -> Result<Vec<(String, npy::EncodedNpy)>> {
     crate::array_names::check_unique_names(arrays.iter().map(|(name, _)| *name))?;
     let encode = |(name, array): &(&str, &NdArray)| {
         let encoded = npy::EncodedNpy::prepare_for_writing(array).map_err(|e| add_path_to_error(Path::new(name), e))?;
@@ -391,7 +391,7 @@ fn write_member(archive: &mut ZipArchiveWriter<&mut dyn Write>, name: &str, enco
         let mut writer = config.wrap(DeflateEncoder::new(&mut entry, flate2::Compression::default()));
         encoded.write(&mut writer)?;
         let (encoder, descriptor) = writer.finish().map_err(convert_zip_error)?;
-        encoder.finish().map_err(system_error)?;
+        encoder.finish().map_err(convert_system_error)?;
         descriptor
     } else {
         let mut writer = config.wrap(&mut entry);
@@ -404,7 +404,7 @@ fn write_member(archive: &mut ZipArchiveWriter<&mut dyn Write>, name: &str, enco
 
 fn convert_zip_error(e: rawzip::Error) -> Error {
     match e.into_kind() {
-        rawzip::ErrorKind::IO(e) => system_error(e),
+        rawzip::ErrorKind::IO(e) => convert_system_error(e),
         kind => file_format_error(format!("{kind:?}")),
     }
 }

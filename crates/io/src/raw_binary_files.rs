@@ -8,11 +8,11 @@ use cuprum_core::host_buffer::HostBuffer;
 use cuprum_core::layout::checked_size;
 use cuprum_core::{DType, IntoShape, NdArray, Result};
 
+use crate::array_bytes::{array_from_host_buffer, for_each_byte_block, normalize_bools};
 use crate::atomic_file;
-use crate::errors::{add_path_to_error, file_format_error, system_error};
+use crate::errors::{add_path_to_error, convert_system_error, file_format_error};
 use crate::file_streams::{self, read_fully, read_to_end};
 use crate::mapped_file::MappedFile;
-use crate::transfer::{array_from_host_buffer, for_each_byte_block, normalize_bools};
 
 /// Reads the elements of a file without a header, in native byte order, as a 1-D array on the current device (`numpy.fromfile`).
 ///
@@ -37,14 +37,14 @@ use crate::transfer::{array_from_host_buffer, for_each_byte_block, normalize_boo
 /// ```
 pub fn fromfile(path: impl AsRef<Path>, dtype: DType, count: Option<usize>, offset: u64) -> Result<NdArray> {
     let path = path.as_ref();
-    read_file(path, dtype, count, offset).map_err(|e| add_path_to_error(path, e))
+    read_elements(path, dtype, count, offset).map_err(|e| add_path_to_error(path, e))
 }
 
-fn read_file(path: &Path, dtype: DType, count: Option<usize>, offset: u64) -> Result<NdArray> {
+fn read_elements(path: &Path, dtype: DType, count: Option<usize>, offset: u64) -> Result<NdArray> {
     let (mut file, size) = file_streams::open_for_reading(path)?;
     match size {
-        Some(_) => drop(std::io::Seek::seek(&mut file, std::io::SeekFrom::Start(offset)).map_err(system_error)?),
-        None => drop(std::io::copy(&mut (&mut file).take(offset), &mut std::io::sink()).map_err(system_error)?),
+        Some(_) => drop(std::io::Seek::seek(&mut file, std::io::SeekFrom::Start(offset)).map_err(convert_system_error)?),
+        None => drop(std::io::copy(&mut (&mut file).take(offset), &mut std::io::sink()).map_err(convert_system_error)?),
     }
     let item = dtype.itemsize();
     let available = size.map(|size| size.saturating_sub(offset));
@@ -133,10 +133,10 @@ pub fn tofile(path: impl AsRef<Path>, array: &NdArray) -> Result<()> {
 /// ```
 pub fn memmap(path: impl AsRef<Path>, dtype: DType, offset: u64, shape: impl IntoShape) -> Result<NdArray> {
     let (path, shape) = (path.as_ref(), shape.into_shape());
-    map_file(path, dtype, offset, &shape).map_err(|e| add_path_to_error(path, e))
+    map_elements(path, dtype, offset, &shape).map_err(|e| add_path_to_error(path, e))
 }
 
-fn map_file(path: &Path, dtype: DType, offset: u64, shape: &[usize]) -> Result<NdArray> {
+fn map_elements(path: &Path, dtype: DType, offset: u64, shape: &[usize]) -> Result<NdArray> {
     let want = checked_size("memmap", shape)?.saturating_mul(dtype.itemsize());
     let mapping = MappedFile::open(path)?.ok();
     let found = mapping.as_ref().map_or(0, |m| m.bytes().len() as u64).saturating_sub(offset);

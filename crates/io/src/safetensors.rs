@@ -10,11 +10,11 @@ use cuprum_core::layout::checked_size;
 use cuprum_core::{DType, Error, NdArray, Result};
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 
+use crate::array_bytes::{array_from_host_buffer, for_each_byte_block, normalize_bools};
 use crate::atomic_file;
 use crate::errors::{add_path_to_error, file_format_error};
 use crate::file_streams::{self, read_to_end};
 use crate::mapped_file::MappedFile;
-use crate::transfer::{array_from_host_buffer, for_each_byte_block, normalize_bools};
 
 /// Maximum size of the header in bytes, as in the `safetensors` crate.
 const MAX_HEADER_BYTES: u64 = 100_000_000;
@@ -53,21 +53,21 @@ const METADATA_KEY: &str = "__metadata__";
 /// ```
 pub struct Safetensors {
     path: PathBuf,
-    contents: FileBytes,
-    header: Header,
+    contents: SafetensorsBytes,
+    header: SafetensorsHeader,
 }
 
 /// The bytes of a safetensors file.
-enum FileBytes {
+enum SafetensorsBytes {
     Mapped(MappedFile),
     Read(Vec<u8>),
 }
 
-impl FileBytes {
+impl SafetensorsBytes {
     fn bytes(&self) -> &[u8] {
         match self {
-            FileBytes::Mapped(mapping) => mapping.bytes(),
-            FileBytes::Read(bytes) => bytes,
+            SafetensorsBytes::Mapped(mapping) => mapping.bytes(),
+            SafetensorsBytes::Read(bytes) => bytes,
         }
     }
 }
@@ -81,10 +81,10 @@ impl Safetensors {
     pub fn open(path: impl AsRef<Path>) -> Result<Safetensors> {
         let path = path.as_ref();
         let contents = match MappedFile::open(path)? {
-            Ok(mapping) => FileBytes::Mapped(mapping),
-            Err(mut file) => FileBytes::Read(read_to_end(&mut file).map_err(|e| add_path_to_error(path, e))?),
+            Ok(mapping) => SafetensorsBytes::Mapped(mapping),
+            Err(mut file) => SafetensorsBytes::Read(read_to_end(&mut file).map_err(|e| add_path_to_error(path, e))?),
         };
-        let header = Header::parse_and_check(contents.bytes()).map_err(|e| add_path_to_error(path, e))?;
+        let header = SafetensorsHeader::parse_and_check_header(contents.bytes()).map_err(|e| add_path_to_error(path, e))?;
         Ok(Safetensors { path: path.to_path_buf(), contents, header })
     }
 
@@ -112,14 +112,14 @@ impl Safetensors {
 
     fn read_tensor(&self, tensor: &TensorEntry) -> Result<NdArray> {
         let read = || match &self.contents {
-            FileBytes::Mapped(mapping) => {
+            SafetensorsBytes::Mapped(mapping) => {
                 let dtype = tensor.dtype()?;
                 match mapping.view_as_array(dtype, &tensor.shape, tensor.start)? {
                     Some(array) => Ok(array),
                     None => tensor.copy_array_from_bytes(mapping.bytes()),
                 }
             }
-            FileBytes::Read(bytes) => tensor.copy_array_from_bytes(bytes),
+            SafetensorsBytes::Read(bytes) => tensor.copy_array_from_bytes(bytes),
         };
         let array = read().map_err(|e| add_path_to_error(&self.path, add_path_to_error(Path::new(&tensor.name), e)))?;
         file_streams::add_transferred_bytes(array.nbytes());
@@ -173,7 +173,7 @@ pub fn load_safetensors_bytes(bytes: &[u8]) -> Result<Vec<(String, NdArray)>> {
 
 /// Returns all arrays from the bytes of a safetensors file. Errors do not contain a file name.
 pub(crate) fn arrays_from_bytes(bytes: &[u8]) -> Result<Vec<(String, NdArray)>> {
-    let header = Header::parse_and_check(bytes)?;
+    let header = SafetensorsHeader::parse_and_check_header(bytes)?;
     let read = |tensor: &TensorEntry| {
         Ok((tensor.name.clone(), tensor.copy_array_from_bytes(bytes).map_err(|e| add_path_to_error(Path::new(&tensor.name), e))?))
     };
@@ -286,7 +286,7 @@ fn dtype_code(dtype: DType) -> Result<&'static str> {
 }
 
 /// The checked header of a safetensors file.
-struct Header {
+struct SafetensorsHeader {
     tensors: Vec<TensorEntry>,
     metadata: Vec<(String, String)>,
 }
@@ -319,9 +319,9 @@ impl TensorEntry {
     }
 }
 
-impl Header {
-    /// Reads and checks the header of a file whose contents are `bytes`.
-    fn parse_and_check(bytes: &[u8]) -> Result<Header> {
+impl SafetensorsHeader {
+    /// Reads and checks the header of the safetensors file whose contents are `bytes`.
+    fn parse_and_check_header(bytes: &[u8]) -> Result<SafetensorsHeader> {
         let truncated = |what: &str| file_format_error(format!("truncated safetensors file: it has {} bytes, {what}", bytes.len()));
         let (len, rest) = bytes.split_first_chunk::<8>().ok_or_else(|| truncated("its header's length needs 8"))?;
         let len = u64::from_le_bytes(*len);
@@ -360,7 +360,7 @@ impl Header {
         }
         check_array_byte_ranges(&tensors, 8 + len, bytes.len())?;
         crate::array_names::check_unique_names(tensors.iter().map(|t| t.name.as_str()))?;
-        Ok(Header { tensors, metadata: raw.metadata })
+        Ok(SafetensorsHeader { tensors, metadata: raw.metadata })
     }
 }
 

@@ -33,7 +33,7 @@ pub fn write_function(function: &Function, earlier: &[(&Function, String)]) -> (
 }
 
 /// Returns the C++ name and the C++ source of a constant table. The name contains a hash of the source.
-pub fn write_table(table: &ConstantTable) -> (String, String) {
+pub fn write_constant_table(table: &ConstantTable) -> (String, String) {
     let value = |digits: &String| match table.ty {
         PrimitiveType::F32 if digits.contains(['.', 'e', 'E']) => format!("{digits}f"),
         PrimitiveType::F64 | PrimitiveType::F32 => digits.clone(),
@@ -74,8 +74,8 @@ struct CudaWriter<'f> {
     out: String,
     depth: usize,
     temporaries: usize,
-    /// While the writer emits the version of an innermost loop that clamps no [`AffineIndex`]: the index of the loop variable. Otherwise
-    /// `None`. The generated code runs this version if every [`AffineIndex`] of the loop is in bounds in all iterations.
+    /// Index of the loop variable while the writer emits an innermost loop without clamping its [`AffineIndex`]es; otherwise `None`. The
+    /// generated code runs this version of the loop if every [`AffineIndex`] is in bounds in all iterations.
     in_bounds: Option<usize>,
 }
 
@@ -338,7 +338,7 @@ impl CudaWriter<'_> {
     /// Returns a C++ expression for the address of a row of a constant table, or of a table with one dimension.
     fn write_table_row(&mut self, table: usize, row: Option<&Expr>) -> String {
         let table = &self.function.tables[table];
-        let (name, _) = write_table(table);
+        let (name, _) = write_constant_table(table);
         match (row, table.rows) {
             (Some(row), Some(rows)) => {
                 format!("user_defined::row_address<{}>({name}, {rows}ll, {})", table.columns, self.write_expression(row))

@@ -67,7 +67,7 @@ fn expand_kernel(input: TokenStream) -> syn::Result<TokenStream> {
         let loops = needed.iter().any(|&n| sources[n].0.body.contains_loop());
         let mut constants: Vec<(String, String)> = Vec::new();
         for table in needed.iter().flat_map(|&n| &functions[n].tables) {
-            let written = cuda_codegen::write_table(table);
+            let written = cuda_codegen::write_constant_table(table);
             if !constants.contains(&written) {
                 constants.push(written);
             }
@@ -341,7 +341,7 @@ mod tests {
     fn tables_in_cuda() {
         let block = "const C: [[f64; 2]; 2] = [[1.0, -2.5], [3.0, 4e-9]]; fn f(x: f64, n: i64) -> f64 { x.polynomial(C[n]) + C[n][1] }";
         let functions = parse::convert_functions(syn::parse_str(block).unwrap()).unwrap();
-        let (name, table) = cuda_codegen::write_table(&functions[0].tables[0]);
+        let (name, table) = cuda_codegen::write_constant_table(&functions[0].tables[0]);
         assert_eq!(table, format!("__device__ const f64 {name}[4] = {{1.0, -2.5, 3.0, 4e-9}};\n"));
         let (_, code) = cuda_codegen::write_function(&functions[0], &[]);
         assert!(code.contains(&format!("user_defined::polynomial<2>(v0_x, user_defined::row_address<2>({name}, 2ll, v1_n))")), "{code}");

@@ -128,7 +128,7 @@ fn strip_doc_links(text: &str) -> String {
 struct ArgumentCode {
     /// Statement that reads the argument with the parameter's NumPy name into a variable.
     read: TokenStream,
-    /// Expression that passes the variable, which the statement `read` declares, to the Rust function.
+    /// Expression that becomes the argument of the Rust function. It uses the variable that the statement `read` declares.
     pass: TokenStream,
 }
 

@@ -1,9 +1,9 @@
 //! Conversion of Rust syntax to typed [`Function`](crate::syntax_tree::Function)s. Unsupported syntax is a compile error at its source
 //! position.
 
-mod expressions;
-mod functions;
-mod statements;
-mod tables;
+mod constant_tables;
+mod expression_parser;
+mod function_parser;
+mod statement_parser;
 
-pub use functions::convert_functions;
+pub use function_parser::convert_functions;

@@ -129,16 +129,17 @@ pub enum ExprKind {
     Binary(BinaryOperator, Box<Expr>, Box<Expr>),
     Cast(Box<Expr>),
     Method(&'static NumberMethod, Vec<Expr>),
-    /// A call of another function of the same `kernel!` block. The number is the index of that function.
+    /// A call of another function of the same `kernel!` block: the index of that function, and the arguments.
     Call(usize, Vec<Expr>),
-    /// An element of a whole-array parameter. The number is the index of the parameter, the expression the index of the element.
+    /// An element of a whole-array parameter: the index of the parameter, and the index of the element in the array.
     At(usize, Box<Expr>),
-    /// The length of a whole-array parameter. The number is the index of the parameter.
+    /// The length of the whole-array parameter with this index.
     Len(usize),
-    /// An element of a constant table. The number is the index in [`Function::tables`], the expressions are row and column.
+    /// An element of a constant table: the index of the table in [`Function::tables`], the row (`None` for a table with one dimension) and
+    /// the column.
     TableElement(usize, Option<Box<Expr>>, Box<Expr>),
-    /// The value of a polynomial whose coefficients are a row of a constant table, lowest first. The number is the index in
-    /// [`Function::tables`], the expressions are the row and the argument of the polynomial.
+    /// The value of a polynomial whose coefficients, lowest degree first, are a row of a constant table. The fields are the index of the
+    /// table in [`Function::tables`], the row (`None` for a table with one dimension) and the argument of the polynomial.
     TablePolynomial(usize, Option<Box<Expr>>, Box<Expr>),
     If(Box<Expr>, Block, Block),
     Block(Block),

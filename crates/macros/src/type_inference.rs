@@ -290,7 +290,7 @@ impl TypeInference {
 
     /// Records that the type variable `slot` must resolve to a type of `class`. `what` names the operation in the error message.
     /// [`TypeInference::check_requirements`] verifies the requirement.
-    pub fn require_class(&mut self, slot: TypeVariable, class: TypeClass, span: Span, what: impl Into<String>) {
+    pub fn require_type_class(&mut self, slot: TypeVariable, class: TypeClass, span: Span, what: impl Into<String>) {
         self.required.push((slot, class, span, what.into()));
     }
 

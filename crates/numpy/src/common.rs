@@ -23,7 +23,7 @@ pub(crate) fn new_filled_array(model: &NdArray, shape: &[usize], value: impl Int
     with_device(model.device(), || full(shape, value, dtype))
 }
 
-/// Returns `0..count` in int64 on `device`.
+/// Returns the 1-D int64 array of the integers from 0 to `count - 1`, on `device`.
 pub(crate) fn index_range(device: Device, count: usize) -> Result<NdArray> {
     with_device(device, || arange(0, count, 1))
 }

@@ -317,7 +317,7 @@ impl IntoValue for FloatInfo {
             "maxexp",
             "dtype",
         ];
-        // As in NumPy, the limits are scalars of the dtype; for float64 they are Python floats.
+        // As in NumPy's `finfo`, the limits are scalars of the dtype; for float64 they are Python floats.
         let number = |value: f64| match self.dtype {
             DType::F64 => value.into(),
             dtype => NdArray::scalar_as(value, dtype).map_or(value.into(), Value::Array),

@@ -190,12 +190,13 @@ fn phase_factors(lines: &NdArray, n: usize, step: f64, start: f64) -> Result<NdA
     exp(multiply(angle, Complex::new(0.0, 1.0))?)?.astype(lines.dtype().promote(DType::C64))
 }
 
-/// Returns `n` numbers, alternately 1 and -1, in the dtype of `lines`.
+/// Returns `n` numbers, alternately 1 and -1, in the dtype and on the device of `lines`.
 fn alternating_signs(lines: &NdArray, n: usize) -> Result<NdArray> {
     subtract(1, multiply(remainder(index_range(lines.device(), n)?, 2)?, 2)?)?.astype(lines.dtype())
 }
 
-/// Returns the unnormalised cosine transform of real lines, by a Fourier transform of the same or twice the length.
+/// Returns the unnormalised cosine transforms of real lines (1-D slices along the last axis), by Fourier transforms of the same or twice
+/// the length.
 ///
 /// Type II follows Makhoul (1980): it transforms the elements with even index, followed by those with odd index in reverse order.
 fn cosine_transform(lines: &NdArray, kind: i64) -> Result<NdArray> {
@@ -228,7 +229,8 @@ fn cosine_transform(lines: &NdArray, kind: i64) -> Result<NdArray> {
     }
 }
 
-/// Returns the unnormalised sine transform of real lines. Types II to IV are cosine transforms with reversed lines and alternating signs.
+/// Returns the unnormalised sine transforms of real lines (1-D slices along the last axis). Types II to IV are cosine transforms with
+/// reversed lines and alternating signs.
 fn sine_transform(lines: &NdArray, kind: i64) -> Result<NdArray> {
     let n = lines.shape()[lines.ndim() - 1];
     match kind {
@@ -284,7 +286,7 @@ impl TrigonometricTransform {
         self.transform_lines(&lines, kind, n, norm)?.moveaxis(-1, axis)
     }
 
-    /// Transforms `lines` along the last axis, which has `n` elements.
+    /// Returns the transform of type `kind` of the array `lines` along its last axis, which has `n` elements.
     fn transform_lines(self, lines: &NdArray, kind: i64, n: usize, norm: Norm) -> Result<NdArray> {
         let kind = match (self.inverse, kind) {
             (true, 2) => 3,
@@ -415,7 +417,7 @@ pub fn fftconvolve(in1: &NdArray, in2: &NdArray, mode: ConvolutionMode, axes: im
     if in1.size() == 0 || in2.size() == 0 {
         return new_filled_array(in1, &[0], 0, DType::F64);
     }
-    // Only axes with several elements in both arrays are transformed. The product broadcasts the other axes.
+    // Only axes with several elements in both arrays need Fourier transforms. The product broadcasts the other axes.
     let axes: Vec<usize> = axes.into_iter().filter(|&a| in1.shape()[a] != 1 && in2.shape()[a] != 1).collect();
     let is_shorter = |a: &usize| in1.shape()[*a] < in2.shape()[*a];
     let is_swapped = mode == ConvolutionMode::Valid && axes.iter().any(is_shorter);
@@ -425,7 +427,7 @@ pub fn fftconvolve(in1: &NdArray, in2: &NdArray, mode: ConvolutionMode, axes: im
     }
     let (a, b) = if is_swapped { (in2, in1) } else { (in1, in2) };
     let is_complex = a.dtype().is_complex() || b.dtype().is_complex();
-    // As in SciPy, each array has the precision of its transform.
+    // As in SciPy, the product is computed in the precision of the Fourier transforms: float32 for 16-bit floats, and float64 for integers.
     let of_transform = |dtype| match dtype {
         DType::F16 | DType::BF16 => DType::F32,
         dtype if dtype.is_inexact() => dtype,

@@ -1,15 +1,15 @@
 //! Indexing routines: index arrays, and elements at given indices.
 
-mod bounds;
 mod choose;
 mod diag_and_triangle_indices;
-mod indices;
+mod grid_indices;
+mod index_bounds;
 mod ravel_index;
-mod select;
+mod select_and_piecewise;
 
-pub use bounds::*;
 pub use choose::*;
 pub use diag_and_triangle_indices::*;
-pub use indices::*;
+pub use grid_indices::*;
+pub use index_bounds::*;
 pub use ravel_index::*;
-pub use select::*;
+pub use select_and_piecewise::*;

@@ -1,10 +1,10 @@
 //! Linear algebra (`numpy.linalg`), and frequently used functions of `scipy.linalg`.
 
-mod factors;
+mod decompositions;
+mod linear_systems;
 mod matrix_functions;
 mod norms;
 mod products;
-mod systems;
 
 use cuprum_core::ops::creation::eye;
 use cuprum_core::{DType, Error, NdArray, Result, axis, broadcast_to, numpy, with_device};
@@ -15,15 +15,15 @@ pub use cuprum_core::ops::linalg::{
 };
 pub use cuprum_core::{matmul, tensordot};
 
-pub use self::factors::{cho_factor, cho_solve, lu, lu_solve, null_space, orth, polar};
+pub use self::decompositions::{cho_factor, cho_solve, lu, lu_solve, null_space, orth, polar};
+pub use self::linear_systems::{LeastSquares, lstsq, pinv, pinv_hermitian, tensorinv, tensorsolve};
 pub use self::matrix_functions::{block_diag, expm, toeplitz};
 pub use self::norms::{Norm, cond, matrix_norm, matrix_rank, norm, vector_norm};
 pub use self::products::{cross, matrix_power, multi_dot, vecdot};
-pub use self::systems::{LeastSquares, lstsq, pinv, pinv_hermitian, tensorinv, tensorsolve};
 pub use crate::manipulation::matrix_transpose;
 
 /// Returns `x`, converted to float64 if its elements are integers or bools.
-fn as_inexact(x: &NdArray) -> Result<NdArray> {
+fn integers_to_float64(x: &NdArray) -> Result<NdArray> {
     if x.dtype().is_inexact() { Ok(x.clone()) } else { x.astype(DType::F64) }
 }
 
@@ -104,7 +104,7 @@ fn is_16_bit_float(dtype: DType) -> bool {
 }
 
 /// Returns the machine epsilon of float32 for float32 and complex64, and that of float64 for other dtypes.
-fn epsilon(dtype: DType) -> f64 {
+fn machine_epsilon(dtype: DType) -> f64 {
     if dtype.real() == DType::F32 { f64::from(f32::EPSILON) } else { f64::EPSILON }
 }
 

@@ -1,7 +1,7 @@
 //! Array manipulation routines.
 
 mod append_insert_delete;
-mod atleast;
+mod atleast_nd;
 mod block;
 mod broadcast;
 mod flip_and_roll;
@@ -12,7 +12,7 @@ mod transpose;
 mod trim_zeros;
 
 pub use append_insert_delete::*;
-pub use atleast::*;
+pub use atleast_nd::*;
 pub use block::*;
 pub use broadcast::*;
 pub use flip_and_roll::*;

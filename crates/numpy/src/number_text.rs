@@ -103,7 +103,7 @@ const MAX_EXACT_DIGITS: usize = 1100;
 
 impl FloatStyle {
     /// Returns an error for options that contradict each other.
-    fn check_options(&self, op: &'static str) -> Result<()> {
+    fn check_option_conflicts(&self, op: &'static str) -> Result<()> {
         let counts = [self.precision.unwrap_or(0), self.pad_left, self.pad_right, self.exp_digits, self.min_digits];
         let message = match self.precision {
             _ if counts.iter().any(|&count| count > MAX_DIGITS) => "a number of digits is too large",
@@ -208,7 +208,7 @@ fn real_number_and_dtype(op: &'static str, x: &NdArray) -> Result<(f64, DType)> 
 )]
 pub fn format_float_positional(x: &NdArray, #[name("precision")] style: &FloatStyle) -> Result<String> {
     let op = "format_float_positional";
-    style.check_options(op)?;
+    style.check_option_conflicts(op)?;
     let (v, dtype) = real_number_and_dtype(op, x)?;
     if let Some(text) = style.non_finite_text(v) {
         return Ok(text);
@@ -257,7 +257,7 @@ pub fn format_float_positional(x: &NdArray, #[name("precision")] style: &FloatSt
 )]
 pub fn format_float_scientific(x: &NdArray, style: &FloatStyle) -> Result<String> {
     let op = "format_float_scientific";
-    FloatStyle { fractional: true, ..style.clone() }.check_options(op)?;
+    FloatStyle { fractional: true, ..style.clone() }.check_option_conflicts(op)?;
     let (v, dtype) = real_number_and_dtype(op, x)?;
     if let Some(text) = style.non_finite_text(v) {
         return Ok(text);
@@ -309,7 +309,7 @@ pub fn fromstring(string: &str, dtype: DType, count: Option<usize>, separator: &
         return Err(Error::value(op, "binary data has no separator; NdArray::from_bytes reads it"));
     }
     let separator = separator.trim();
-    // A separator may follow the last number.
+    // A separator may follow the last number of the text.
     let text = string.trim();
     let text = if separator.is_empty() { text } else { text.strip_suffix(separator).unwrap_or(text) };
     let words = || -> Box<dyn Iterator<Item = &str>> {

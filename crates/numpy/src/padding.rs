@@ -63,22 +63,23 @@ impl<T: Into<Scalar>> From<T> for PadMode {
     }
 }
 
-const FUNCTION_NAME: &str = "pad";
+const PAD_FUNCTION_NAME: &str = "pad";
 
 /// Maximum number of slices that [`pad`] copies into the result. If more are needed, [`pad`] uses one gather for each axis instead.
 const MAX_COPIED_SLICES: usize = 256;
 
 /// Returns the numbers of an argument as a pair for each axis, by NumPy's rules of broadcasting.
-fn read_pairs(value: &Value, ndim: usize) -> Result<Vec<(Scalar, Scalar)>> {
-    let array = value.array(FUNCTION_NAME)?;
+fn read_pairs_per_axis(value: &Value, ndim: usize) -> Result<Vec<(Scalar, Scalar)>> {
+    let array = value.array(PAD_FUNCTION_NAME)?;
     let bytes = array.to_bytes()?;
     let numbers: Vec<Scalar> = bytes.chunks_exact(array.dtype().itemsize()).map(|b| Scalar::from_bytes(array.dtype(), b)).collect();
     match (&numbers[..], array.shape()) {
         (&[x], shape) if shape.len() < 3 => Ok(vec![(x, x); ndim]),
         (&[x, y], shape) if shape.len() < 3 && shape != [2, 1] => Ok(vec![(x, y); ndim]),
         (_, shape) => {
-            let spread = with_device(array.device(), || broadcast_to(&array, [ndim, 2]))
-                .map_err(|_| Error::shape(FUNCTION_NAME, "the values cannot be broadcast to a pair for each axis", &[shape, &[ndim, 2]]))?;
+            let spread = with_device(array.device(), || broadcast_to(&array, [ndim, 2])).map_err(|_| {
+                Error::shape(PAD_FUNCTION_NAME, "the values cannot be broadcast to a pair for each axis", &[shape, &[ndim, 2]])
+            })?;
             let bytes = spread.to_bytes()?;
             let numbers: Vec<Scalar> = bytes.chunks_exact(array.dtype().itemsize()).map(|b| Scalar::from_bytes(array.dtype(), b)).collect();
             Ok(numbers.chunks_exact(2).map(|pair| (pair[0], pair[1])).collect())
@@ -91,29 +92,29 @@ fn read_pairs(value: &Value, ndim: usize) -> Result<Vec<(Scalar, Scalar)>> {
 fn read_length_pairs(value: &Value, ndim: usize) -> Result<Pairs<usize>> {
     let length = |s: Scalar| {
         let n = s.as_f64().round_ties_even();
-        if n < 0.0 { Err(Error::value(FUNCTION_NAME, "index can't contain negative values")) } else { Ok(n as usize) }
+        if n < 0.0 { Err(Error::value(PAD_FUNCTION_NAME, "index can't contain negative values")) } else { Ok(n as usize) }
     };
-    read_pairs(value, ndim)?.into_iter().map(|(before, after)| Ok((length(before)?, length(after)?))).collect()
+    read_pairs_per_axis(value, ndim)?.into_iter().map(|(before, after)| Ok((length(before)?, length(after)?))).collect()
 }
 
 fn pad_from_args(args: &Args) -> Result<Value> {
     let array = args.array("array")?;
     let ndim = array.ndim();
-    let widths = args.get("pad_width").ok_or_else(|| Error::value(FUNCTION_NAME, "`pad_width` must be of integral type."))?;
-    if !matches!(widths.array(FUNCTION_NAME)?.dtype(), DType::I8 | DType::I16 | DType::I32 | DType::I64) {
-        return Err(Error::value(FUNCTION_NAME, "`pad_width` must be of integral type."));
+    let widths = args.get("pad_width").ok_or_else(|| Error::value(PAD_FUNCTION_NAME, "`pad_width` must be of integral type."))?;
+    if !matches!(widths.array(PAD_FUNCTION_NAME)?.dtype(), DType::I8 | DType::I16 | DType::I32 | DType::I64) {
+        return Err(Error::value(PAD_FUNCTION_NAME, "`pad_width` must be of integral type."));
     }
-    if widths.array(FUNCTION_NAME)?.size() > 0 && widths.array(FUNCTION_NAME)?.min(())?.item()?.as_f64() < 0.0 {
-        return Err(Error::value(FUNCTION_NAME, "index can't contain negative values"));
+    if widths.array(PAD_FUNCTION_NAME)?.size() > 0 && widths.array(PAD_FUNCTION_NAME)?.min(())?.item()?.as_f64() < 0.0 {
+        return Err(Error::value(PAD_FUNCTION_NAME, "index can't contain negative values"));
     }
     let widths = read_length_pairs(widths, ndim)?;
     let mode: String = FromArgs::from_args(args, "mode")?;
     let pairs = |name: &str| match args.get(name) {
         None => Ok(vec![(Scalar::Int(0), Scalar::Int(0)); ndim]),
-        Some(value) => read_pairs(value, ndim),
+        Some(value) => read_pairs_per_axis(value, ndim),
     };
     let lengths = |name: &str| args.get(name).map(|value| read_length_pairs(value, ndim)).transpose();
-    // As in NumPy, any text except `odd` means an even reflection.
+    // As in NumPy, any `reflect_type` except `odd` means an even reflection.
     let odd = |name: &str| matches!(args.get(name), Some(Value::Str(kind)) if kind == "odd");
     let (mode, option) = match mode.as_str() {
         "constant" => (PadMode::Constant(pairs("constant_values")?), "constant_values"),
@@ -129,12 +130,12 @@ fn pad_from_args(args: &Args) -> Result<Value> {
         "wrap" => (PadMode::Wrap, ""),
         _ => {
             let modes = "constant, edge, empty, linear_ramp, maximum, mean, median, minimum, reflect, symmetric, wrap";
-            return Err(Error::value(FUNCTION_NAME, format!("mode '{mode}' is not supported. Use one of: {modes}")));
+            return Err(Error::value(PAD_FUNCTION_NAME, format!("mode '{mode}' is not supported. Use one of: {modes}")));
         }
     };
     let options = ["constant_values", "end_values", "stat_length", "reflect_type"];
     if let Some(other) = options.iter().find(|name| **name != option && args.get(name).is_some()) {
-        return Err(Error::value(FUNCTION_NAME, format!("unsupported keyword arguments for this mode: '{other}'")));
+        return Err(Error::value(PAD_FUNCTION_NAME, format!("unsupported keyword arguments for this mode: '{other}'")));
     }
     pad(&array, &widths, mode).map(Value::Array)
 }
@@ -144,7 +145,9 @@ fn pair_per_axis<T: Copy>(pairs: &[(T, T)], ndim: usize) -> Result<Pairs<T>> {
     match pairs {
         [pair] => Ok(vec![*pair; ndim]),
         pairs if pairs.len() == ndim => Ok(pairs.to_vec()),
-        pairs => Err(Error::value(FUNCTION_NAME, format!("{} pairs for {ndim} axes; give one pair, or one for each axis", pairs.len()))),
+        pairs => {
+            Err(Error::value(PAD_FUNCTION_NAME, format!("{} pairs for {ndim} axes; give one pair, or one for each axis", pairs.len())))
+        }
     }
 }
 
@@ -181,10 +184,10 @@ pub fn pad(array: &NdArray, widths: &[(usize, usize)], mode: impl Into<PadMode>)
     let mode = mode.into();
     let ndim = array.ndim();
     let widths = pair_per_axis(widths, ndim)?;
-    let too_large = || Error::shape(FUNCTION_NAME, "the result is too large", &[array.shape()]);
+    let too_large = || Error::shape(PAD_FUNCTION_NAME, "the result is too large", &[array.shape()]);
     let padded = |(&n, &(before, after)): (&usize, &(usize, usize))| n.checked_add(before)?.checked_add(after);
     let shape: Vec<usize> = array.shape().iter().zip(&widths).map(padded).collect::<Option<_>>().ok_or_else(too_large)?;
-    let size = checked_size(FUNCTION_NAME, &shape)?;
+    let size = checked_size(PAD_FUNCTION_NAME, &shape)?;
     match mode {
         PadMode::Constant(values) => return pad_constant(array, &widths, &shape, &pair_per_axis(&values, ndim)?),
         PadMode::Empty => return pad_constant(array, &widths, &shape, &vec![(Scalar::Int(0), Scalar::Int(0)); ndim]),
@@ -192,18 +195,18 @@ pub fn pad(array: &NdArray, widths: &[(usize, usize)], mode: impl Into<PadMode>)
     }
     if let Some(axis) = (0..ndim).find(|&axis| array.shape()[axis] == 0 && shape[axis] > 0) {
         let message = format!("can't extend empty axis {axis} using modes other than 'constant' or 'empty'");
-        return Err(Error::shape(FUNCTION_NAME, message, &[array.shape()]));
+        return Err(Error::shape(PAD_FUNCTION_NAME, message, &[array.shape()]));
     }
     if size == 0 {
         return crate::common::new_filled_array(array, &shape, 0, array.dtype());
     }
-    let source = PaddingSource::from_mode(mode, ndim)?;
+    let source = PaddingSource::from_pad_mode(mode, ndim)?;
     if let PaddingSource::Statistic(Statistic::Maximum | Statistic::Minimum, Some(lengths)) = &source
         && lengths.iter().any(|&(before, after)| before == 0 || after == 0)
     {
-        return Err(Error::value(FUNCTION_NAME, "stat_length of 0 yields no value for padding"));
+        return Err(Error::value(PAD_FUNCTION_NAME, "stat_length of 0 yields no value for padding"));
     }
-    if let Some(repeat) = source.repeat_mode() {
+    if let Some(repeat) = source.as_repeat_mode() {
         let blocks = |axis: usize| {
             let (length, (before, after)) = (repeat.period_length(array.shape()[axis]), widths[axis]);
             before.div_ceil(length).saturating_add(after.div_ceil(length)).saturating_add(1)
@@ -238,9 +241,9 @@ fn pad_constant(array: &NdArray, widths: &[(usize, usize)], shape: &[usize], val
                 std::cmp::Ordering::Greater => (array.shape()[n], widths[n].0),
             };
             let (extents, start): (Vec<usize>, Vec<usize>) = (0..shape.len()).map(extent).unzip();
-            // As in NumPy, an integer wraps around in an unsigned dtype, but must be representable in a signed dtype.
+            // As in NumPy, an integer constant wraps around in an unsigned dtype, but must be representable in a signed dtype.
             let is_checked = array.dtype().kind() == Kind::Signed && !matches!(value, Scalar::Complex(_));
-            let value = if is_checked { value.to_checked_element(FUNCTION_NAME, array.dtype())? } else { value };
+            let value = if is_checked { value.to_checked_element(PAD_FUNCTION_NAME, array.dtype())? } else { value };
             let value = with_device(array.device(), || NdArray::scalar_as(value, array.dtype()))?;
             parts.push((broadcast_to(&value, extents)?, start));
         }
@@ -326,7 +329,7 @@ enum PaddingSource {
 }
 
 impl PaddingSource {
-    fn from_mode(mode: PadMode, ndim: usize) -> Result<PaddingSource> {
+    fn from_pad_mode(mode: PadMode, ndim: usize) -> Result<PaddingSource> {
         let statistic = |statistic, lengths: Option<Pairs<usize>>| {
             lengths.map(|lengths| pair_per_axis(&lengths, ndim)).transpose().map(|lengths| PaddingSource::Statistic(statistic, lengths))
         };
@@ -345,7 +348,7 @@ impl PaddingSource {
         })
     }
 
-    fn repeat_mode(&self) -> Option<RepeatMode> {
+    fn as_repeat_mode(&self) -> Option<RepeatMode> {
         if let PaddingSource::Repeat(repeat) = self { Some(*repeat) } else { None }
     }
 
@@ -377,7 +380,7 @@ impl PaddingSource {
             }
             PaddingSource::Ramp(ends) => {
                 let ramp = |edge: &NdArray, end: Scalar, length: usize| {
-                    let end = operand_to_array(FUNCTION_NAME, part.device(), &end.into())?;
+                    let end = operand_to_array(PAD_FUNCTION_NAME, part.device(), &end.into())?;
                     let values = linspace_of_arrays(&end, &edge.squeeze(axis)?, length, false)?;
                     let values = if part.dtype().is_int() { values.floor()? } else { values };
                     moveaxis(&values.astype(part.dtype())?, [0], [axis as isize])
@@ -388,7 +391,7 @@ impl PaddingSource {
             PaddingSource::Statistic(statistic, lengths) => {
                 let (first, last) = lengths.as_ref().map_or((extent, extent), |l| (l[axis].0.min(extent), l[axis].1.min(extent)));
                 if (first == 0 || last == 0) && matches!(statistic, Statistic::Maximum | Statistic::Minimum) {
-                    return Err(Error::value(FUNCTION_NAME, "stat_length of 0 yields no value for padding"));
+                    return Err(Error::value(PAD_FUNCTION_NAME, "stat_length of 0 yields no value for padding"));
                 }
                 let at_start = statistic.of(&slice_axis(part, axis, 0, first as isize, 1)?, axis)?;
                 let at_end = match (first, last) {

@@ -250,7 +250,7 @@ pub fn polyint(p: &NdArray, m: isize, k: Option<Operand>) -> Result<NdArray> {
         None => new_filled_array(p, &[m], 0, DType::F64)?,
         Some(k) => with_at_least_ndim(&operand_to_array(name, p.device(), &k)?, 1)?,
     };
-    // As in NumPy, a single constant is repeated for all integrations and converted to float64.
+    // As in NumPy, a single integration constant is repeated for all integrations and converted to float64.
     let k = match k.size() {
         1 if m > 1 => multiply(new_filled_array(p, &[m], 1, DType::F64)?, k)?,
         _ => k,

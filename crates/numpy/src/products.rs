@@ -34,7 +34,7 @@ pub fn kron(a: &NdArray, b: &NdArray) -> Result<NdArray> {
         let extent = m.checked_mul(n).and_then(|extent| isize::try_from(extent).ok());
         shape.push(extent.ok_or_else(|| Error::shape("kron", "array is too large", &[a.shape(), b.shape()]))?);
     }
-    // The axes of the factors alternate, so that each pair becomes one axis of the result.
+    // In a Kronecker product, the axes of the two factors alternate. The reshape merges each pair into one axis of the result.
     let after: Vec<isize> = (0..ndim).map(|axis| 2 * axis as isize + 1).collect();
     let before: Vec<isize> = (0..ndim).map(|axis| 2 * axis as isize).collect();
     multiply(a.expand_dims(after)?, b.expand_dims(before)?)?.reshape(shape)

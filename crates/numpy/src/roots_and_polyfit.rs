@@ -61,7 +61,7 @@ struct PolynomialFit {
     scale: NdArray,
     /// The argument `rcond`, or its default.
     rcond: f64,
-    /// The least-squares solution, with the coefficients of the unscaled powers of `x`.
+    /// The least-squares solution. Its coefficients belong to the unscaled powers of `x`.
     fit: LeastSquares,
 }
 

@@ -52,7 +52,7 @@ impl TypeClass {
     }
 
     /// Returns the type that contains this one, or `None` for [`TypeClass::Generic`].
-    fn parent(self) -> Option<TypeClass> {
+    fn parent_class(self) -> Option<TypeClass> {
         Some(match self {
             TypeClass::Generic => return None,
             TypeClass::Number => TypeClass::Generic,
@@ -103,7 +103,7 @@ pub fn issubdtype(arg1: impl Into<TypeClass>, arg2: impl Into<TypeClass>) -> Res
         if found == wanted {
             return Ok(true);
         }
-        class = found.parent();
+        class = found.parent_class();
     }
     Ok(false)
 }

@@ -77,7 +77,7 @@ fn cast_to_operand_dtype(a: &NdArray, op: Op, dtype: Option<DType>) -> Result<Nd
     a.astype(signature.result)
 }
 
-fn apply_operation(op: Op, a: NdArray, b: NdArray) -> Result<NdArray> {
+fn apply_binary_operation(op: Op, a: NdArray, b: NdArray) -> Result<NdArray> {
     expr::elementwise(op, &[a.into(), b.into()])
 }
 
@@ -152,7 +152,8 @@ fn reduce_by_halves(a: &NdArray, over: &AxisOptions, op: Op) -> Result<NdArray> 
         let unfit = |_| Error::shape(name, "the mask `where` does not broadcast to the array", &[a.shape(), given.shape()]);
         let broadcast = broadcast.map_err(unfit)?;
         match operation_identity(op, dtype) {
-            // If the mask is false everywhere, the result is `initial` as it is.
+            // Elements outside the mask are replaced by the identity. This would change an `initial` value in `gcd` and `hypot`, which take
+            // absolute values.
             Some(neutral) if initial.is_none() || !takes_absolute_value => {
                 x = where_(broadcast, &x, new_filled_array(a, &[], neutral, dtype)?)?
             }
@@ -160,15 +161,15 @@ fn reduce_by_halves(a: &NdArray, over: &AxisOptions, op: Op) -> Result<NdArray> 
             _ => return Err(Error::value(name, "the operation has no identity, so `where` needs `initial`")),
         }
     }
-    // The reduced axes are merged into one last axis.
+    // Moves the reduced axes to the end and merges them into one axis.
     let kept: Vec<usize> = (0..a.ndim()).filter(|axis| !axes.contains(axis)).collect();
     let order: Vec<isize> = kept.iter().chain(&axes).map(|&axis| axis as isize).collect();
     let count: usize = axes.iter().map(|&axis| a.shape()[axis]).product();
     let mut shape: Vec<usize> = kept.iter().map(|&axis| a.shape()[axis]).collect();
-    let merge = |x: &NdArray| x.transpose(&order[..])?.reshape(extents_as_isize(&[&shape[..], &[count]].concat()));
+    let merge = |x: &NdArray| x.transpose(&order[..])?.reshape(to_isize_extents(&[&shape[..], &[count]].concat()));
     let (x, mask) = (merge(&x)?, mask.as_ref().map(merge).transpose()?);
     let last = x.ndim() - 1;
-    let at = |x: &NdArray, n: usize| slice_axis(x, last, n as isize, n as isize + 1, 1)?.reshape(extents_as_isize(&shape));
+    let at = |x: &NdArray, n: usize| slice_axis(x, last, n as isize, n as isize + 1, 1)?.reshape(to_isize_extents(&shape));
     let mut result = match (count, initial) {
         (0, Some(initial)) => initial.broadcast_to(shape.clone())?,
         (0, None) => match operation_identity(op, dtype) {
@@ -176,29 +177,29 @@ fn reduce_by_halves(a: &NdArray, over: &AxisOptions, op: Op) -> Result<NdArray> 
             None => return Err(Error::shape(name, "zero-size array to a reduction which has no identity", &[a.shape()])),
         },
         _ if shape.contains(&0) => new_filled_array(a, &shape, 0, dtype)?,
-        (1, None) if takes_absolute_value => apply_operation(op, new_filled_array(a, &[], 0, dtype)?, at(&x, 0)?)?,
+        (1, None) if takes_absolute_value => apply_binary_operation(op, new_filled_array(a, &[], 0, dtype)?, at(&x, 0)?)?,
         (count, initial) if is_associative(op) && mask.is_none() => {
             let (mut x, mut count, mut rest) = (x.clone(), count, initial);
             while count > 1 {
                 if count % 2 == 1 {
                     let odd = at(&x, count - 1)?;
                     rest = Some(match rest {
-                        Some(rest) => apply_operation(op, rest, odd)?,
+                        Some(rest) => apply_binary_operation(op, rest, odd)?,
                         None => odd,
                     });
                 }
                 let half = count / 2;
                 let (low, high) = (slice_axis(&x, last, 0, half as isize, 1)?, slice_axis(&x, last, half as isize, 2 * half as isize, 1)?);
-                (x, count) = (apply_operation(op, low, high)?, half);
+                (x, count) = (apply_binary_operation(op, low, high)?, half);
             }
             let first = at(&x, 0)?;
             match rest {
-                Some(rest) => apply_operation(op, first, rest)?,
+                Some(rest) => apply_binary_operation(op, first, rest)?,
                 None => first,
             }
         }
         (count, initial) => {
-            // As in NumPy, differences and quotients of 16-bit floats are rounded once.
+            // As in NumPy, 16-bit floats are subtracted or divided in float32, and only the result is rounded.
             let is_widened = matches!(dtype, DType::F16 | DType::BF16) && [SUBTRACT, DIVIDE].contains(&op);
             let x = if is_widened { x.astype(DType::F32)? } else { x };
             let (mut result, from) = match initial {
@@ -206,7 +207,7 @@ fn reduce_by_halves(a: &NdArray, over: &AxisOptions, op: Op) -> Result<NdArray> 
                 None => (at(&x, 0)?, 1),
             };
             for n in from..count {
-                let next = apply_operation(op, result.clone(), at(&x, n)?)?;
+                let next = apply_binary_operation(op, result.clone(), at(&x, n)?)?;
                 result = match &mask {
                     Some(mask) => where_(at(mask, n)?, next, &result)?,
                     None => next,
@@ -217,12 +218,12 @@ fn reduce_by_halves(a: &NdArray, over: &AxisOptions, op: Op) -> Result<NdArray> 
     };
     if over.keeps_dims() {
         shape = a.shape().iter().enumerate().map(|(axis, &n)| if axes.contains(&axis) { 1 } else { n }).collect();
-        result = result.reshape(extents_as_isize(&shape))?;
+        result = result.reshape(to_isize_extents(&shape))?;
     }
     Ok(result)
 }
 
-fn extents_as_isize(shape: &[usize]) -> Vec<isize> {
+fn to_isize_extents(shape: &[usize]) -> Vec<isize> {
     shape.iter().map(|&n| n as isize).collect()
 }
 
@@ -296,7 +297,7 @@ pub fn accumulate(array: &NdArray, axis: isize, dtype: Option<DType>, ufunc: Op)
     if is_associative(ufunc) {
         let (mut x, mut step) = (a, 1);
         while step < count {
-            let later = apply_operation(ufunc, part(&x, 0, count - step)?, part(&x, step, count)?)?;
+            let later = apply_binary_operation(ufunc, part(&x, 0, count - step)?, part(&x, step, count)?)?;
             x = concat([&part(&x, 0, step)?, &later], axis)?;
             step *= 2;
         }
@@ -306,7 +307,7 @@ pub fn accumulate(array: &NdArray, axis: isize, dtype: Option<DType>, ufunc: Op)
     let mut last = part(&a, 0, 1)?;
     let (mut groups, mut group) = (Vec::new(), vec![last.clone()]);
     for n in 1..count {
-        last = apply_operation(ufunc, last, part(&a, n, n + 1)?)?;
+        last = apply_binary_operation(ufunc, last, part(&a, n, n + 1)?)?;
         group.push(last.clone());
         if group.len() == MAX_SEPARATE_ACCUMULATE_RESULTS {
             groups.push(concat(&group, axis)?);
@@ -370,7 +371,7 @@ pub fn reduceat(array: &NdArray, indices: &NdArray, axis: isize, dtype: Option<D
     let Some((_, reduction)) = reductions.into_iter().find(|(op, _)| *op == ufunc) else {
         let of_segment = |&(from, to): &(i64, i64)| {
             let segment = slice_axis(&a, axis, from as isize, to as isize, 1)?;
-            // A single element stays as it is, which differs from `reduce` for `gcd` and `hypot`.
+            // A segment of a single element is returned unchanged, whereas `reduce` takes the absolute value for `gcd` and `hypot`.
             if to == from + 1 { segment.squeeze(axis as isize) } else { reduce(&segment, along(axis).dtype(a.dtype()), ufunc) }
         };
         return stack(&segments.iter().map(of_segment).collect::<Result<Vec<_>>>()?, axis as isize);
@@ -425,8 +426,8 @@ pub fn outer(#[name("A")] a: impl Into<Operand>, #[name("B")] b: impl Into<Opera
         _ => Device::current()?,
     };
     let (a, b) = (operand_to_array(ufunc.name(), device, &a)?, operand_to_array(ufunc.name(), device, &b)?);
-    let a = a.reshape(extents_as_isize(&[a.shape(), &vec![1; b.ndim()]].concat()))?;
-    apply_operation(ufunc, a, b)
+    let a = a.reshape(to_isize_extents(&[a.shape(), &vec![1; b.ndim()]].concat()))?;
+    apply_binary_operation(ufunc, a, b)
 }
 
 /// An index argument of a function that `eval` calls by its name: an array or number, or a tuple of them.
@@ -446,7 +447,7 @@ impl FromArgs for IndexArgument {
                 Value::None => IndexItem::from(NewAxis),
                 value => {
                     let array = value.array(args.op())?;
-                    // An empty list is a valid index although its dtype is float64.
+                    // An empty list is a valid index, although its conversion to an array gives float64.
                     if array.dtype().is_inexact() && (value.items().is_none() || array.size() > 0) {
                         let message = "arrays used as indices must be of integer or boolean type";
                         return Err(Error::dtype(args.op(), message, &[array.dtype()]));

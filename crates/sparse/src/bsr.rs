@@ -8,7 +8,7 @@ use crate::common::{
     arange_on_device, argsort_by_position, check_index_bounds, check_indptr, check_value_dtype, convert_index_arrays, evaluate_contiguous,
     indptr_from_row_counts, indptr_from_row_indices, run_start_mask,
 };
-use crate::compressed::Compressed;
+use crate::compressed::CompressedMatrix;
 
 /// A sparse array in block row format (`scipy.sparse.bsr_array`): dense blocks of one shape in compressed row format.
 ///
@@ -34,7 +34,7 @@ pub struct BsrArray {
     data: NdArray,
     indices: NdArray,
     indptr: NdArray,
-    to_compressed_rows: Arc<OnceLock<Compressed>>,
+    to_compressed_rows: Arc<OnceLock<CompressedMatrix>>,
 }
 
 impl BsrArray {
@@ -80,7 +80,7 @@ impl BsrArray {
     }
 
     /// Converts a compressed matrix to blocks of shape (r, c). Blocks without elements are not stored.
-    pub(crate) fn from_compressed(a: &Compressed, [r, c]: [usize; 2]) -> Result<BsrArray> {
+    pub(crate) fn from_compressed(a: &CompressedMatrix, [r, c]: [usize; 2]) -> Result<BsrArray> {
         const OP: &str = "tobsr";
         let shape = a.shape();
         if r == 0 || c == 0 || !shape[0].is_multiple_of(r) || !shape[1].is_multiple_of(c) {
@@ -101,7 +101,7 @@ impl BsrArray {
         let (count, index) = (begins.size(), a.indices.dtype());
         let indptr = indptr_from_row_indices(&block_row.take(&begins, 0)?, blocks[0], index)?;
         let structure =
-            Compressed::from_parts_unchecked(begins.clone(), block_column.take(&begins, 0)?.astype(index)?, indptr, blocks, true)?;
+            CompressedMatrix::from_parts_unchecked(begins.clone(), block_column.take(&begins, 0)?.astype(index)?, indptr, blocks, true)?;
         let size = count.checked_mul(r).and_then(|n| n.checked_mul(c)).ok_or_else(too_large)?;
         let place = block.multiply(block_size)?;
         let place = place.add(rows.remainder(r as i64)?.multiply(c as i64)?)?.add(columns.remainder(c as i64)?)?;
@@ -132,14 +132,14 @@ impl BsrArray {
     }
 
     /// Returns the elements in CSR format. Zeros in stored blocks become elements.
-    pub(crate) fn to_compressed(&self) -> Result<Compressed> {
+    pub(crate) fn to_compressed(&self) -> Result<CompressedMatrix> {
         if let Some(known) = self.to_compressed_rows.get() {
             return Ok(known.clone());
         }
         let [r, c] = self.block_shape();
         let (device, count, index) = (self.device(), self.data.shape()[0], self.indices.dtype());
         let made = if count == 0 {
-            Compressed::zeros(device, self.shape, self.dtype(), index)?
+            CompressedMatrix::zeros(device, self.shape, self.dtype(), index)?
         } else {
             // Each block row becomes r rows of equal length. The elements are ordered by row, within a row by block, and within a block by
             // column.
@@ -158,7 +158,7 @@ impl BsrArray {
             let narrow = |a: &NdArray, largest: usize| a.astype(if largest <= i32::MAX as usize { index } else { DType::I64 });
             let largest = total.max(self.shape[1]);
             let (columns, indptr) = (narrow(&columns, largest)?, narrow(&indptr, largest)?);
-            Compressed::from_parts_unchecked(self.data.ravel()?.take(&place, 0)?, columns, indptr, self.shape, false)?
+            CompressedMatrix::from_parts_unchecked(self.data.ravel()?.take(&place, 0)?, columns, indptr, self.shape, false)?
         };
         Ok(self.to_compressed_rows.get_or_init(|| made).clone())
     }
@@ -174,7 +174,7 @@ impl BsrArray {
         let count = self.data.shape()[0];
         let numbers = with_device(self.device(), || arange(0, count, 1))?;
         let blocks = [self.shape[0] / r, self.shape[1] / c];
-        let structure = Compressed::from_parts_unchecked(numbers, self.indices.clone(), self.indptr.clone(), blocks, false)?
+        let structure = CompressedMatrix::from_parts_unchecked(numbers, self.indices.clone(), self.indptr.clone(), blocks, false)?
             .compressed_along_other_axis()?;
         let data = evaluate_contiguous(&self.data.transpose((0, 2, 1))?.take(&structure.data, 0)?)?;
         let shape = [self.shape[1], self.shape[0]];
@@ -204,11 +204,11 @@ impl Array for BsrArray {
             to_compressed_rows: Arc::default(),
         })
     }
-    /// Returns the number of stored elements, zeros in blocks included, as SciPy does.
+    /// Returns the number of stored elements, zeros in blocks included. SciPy defines `size` in the same way.
     fn size(&self) -> usize {
         self.data.size()
     }
-    /// Returns the size of all components in bytes.
+    /// Returns the total size of `data`, `indices` and `indptr` in bytes.
     fn nbytes(&self) -> usize {
         self.data.nbytes().saturating_add(self.indices.nbytes()).saturating_add(self.indptr.nbytes())
     }

@@ -9,7 +9,7 @@ pub(crate) fn full_on_device(device: Device, shape: &[usize], value: impl Into<S
     with_device(device, || full(shape, value, dtype))
 }
 
-/// Returns `0..count` in int64 on `device`.
+/// Returns the 1-D int64 array of the integers from 0 to `count - 1`, on `device`.
 pub(crate) fn arange_on_device(device: Device, count: usize) -> Result<NdArray> {
     with_device(device, || arange(0, count, 1))
 }
@@ -125,7 +125,7 @@ pub(crate) fn checked_dense_size(op: &'static str, shape: [usize; 2]) -> Result<
     size.ok_or_else(|| Error::shape(op, "a dense array of this shape is too large", &[&shape]))
 }
 
-/// Returns `indptr` in the dtype `index`. `counts` holds the number of elements in each row.
+/// Returns the array `indptr` of compressed storage, in the dtype `index`. `counts` holds the number of elements in each row.
 pub(crate) fn indptr_from_row_counts(counts: &NdArray, index: DType) -> Result<NdArray> {
     let zero = full_on_device(counts.device(), &[1], 0, DType::I64)?;
     let joined = if counts.size() == 0 { zero } else { concat([&zero, &counts.astype(DType::I64)?.cumsum(0)?], 0)? };
@@ -153,7 +153,8 @@ pub(crate) fn run_start_mask(row: &NdArray, column: &NdArray) -> Result<NdArray>
 pub(crate) fn argsort_by_position(row: &NdArray, column: &NdArray, shape: [usize; 2]) -> Result<NdArray> {
     let fits = |n: usize| n <= i32::MAX as usize;
     match shape[0].checked_mul(shape[1]) {
-        // The sort takes half as many radix passes for int32 as for int64. An array without rows may have more columns than fit int32.
+        // An int32 key takes half as many radix passes as an int64 key. The columns are checked too, because an array without rows may have
+        // more columns than int32 can hold.
         Some(size) if fits(size) && fits(shape[1]) => {
             row.astype(DType::I32)?.multiply(shape[1] as i64)?.add(column.astype(DType::I32)?)?.argsort(0)
         }

@@ -13,7 +13,7 @@ use crate::common::{
 /// A matrix whose elements are sorted by their index along one axis, the major axis: rows in CSR, columns in CSC. The constructors
 /// guarantee a valid structure.
 #[derive(Clone, Debug)]
-pub(crate) struct Compressed {
+pub(crate) struct CompressedMatrix {
     /// Extent of the major axis.
     pub major: usize,
     /// Extent of the minor axis.
@@ -22,24 +22,30 @@ pub(crate) struct Compressed {
     /// Index of each element along the minor axis.
     pub indices: NdArray,
     pub data: NdArray,
-    derived: Arc<CachedValues>,
+    derived: Arc<MatrixCache>,
 }
 
 /// Cached values that are computed at first use and shared by clones of the matrix.
 #[derive(Debug, Default)]
-struct CachedValues {
+struct MatrixCache {
     is_canonical: OnceLock<bool>,
     is_sorted: OnceLock<bool>,
-    canonical: OnceLock<Compressed>,
-    compressed_along_other_axis: OnceLock<Compressed>,
+    canonical: OnceLock<CompressedMatrix>,
+    compressed_along_other_axis: OnceLock<CompressedMatrix>,
 }
 
-impl Compressed {
+impl CompressedMatrix {
     /// Returns a matrix of the given components (`data`, `indices`, `indptr`), after checking them.
     ///
     /// # Errors
     /// An invalid structure, unsupported dtypes, arrays on different devices.
-    pub fn new(op: &'static str, data: &NdArray, indices: &NdArray, indptr: &NdArray, [major, minor]: [usize; 2]) -> Result<Compressed> {
+    pub fn new(
+        op: &'static str,
+        data: &NdArray,
+        indices: &NdArray,
+        indptr: &NdArray,
+        [major, minor]: [usize; 2],
+    ) -> Result<CompressedMatrix> {
         check_value_dtype(op, data.dtype())?;
         let devices = [data, indices, indptr].map(NdArray::device);
         if devices.iter().any(|d| *d != devices[0]) {
@@ -53,7 +59,7 @@ impl Compressed {
         let [indices, indptr] = convert_index_arrays(op, [indices, indptr], &[major, minor, data.size()])?;
         check_indptr(op, &indptr, major, data.size())?;
         check_index_bounds(op, &indices, 1, minor)?;
-        Ok(Compressed { major, minor, indptr, indices, data: evaluate_contiguous(data)?, derived: Arc::default() })
+        Ok(CompressedMatrix { major, minor, indptr, indices, data: evaluate_contiguous(data)?, derived: Arc::default() })
     }
 
     /// Returns a matrix of components that are known to be valid. `is_canonical` is true if the minor indices of each row are known to
@@ -64,8 +70,8 @@ impl Compressed {
         indptr: NdArray,
         shape: [usize; 2],
         is_canonical: bool,
-    ) -> Result<Compressed> {
-        let derived = CachedValues::default();
+    ) -> Result<CompressedMatrix> {
+        let derived = MatrixCache::default();
         if is_canonical {
             let _ = derived.is_canonical.set(true);
             let _ = derived.is_sorted.set(true);
@@ -74,7 +80,7 @@ impl Compressed {
             (DType::I32, DType::I32) | (DType::I64, DType::I64) => (indices, indptr),
             _ => (indices.astype(DType::I64)?, indptr.astype(DType::I64)?),
         };
-        Ok(Compressed {
+        Ok(CompressedMatrix {
             major: shape[0],
             minor: shape[1],
             indptr: evaluate_contiguous(&indptr)?,
@@ -84,18 +90,18 @@ impl Compressed {
         })
     }
 
-    /// Returns a matrix without elements.
-    pub fn zeros(device: Device, shape: [usize; 2], dtype: DType, index: DType) -> Result<Compressed> {
+    /// Returns a matrix in which no element is stored.
+    pub fn zeros(device: Device, shape: [usize; 2], dtype: DType, index: DType) -> Result<CompressedMatrix> {
         let extent = shape[0].checked_add(1).ok_or_else(|| Error::shape("sparse", "too many rows", &[&shape]))?;
         let zeros = |count: usize, dtype| full_on_device(device, &[count], 0, dtype);
-        Compressed::from_parts_unchecked(zeros(0, dtype)?, zeros(0, index)?, zeros(extent, index)?, shape, true)
+        CompressedMatrix::from_parts_unchecked(zeros(0, dtype)?, zeros(0, index)?, zeros(extent, index)?, shape, true)
     }
 
     /// Returns a matrix of the elements `data` at `(row, column)`. Elements at equal positions are added. `row` and `column` are valid
     /// indices along the major and the minor axis. `index` is the dtype of the indices.
-    pub fn from_positions(row: &NdArray, column: &NdArray, data: &NdArray, shape: [usize; 2], index: DType) -> Result<Compressed> {
+    pub fn from_positions(row: &NdArray, column: &NdArray, data: &NdArray, shape: [usize; 2], index: DType) -> Result<CompressedMatrix> {
         if data.size() == 0 {
-            return Compressed::zeros(data.device(), shape, data.dtype(), index);
+            return CompressedMatrix::zeros(data.device(), shape, data.dtype(), index);
         }
         let order = argsort_by_position(row, column, shape)?;
         let (row, column, data) =
@@ -103,10 +109,10 @@ impl Compressed {
         let begins = flatnonzero(&run_start_mask(&row, &column)?)?;
         let indptr = |row: &NdArray| indptr_from_row_indices(row, shape[0], index);
         if begins.size() == data.size() {
-            return Compressed::from_parts_unchecked(data, column.astype(index)?, indptr(&row)?, shape, true);
+            return CompressedMatrix::from_parts_unchecked(data, column.astype(index)?, indptr(&row)?, shape, true);
         }
         let sums = sum_consecutive_runs(&data, &begins)?;
-        Compressed::from_parts_unchecked(sums, column.take(&begins, 0)?.astype(index)?, indptr(&row.take(&begins, 0)?)?, shape, true)
+        CompressedMatrix::from_parts_unchecked(sums, column.take(&begins, 0)?.astype(index)?, indptr(&row.take(&begins, 0)?)?, shape, true)
     }
 
     pub fn nnz(&self) -> usize {
@@ -132,9 +138,9 @@ impl Compressed {
     }
 
     /// Returns the matrix with the same structure and the values `data`.
-    pub fn with_data(&self, data: NdArray) -> Result<Compressed> {
+    pub fn with_data(&self, data: NdArray) -> Result<CompressedMatrix> {
         let is_canonical = self.derived.is_canonical.get() == Some(&true);
-        Compressed::from_parts_unchecked(data, self.indices.clone(), self.indptr.clone(), self.shape(), is_canonical)
+        CompressedMatrix::from_parts_unchecked(data, self.indices.clone(), self.indptr.clone(), self.shape(), is_canonical)
     }
 
     /// Returns whether the minor indices of each row ascend, strictly if `strict`. The first call waits for the device.
@@ -162,24 +168,24 @@ impl Compressed {
     }
 
     /// Returns the matrix with ascending minor indices in each row and repeated elements added. The result is cached.
-    pub fn to_canonical(&self) -> Result<Compressed> {
+    pub fn to_canonical(&self) -> Result<CompressedMatrix> {
         if self.is_canonical()? {
             return Ok(self.clone());
         }
         if let Some(known) = self.derived.canonical.get() {
             return Ok(known.clone());
         }
-        let made = Compressed::from_positions(&self.major_indices()?, &self.indices, &self.data, self.shape(), self.indices.dtype())?;
+        let made = CompressedMatrix::from_positions(&self.major_indices()?, &self.indices, &self.data, self.shape(), self.indices.dtype())?;
         Ok(self.derived.canonical.get_or_init(|| made).clone())
     }
 
     /// Returns the matrix with ascending minor indices in each row. Repeated elements remain.
-    pub fn sort_indices(&self) -> Result<Compressed> {
+    pub fn sort_indices(&self) -> Result<CompressedMatrix> {
         if self.is_sorted()? {
             return Ok(self.clone());
         }
         let order = argsort_by_position(&self.major_indices()?, &self.indices, self.shape())?;
-        let sorted = Compressed::from_parts_unchecked(
+        let sorted = CompressedMatrix::from_parts_unchecked(
             self.data.take(&order, 0)?,
             self.indices.take(&order, 0)?,
             self.indptr.clone(),
@@ -192,7 +198,7 @@ impl Compressed {
 
     /// Returns the same elements, compressed along the other axis. The result is cached, so that later products with the transpose reuse
     /// it.
-    pub fn compressed_along_other_axis(&self) -> Result<Compressed> {
+    pub fn compressed_along_other_axis(&self) -> Result<CompressedMatrix> {
         if let Some(known) = self.derived.compressed_along_other_axis.get() {
             return Ok(known.clone());
         }
@@ -201,7 +207,7 @@ impl Compressed {
         let (rows, data) = (self.major_indices()?.take(&order, 0)?, self.data.take(&order, 0)?);
         let indptr = indptr_from_row_indices(&self.indices, self.minor, index)?;
         let is_canonical = self.derived.is_canonical.get() == Some(&true);
-        let made = Compressed::from_parts_unchecked(data, rows.astype(index)?, indptr, [self.minor, self.major], is_canonical)?;
+        let made = CompressedMatrix::from_parts_unchecked(data, rows.astype(index)?, indptr, [self.minor, self.major], is_canonical)?;
         Ok(self.derived.compressed_along_other_axis.get_or_init(|| made).clone())
     }
 
@@ -220,7 +226,7 @@ impl Compressed {
     }
 
     /// Returns the matrix of the elements for which `mask` is true.
-    pub fn select_by_mask(&self, mask: &NdArray) -> Result<Compressed> {
+    pub fn select_by_mask(&self, mask: &NdArray) -> Result<CompressedMatrix> {
         let kept = flatnonzero(mask)?;
         if kept.size() == self.nnz() {
             return Ok(self.clone());
@@ -228,7 +234,7 @@ impl Compressed {
         let rows = self.major_indices()?.take(&kept, 0)?;
         let is_canonical = self.derived.is_canonical.get() == Some(&true);
         let indptr = indptr_from_row_indices(&rows, self.major, self.indptr.dtype())?;
-        Compressed::from_parts_unchecked(self.data.take(&kept, 0)?, self.indices.take(&kept, 0)?, indptr, self.shape(), is_canonical)
+        CompressedMatrix::from_parts_unchecked(self.data.take(&kept, 0)?, self.indices.take(&kept, 0)?, indptr, self.shape(), is_canonical)
     }
 
     /// Returns the sum of each row, in the dtype of [`NdArray::sum`].
@@ -236,11 +242,11 @@ impl Compressed {
         segment_sum(&self.data, &self.indptr)
     }
 
-    pub fn to_device(&self, device: Device) -> Result<Compressed> {
+    pub fn to_device(&self, device: Device) -> Result<CompressedMatrix> {
         if self.device() == device {
             return Ok(self.clone());
         }
-        Ok(Compressed {
+        Ok(CompressedMatrix {
             indptr: self.indptr.to_device(device)?,
             indices: self.indices.to_device(device)?,
             data: self.data.to_device(device)?,

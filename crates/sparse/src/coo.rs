@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use cuprum_core::{Array, DType, Device, Error, NdArray, Result};
 
 use crate::common::{check_index_bounds, check_value_dtype, convert_index_arrays, evaluate_contiguous, index_dtype};
-use crate::compressed::Compressed;
+use crate::compressed::CompressedMatrix;
 
 /// A sparse array in coordinate format (`scipy.sparse.coo_array`): one row, one column and one value per element.
 ///
@@ -29,7 +29,7 @@ pub struct CooArray {
     row: NdArray,
     column: NdArray,
     data: NdArray,
-    to_compressed_rows: Arc<OnceLock<Compressed>>,
+    to_compressed_rows: Arc<OnceLock<CompressedMatrix>>,
 }
 
 impl CooArray {
@@ -127,7 +127,7 @@ impl CooArray {
     }
 
     /// Converts to compressed storage along `axis`. Repeated elements are added.
-    pub(crate) fn to_compressed(&self, axis: usize) -> Result<Compressed> {
+    pub(crate) fn to_compressed(&self, axis: usize) -> Result<CompressedMatrix> {
         if axis == 1 {
             return self.to_compressed(0)?.compressed_along_other_axis();
         }
@@ -135,7 +135,7 @@ impl CooArray {
             return Ok(known.clone());
         }
         let index = self.row.dtype();
-        let made = Compressed::from_positions(&self.row, &self.column, &self.data, self.shape, index)?;
+        let made = CompressedMatrix::from_positions(&self.row, &self.column, &self.data, self.shape, index)?;
         Ok(self.to_compressed_rows.get_or_init(|| made).clone())
     }
 }
@@ -157,11 +157,11 @@ impl Array for CooArray {
         let [data, row, column] = [&self.data, &self.row, &self.column].map(|a| a.to_device(device));
         CooArray::from_parts_unchecked(data?, row?, column?, self.shape)
     }
-    /// Returns the number of stored elements, as SciPy does.
+    /// Returns the number of stored elements. SciPy defines `size` in the same way.
     fn size(&self) -> usize {
         self.data.size()
     }
-    /// Returns the size of all components in bytes.
+    /// Returns the total size of `data`, `row` and `column` in bytes.
     fn nbytes(&self) -> usize {
         self.data.nbytes().saturating_add(self.row.nbytes()).saturating_add(self.column.nbytes())
     }

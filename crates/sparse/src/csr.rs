@@ -3,7 +3,7 @@
 use cuprum_core::{Array, DType, Device, NdArray, Result};
 
 use crate::common::index_dtype;
-use crate::compressed::Compressed;
+use crate::compressed::CompressedMatrix;
 use crate::coo::CooArray;
 
 /// A sparse array in compressed row format (`scipy.sparse.csr_array`).
@@ -26,7 +26,7 @@ use crate::coo::CooArray;
 /// ```
 #[derive(Clone, Debug)]
 pub struct CsrArray {
-    pub(crate) inner: Compressed,
+    pub(crate) inner: CompressedMatrix,
     shape: [usize; 2],
 }
 
@@ -49,7 +49,7 @@ pub struct CsrArray {
 #[derive(Clone, Debug)]
 pub struct CscArray {
     /// The elements by column: the matrix compressed along axis 1.
-    pub(crate) inner: Compressed,
+    pub(crate) inner: CompressedMatrix,
     shape: [usize; 2],
 }
 
@@ -73,7 +73,7 @@ macro_rules! compressed_format {
             #[doc = $doc_example]
             /// ```
             pub fn new(data: &NdArray, indices: &NdArray, indptr: &NdArray, shape: [usize; 2]) -> Result<$Format> {
-                Ok($Format::from_compressed(Compressed::new($name, data, indices, indptr, [shape[$major], shape[$minor]])?))
+                Ok($Format::from_compressed(CompressedMatrix::new($name, data, indices, indptr, [shape[$major], shape[$minor]])?))
             }
 
             /// Returns the stored elements (`.data`).
@@ -92,13 +92,14 @@ macro_rules! compressed_format {
             }
 
             #[doc = concat!("Returns the array without elements (`scipy.sparse.", $name, "(shape, dtype=dtype)`), on the current device.")]
+            /// No element is stored, so every element is zero.
             ///
             /// # Errors
             /// float16 and bfloat16, or too little memory for `indptr`.
             pub fn zeros(shape: [usize; 2], dtype: DType) -> Result<$Format> {
                 crate::common::check_value_dtype($name, dtype)?;
                 let device = Device::current()?;
-                Ok($Format::from_compressed(Compressed::zeros(device, [shape[$major], shape[$minor]], dtype, index_dtype(&shape))?))
+                Ok($Format::from_compressed(CompressedMatrix::zeros(device, [shape[$major], shape[$minor]], dtype, index_dtype(&shape))?))
             }
 
             /// Returns the nonzero elements of a 2-D array. A 1-D array counts as one row.
@@ -142,7 +143,7 @@ macro_rules! compressed_format {
                 Ok($Format::from_compressed(self.inner.to_canonical()?))
             }
 
-            pub(crate) fn from_compressed(inner: Compressed) -> $Format {
+            pub(crate) fn from_compressed(inner: CompressedMatrix) -> $Format {
                 let extents = [inner.major, inner.minor];
                 $Format { inner, shape: [extents[$major], extents[$minor]] }
             }
@@ -161,11 +162,11 @@ macro_rules! compressed_format {
             fn to_device(&self, device: Device) -> Result<$Format> {
                 Ok($Format::from_compressed(self.inner.to_device(device)?))
             }
-            /// Returns the number of stored elements, as SciPy does.
+            /// Returns the number of stored elements. SciPy defines `size` in the same way.
             fn size(&self) -> usize {
                 self.inner.nnz()
             }
-            /// Returns the size of all components in bytes.
+            /// Returns the total size of `data`, `indices` and `indptr` in bytes.
             fn nbytes(&self) -> usize {
                 self.inner.nbytes()
             }

@@ -7,7 +7,7 @@ use cuprum_core::{Array, DType, Device, Error, NdArray, Result, ScatterMode, sca
 use crate::common::{
     arange_on_device, check_value_dtype, checked_dense_size, convert_index_arrays, evaluate_contiguous, full_on_device, index_dtype,
 };
-use crate::compressed::Compressed;
+use crate::compressed::CompressedMatrix;
 
 /// A sparse array of diagonals (`scipy.sparse.dia_array`).
 ///
@@ -31,9 +31,9 @@ pub struct DiaArray {
     shape: [usize; 2],
     data: NdArray,
     offsets: NdArray,
-    /// Number of matrix elements on the stored diagonals.
+    /// Number of positions of the matrix that the stored diagonals cover.
     count: usize,
-    to_compressed_rows: Arc<OnceLock<Compressed>>,
+    to_compressed_rows: Arc<OnceLock<CompressedMatrix>>,
 }
 
 impl DiaArray {
@@ -78,7 +78,7 @@ impl DiaArray {
     }
 
     /// Converts a compressed matrix. Only diagonals with elements are stored.
-    pub(crate) fn from_compressed(a: &Compressed) -> Result<DiaArray> {
+    pub(crate) fn from_compressed(a: &CompressedMatrix) -> Result<DiaArray> {
         let (device, shape) = (a.device(), a.shape());
         let columns = a.indices.astype(DType::I64)?;
         let diagonal = columns.subtract(a.major_indices()?)?;
@@ -102,14 +102,14 @@ impl DiaArray {
     }
 
     /// Returns the elements of the stored diagonals in CSR format, without zeros.
-    pub(crate) fn to_compressed(&self) -> Result<Compressed> {
+    pub(crate) fn to_compressed(&self) -> Result<CompressedMatrix> {
         if let Some(known) = self.to_compressed_rows.get() {
             return Ok(known.clone());
         }
         let index = index_dtype(&[self.shape[0], self.shape[1], self.count]);
         let (diagonals, width) = (self.data.shape()[0], self.data.shape()[1].min(self.shape[1]));
         let made = if self.count == 0 {
-            Compressed::zeros(self.device(), self.shape, self.dtype(), index)?
+            CompressedMatrix::zeros(self.device(), self.shape, self.dtype(), index)?
         } else {
             let column = arange_on_device(self.device(), width)?.broadcast_to([diagonals, width])?;
             let row = column.subtract(self.offsets.astype(DType::I64)?.reshape((-1, 1))?)?;
@@ -118,7 +118,7 @@ impl DiaArray {
             // As in SciPy, a zero on a stored diagonal counts as an element that is not stored.
             let is_stored = is_inside.bitwise_and(data.not_equal(0)?)?;
             let [row, column, data] = [&row, &column, &data].map(|a| a.contiguous()?.extract(&is_stored));
-            Compressed::from_positions(&row?, &column?, &data?, self.shape, index)?
+            CompressedMatrix::from_positions(&row?, &column?, &data?, self.shape, index)?
         };
         Ok(self.to_compressed_rows.get_or_init(|| made).clone())
     }
@@ -153,11 +153,11 @@ impl Array for DiaArray {
         let (data, offsets) = (self.data.to_device(device)?, self.offsets.to_device(device)?);
         Ok(DiaArray { data, offsets, to_compressed_rows: Arc::default(), ..*self })
     }
-    /// Returns the number of elements on the stored diagonals, as SciPy does.
+    /// Returns the number of elements on the stored diagonals. SciPy defines `size` in the same way.
     fn size(&self) -> usize {
         self.count
     }
-    /// Returns the size of all components in bytes.
+    /// Returns the total size of `data` and `offsets` in bytes.
     fn nbytes(&self) -> usize {
         self.data.nbytes().saturating_add(self.offsets.nbytes())
     }

@@ -5,8 +5,8 @@ use cuprum_core::ops::elementwise::{DIVIDE, MULTIPLY, NOT_EQUAL, SUBTRACT};
 use cuprum_core::{Array, DType, Error, NdArray, Op, Operand, Result, Scalar, concat, flatnonzero, s, where_};
 
 use crate::common::{arange_on_device, argsort_by_position, evaluate_contiguous, full_on_device, indptr_from_row_indices, run_start_mask};
-use crate::compressed::Compressed;
-use crate::convert::to_compressed_rows;
+use crate::compressed::CompressedMatrix;
+use crate::format_conversion::to_compressed_rows;
 use crate::{BsrArray, CscArray, CsrArray, SparseArray};
 
 /// Returns the shape to which two shapes broadcast.
@@ -36,7 +36,7 @@ fn elementwise_with_sparse_dtype(op: Op, operands: &[Operand]) -> Result<NdArray
 }
 
 /// Returns the matrix broadcast to the given shape: axes of extent 1 are repeated.
-pub(crate) fn broadcast_to(a: &Compressed, [rows, columns]: [usize; 2]) -> Result<Compressed> {
+pub(crate) fn broadcast_to(a: &CompressedMatrix, [rows, columns]: [usize; 2]) -> Result<CompressedMatrix> {
     let mut a = a.clone();
     for (axis, extent) in [(0, rows), (1, columns)] {
         if a.shape()[axis] == extent {
@@ -49,7 +49,7 @@ pub(crate) fn broadcast_to(a: &Compressed, [rows, columns]: [usize; 2]) -> Resul
         let from = arange_on_device(a.device(), total)?.remainder(count.max(1) as i64)?;
         let indptr = arange_on_device(a.device(), extent + 1)?.multiply(count as i64)?;
         let (data, indices) = (line.data.take(&from, 0)?, line.indices.take(&from, 0)?.astype(DType::I64)?);
-        let repeated = Compressed::from_parts_unchecked(data, indices, indptr, [extent, line.minor], line.is_canonical()?)?;
+        let repeated = CompressedMatrix::from_parts_unchecked(data, indices, indptr, [extent, line.minor], line.is_canonical()?)?;
         a = if axis == 0 { repeated } else { repeated.compressed_along_other_axis()? };
     }
     Ok(a)
@@ -80,15 +80,15 @@ pub(crate) fn apply_binary(op: Op, a: &SparseArray, b: &SparseArray) -> Result<S
 }
 
 /// Combines two matrices that are compressed along the same axis.
-fn combine_compressed(op: Op, a: &Compressed, b: &Compressed, shape: [usize; 2]) -> Result<Compressed> {
+fn combine_compressed(op: Op, a: &CompressedMatrix, b: &CompressedMatrix, shape: [usize; 2]) -> Result<CompressedMatrix> {
     let (a, b) = (broadcast_to(a, shape)?.to_canonical()?, broadcast_to(b, shape)?.to_canonical()?);
     let (count_a, count_b, device) = (a.nnz(), b.nnz(), a.device());
-    let extended = |m: &Compressed| concat([&m.data, &full_on_device(device, &[1], 0, m.data.dtype())?], 0);
+    let extended = |m: &CompressedMatrix| concat([&m.data, &full_on_device(device, &[1], 0, m.data.dtype())?], 0);
     let (data_a, data_b) = (extended(&a)?, extended(&b)?);
     let index = if [&a, &b].iter().any(|m| m.indices.dtype() == DType::I64) { DType::I64 } else { DType::I32 };
     if count_a + count_b == 0 {
         let dtype = elementwise_with_sparse_dtype(op, &[(&data_a).into(), (&data_b).into()])?.dtype();
-        return Compressed::zeros(device, shape, dtype, index);
+        return CompressedMatrix::zeros(device, shape, dtype, index);
     }
     // Sorts the elements of both matrices by position. The sort is stable, so that an element of `a` precedes an element of `b` at the same
     // position.
@@ -107,7 +107,7 @@ fn combine_compressed(op: Op, a: &Compressed, b: &Compressed, shape: [usize; 2])
     let kept = flatnonzero(&values.not_equal(0)?)?;
     let places = begins.take(&kept, 0)?;
     let (row, column) = (row.take(&places, 0)?, column.take(&places, 0)?);
-    Compressed::from_parts_unchecked(values.take(&kept, 0)?, column, indptr_from_row_indices(&row, shape[0], index)?, shape, true)
+    CompressedMatrix::from_parts_unchecked(values.take(&kept, 0)?, column, indptr_from_row_indices(&row, shape[0], index)?, shape, true)
 }
 
 /// Returns a dense array of at most two axes as a 2-D view. A 1-D array becomes one row.
@@ -124,7 +124,7 @@ fn as_2d_view(op: &'static str, b: &NdArray) -> Result<NdArray> {
 pub(crate) fn apply_binary_with_dense(op: Op, a: &SparseArray, b: &NdArray) -> Result<NdArray> {
     let b = as_2d_view(op.name(), b)?;
     broadcast_two_shapes(op.name(), a.extents(), [b.shape()[0], b.shape()[1]])?;
-    elementwise(op, &[crate::convert::to_dense(a)?.into(), b.into()])
+    elementwise(op, &[crate::format_conversion::to_dense(a)?.into(), b.into()])
 }
 
 /// Returns `op(a, b)` for a dense `b`, computed only at the stored elements of `a`. All other results count as zero. `op` must be
@@ -202,7 +202,11 @@ pub(crate) fn sum_repeated_elements(a: &SparseArray) -> Result<SparseArray> {
         SparseArray::Csc(a) => CscArray::from_compressed(a.inner.to_canonical()?).into(),
         SparseArray::Coo(a) => {
             let rows = a.to_compressed(0)?;
-            if rows.nnz() == a.size() { a.clone().into() } else { crate::convert::to_coo(&CsrArray::from_compressed(rows).into())?.into() }
+            if rows.nnz() == a.size() {
+                a.clone().into()
+            } else {
+                crate::format_conversion::to_coo(&CsrArray::from_compressed(rows).into())?.into()
+            }
         }
         SparseArray::Bsr(a) => {
             let rows = a.to_compressed()?;
@@ -215,7 +219,7 @@ pub(crate) fn sum_repeated_elements(a: &SparseArray) -> Result<SparseArray> {
 
 /// Returns the array without stored zeros.
 pub(crate) fn eliminate_zeros(a: &SparseArray) -> Result<SparseArray> {
-    let filtered = |inner: &Compressed| inner.select_by_mask(&inner.data.not_equal(0)?);
+    let filtered = |inner: &CompressedMatrix| inner.select_by_mask(&inner.data.not_equal(0)?);
     Ok(match a {
         SparseArray::Csc(a) => CscArray::from_compressed(filtered(&a.inner)?).into(),
         SparseArray::Coo(a) => {

@@ -4,7 +4,7 @@ use cuprum_core::function::{FromArgs, IntoValue};
 use cuprum_core::{Args, Error, Result, Value};
 
 use crate::eval_value::sparse_from_value;
-use crate::{CooArray, Format, SparseArray, convert};
+use crate::{CooArray, Format, SparseArray, format_conversion};
 
 impl FromArgs for SparseArray {
     /// Reads a sparse array. A dense array is converted to COO format.
@@ -53,7 +53,7 @@ pub(crate) fn require_two_extents(op: &'static str, extents: &[usize]) -> Result
 pub(crate) fn convert_to_requested_format(args: &Args, a: SparseArray) -> Result<Value> {
     match args.get("format") {
         None => Ok(a.into_value()),
-        Some(_) => Ok(convert::to_format(&a, Format::parse(args.str("format")?)?)?.into_value()),
+        Some(_) => Ok(format_conversion::to_format(&a, Format::parse(args.str("format")?)?)?.into_value()),
     }
 }
 

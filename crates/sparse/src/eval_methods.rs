@@ -5,7 +5,7 @@ use cuprum_core::ops::value::Object;
 use cuprum_core::{Args, Axes, DType, Error, NdArray, Result, Scalar, Value};
 
 use crate::eval_arguments::{read_block_argument, read_self_argument};
-use crate::{Format, SparseArray, convert, elementwise, reductions};
+use crate::{Format, SparseArray, elementwise, format_conversion, reductions};
 
 macro_rules! methods {
     ($($name:ident |$a:ident, $args:ident| $result:expr;)*) => {$(
@@ -49,22 +49,22 @@ fn convert_to_requested_dtype(args: &Args, a: NdArray) -> Result<NdArray> {
 }
 
 methods! {
-    to_csr |a, _args| convert::to_csr(&a)?;
-    to_csc |a, _args| convert::to_csc(&a)?;
-    to_coo |a, _args| convert::to_coo(&a)?;
-    to_dia |a, _args| convert::to_dia(&a)?;
-    to_bsr |a, args| convert::to_bsr(&a, read_block_argument(args)?)?;
-    to_format |a, args| convert::to_format(&a, Format::parse(args.str("format")?)?)?;
-    to_dense |a, _args| convert::to_dense(&a)?;
-    transpose |a, args| if reverses_axes(&a, args)? { convert::transpose(&a)? } else { a };
-    astype |a, args| convert::astype(&a, DType::from_args(args, "dtype")?)?;
+    to_csr |a, _args| format_conversion::to_csr(&a)?;
+    to_csc |a, _args| format_conversion::to_csc(&a)?;
+    to_coo |a, _args| format_conversion::to_coo(&a)?;
+    to_dia |a, _args| format_conversion::to_dia(&a)?;
+    to_bsr |a, args| format_conversion::to_bsr(&a, read_block_argument(args)?)?;
+    to_format |a, args| format_conversion::to_format(&a, Format::parse(args.str("format")?)?)?;
+    to_dense |a, _args| format_conversion::to_dense(&a)?;
+    transpose |a, args| if reverses_axes(&a, args)? { format_conversion::transpose(&a)? } else { a };
+    astype |a, args| format_conversion::astype(&a, DType::from_args(args, "dtype")?)?;
     dot |a, args| call_binary_operator("matmul", &a, args)?;
     multiply |a, args| call_binary_operator("multiply", &a, args)?;
     maximum |a, args| call_binary_operator("maximum", &a, args)?;
     minimum |a, args| call_binary_operator("minimum", &a, args)?;
     power |a, args| {
         let a = elementwise::sum_repeated_elements(&a)?;
-        let a = args.dtype("dtype")?.map_or(Ok(a.clone()), |dtype| convert::astype(&a, dtype))?;
+        let a = args.dtype("dtype")?.map_or(Ok(a.clone()), |dtype| format_conversion::astype(&a, dtype))?;
         elementwise::power(&a, Scalar::from_args(args, "n")?)?
     };
     sum |a, args| convert_to_requested_dtype(args, reductions::sum(&a, read_axes_argument(args)?)?)?;

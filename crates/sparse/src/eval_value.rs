@@ -10,7 +10,7 @@ use cuprum_core::ops::elementwise::{ABS, ADD, DIVIDE, MULTIPLY, NEGATIVE, SUBTRA
 use cuprum_core::ops::value::{IndexPart, Object};
 use cuprum_core::{Array, Error, IndexItem, Item, NdArray, Operand, Result, Value};
 
-use crate::{CooArray, CscArray, CsrArray, DiaArray, SparseArray, convert, elementwise as sparse, products, slicing};
+use crate::{CooArray, CscArray, CsrArray, DiaArray, SparseArray, elementwise as sparse, format_conversion, products, slicing};
 
 impl Object for SparseArray {
     fn type_name(&self) -> &'static str {
@@ -47,7 +47,7 @@ impl Object for SparseArray {
     fn attribute(&self, name: &str) -> Option<Result<Value>> {
         let value = |a: &NdArray| Some(Ok(a.clone().into()));
         match (name, self) {
-            ("T", a) => Some(convert::transpose(a).map(IntoValue::into_value)),
+            ("T", a) => Some(format_conversion::transpose(a).map(IntoValue::into_value)),
             ("nnz", a) => Some(Ok(a.size().into())),
             ("format", a) => Some(Ok(Value::Str(a.format().name().into()))),
             ("data", a) => value(a.data()),
@@ -76,7 +76,7 @@ impl Object for SparseArray {
     fn binary_operator(&self, function: &str, other: &Value, is_reflected: bool) -> Option<Result<Value>> {
         if let Some(other) = sparse_from_value(other) {
             let (a, b) = if is_reflected { (other, self) } else { (self, other) };
-            return Some(apply_to_sparse_pair(function, a, b));
+            return Some(apply_operator_to_sparse_pair(function, a, b));
         }
         match other {
             Value::Array(_) | Value::Scalar(_) | Value::List(_) => Some(apply_with_dense(function, self, other, is_reflected)),
@@ -94,7 +94,7 @@ impl Object for SparseArray {
                 slicing::element_as_array(self, *row, *column).map(Value::Array)
             }
             [IndexPart::Array(rows), IndexPart::Array(columns)] => slicing::values_at(self, rows, columns).and_then(|values| {
-                // As in SciPy, two axes give a sparse array.
+                // As in SciPy, index arrays with two axes give a sparse array.
                 let is_csc = matches!(self, SparseArray::Csc(_));
                 match values.ndim() {
                     2 if is_csc => Ok(SparseArray::from(CscArray::from_dense(&values)?).into_value()),
@@ -113,18 +113,20 @@ pub(crate) fn sparse_from_value(value: &Value) -> Option<&SparseArray> {
     (&**object as &dyn Any).downcast_ref()
 }
 
-fn find_elementwise_op(function: &str) -> Result<Op> {
+fn elementwise_op_by_name(function: &str) -> Result<Op> {
     let found = Op::by_name(function).filter(|op| op.arity() == 2 && op.0.rule.is_some());
     found.ok_or_else(|| Error::value("sparray", format!("the operator of `{function}` is not defined for sparse arrays")))
 }
 
 /// Applies the binary operator `function`, such as `matmul`, to two sparse arrays.
-fn apply_to_sparse_pair(function: &str, a: &SparseArray, b: &SparseArray) -> Result<Value> {
+fn apply_operator_to_sparse_pair(function: &str, a: &SparseArray, b: &SparseArray) -> Result<Value> {
     match function {
         "matmul" => products::matmul_two_sparse(a, b).map(IntoValue::into_value),
         // Where neither array has an element, the quotient is 0 / 0 = NaN. Hence the result is dense.
-        "divide" => elementwise(DIVIDE, &[convert::to_dense(a)?.into(), convert::to_dense(b)?.into()]).map(Value::Array),
-        function => sparse::apply_binary(find_elementwise_op(function)?, a, b).map(IntoValue::into_value),
+        "divide" => {
+            elementwise(DIVIDE, &[format_conversion::to_dense(a)?.into(), format_conversion::to_dense(b)?.into()]).map(Value::Array)
+        }
+        function => sparse::apply_binary(elementwise_op_by_name(function)?, a, b).map(IntoValue::into_value),
     }
 }
 
@@ -135,7 +137,7 @@ fn apply_with_dense(function: &str, a: &SparseArray, other: &Value, is_reflected
     let (a, operand) = match other.operand("sparray")? {
         // A 0-d array takes part in type promotion, unlike a number.
         Operand::Array(b) if b.ndim() == 0 => {
-            promoted = convert::astype(a, a.dtype().promote(b.dtype()))?;
+            promoted = format_conversion::astype(a, a.dtype().promote(b.dtype()))?;
             (&promoted, Operand::Scalar(b.item()?))
         }
         operand => (a, operand),
@@ -151,17 +153,17 @@ fn apply_with_dense(function: &str, a: &SparseArray, other: &Value, is_reflected
             let zero = NdArray::scalar_as(s, s.weak_promote(a.dtype()))?;
             let op = if function == "add" { ADD } else { SUBTRACT };
             let dtype = elementwise(op, &[zero.clone().into(), zero.into()])?.dtype();
-            let a = convert::astype(a, dtype)?;
+            let a = format_conversion::astype(a, dtype)?;
             if is_reflected && op == SUBTRACT { sparse::apply_unary(NEGATIVE, &a) } else { Ok(a) }.map(IntoValue::into_value)
         }
         (function, Operand::Scalar(s)) => {
             let a = if function == "multiply" { a.clone() } else { sparse::sum_repeated_elements(a)? };
-            sparse::apply_binary_with_scalar(find_elementwise_op(function)?, &a, s, is_reflected).map(IntoValue::into_value)
+            sparse::apply_binary_with_scalar(elementwise_op_by_name(function)?, &a, s, is_reflected).map(IntoValue::into_value)
         }
         (function, Operand::Array(b)) if is_reflected => {
-            elementwise(find_elementwise_op(function)?, &[b.into(), convert::to_dense(a)?.into()]).map(Value::Array)
+            elementwise(elementwise_op_by_name(function)?, &[b.into(), format_conversion::to_dense(a)?.into()]).map(Value::Array)
         }
-        (function, Operand::Array(b)) => sparse::apply_binary_with_dense(find_elementwise_op(function)?, a, &b).map(Value::Array),
+        (function, Operand::Array(b)) => sparse::apply_binary_with_dense(elementwise_op_by_name(function)?, a, &b).map(Value::Array),
     }
 }
 

@@ -38,52 +38,52 @@ extern crate cuprum_core as cuprum;
 mod bsr;
 mod common;
 mod compressed;
-mod construct;
-mod convert;
+mod construction;
 mod coo;
 mod csr;
 mod dia;
-mod eigen;
+mod eigenvalues;
 mod elementwise;
 mod eval_arguments;
 mod eval_methods;
 mod eval_value;
-mod functions;
-mod graph;
-mod math;
+mod format_conversion;
+mod graph_algorithms;
 mod matrix_market;
-mod methods;
 mod npz;
 mod products;
 mod reductions;
+mod scipy_functions;
 mod slicing;
 mod solve;
 mod sparse_array;
+mod sparse_math;
+mod sparse_trait;
 
 pub use bsr::BsrArray;
-pub use construct::{diags_array, eye_array, hstack, kron, random_array, vstack};
+pub use construction::{diags_array, eye_array, hstack, kron, random_array, vstack};
 pub use coo::CooArray;
 pub use csr::{CscArray, CsrArray};
 pub use dia::DiaArray;
-pub use eigen::{LanczosOptions, Which, eigsh, svds};
-pub use functions::{bsr_array, coo_array, csc_array, csr_array, dia_array, issparse, tril, triu};
-pub use graph::{connected_components, shortest_path};
-pub use math::SparseMath;
+pub use eigenvalues::{LanczosOptions, Which, eigsh, svds};
+pub use graph_algorithms::{connected_components, shortest_path};
 pub use matrix_market::{parse_matrix_market, read_matrix_market, write_matrix_market};
-pub use methods::Sparse;
 pub use npz::{load_npz, save_npz};
 pub use reductions::NormOrder;
+pub use scipy_functions::{bsr_array, coo_array, csc_array, csr_array, dia_array, issparse, tril, triu};
 pub use solve::{FnOperator, LeastSquares, LinearOperator, LsqrOptions, Solution, SolverOptions, bicgstab, cg, gmres, lsqr};
 pub use sparse_array::{Format, SparseArray};
+pub use sparse_math::SparseMath;
+pub use sparse_trait::Sparse;
 
 /// Linear systems, eigenvalues and singular values, under SciPy's path.
 pub mod linalg {
-    pub use crate::eigen::{eigsh, svds};
-    pub use crate::functions::{norm, spsolve_triangular};
+    pub use crate::eigenvalues::{eigsh, svds};
+    pub use crate::scipy_functions::{norm, spsolve_triangular};
     pub use crate::solve::{bicgstab, cg, gmres, lsqr};
 }
 
 /// Graphs, under SciPy's path.
 pub mod csgraph {
-    pub use crate::graph::{connected_components, shortest_path};
+    pub use crate::graph_algorithms::{connected_components, shortest_path};
 }

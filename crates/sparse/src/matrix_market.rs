@@ -13,9 +13,9 @@ use crate::{CooArray, Sparse};
 /// Approximate number of bytes of text per write to the file.
 const FLUSH_BYTES: usize = 1 << 16;
 
-/// The type of the values of a file (`field` in its header).
+/// The type of the values in a Matrix Market file (`field` in its header).
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum ValueType {
+enum MatrixMarketValueType {
     Real,
     Integer,
     Unsigned,
@@ -23,7 +23,7 @@ enum ValueType {
     Pattern,
 }
 
-/// The symmetry of a file. Unless it is `General`, the file has only the elements of one triangle, which define the others.
+/// The symmetry of a Matrix Market file. Unless it is `General`, the file lists only the elements of one triangle, which define the others.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Symmetry {
     General,
@@ -80,10 +80,14 @@ pub fn parse_matrix_market(text: &[u8]) -> Result<CooArray> {
         }
         _ => return Err(lines.error_at_line("not a Matrix Market file: the first line does not begin with %%MatrixMarket")),
     };
-    if symmetry == Symmetry::Hermitian && !matches!(field, ValueType::Complex | ValueType::Real | ValueType::Integer) {
+    if symmetry == Symmetry::Hermitian
+        && !matches!(field, MatrixMarketValueType::Complex | MatrixMarketValueType::Real | MatrixMarketValueType::Integer)
+    {
         return Err(lines.error_at_line("a Hermitian matrix has signed values"));
     }
-    if is_array && field == ValueType::Pattern || symmetry == Symmetry::Skew && matches!(field, ValueType::Pattern | ValueType::Unsigned) {
+    if is_array && field == MatrixMarketValueType::Pattern
+        || symmetry == Symmetry::Skew && matches!(field, MatrixMarketValueType::Pattern | MatrixMarketValueType::Unsigned)
+    {
         return Err(lines.error_at_line("these properties exclude each other"));
     }
     let sizes = lines.next_data_line().ok_or_else(|| lines.error_at_line("the line of sizes is missing"))?;
@@ -101,12 +105,12 @@ pub fn parse_matrix_market(text: &[u8]) -> Result<CooArray> {
     if symmetry != Symmetry::General && rows != columns {
         return Err(lines.error_at_line("a symmetric matrix is square"));
     }
-    let header = FileHeader { shape: [rows, columns], field, symmetry, count: count.unwrap_or(0) };
+    let header = MatrixMarketHeader { shape: [rows, columns], field, symmetry, count: count.unwrap_or(0) };
     match field {
-        ValueType::Real | ValueType::Pattern => header.read_elements::<f64>(lines, is_array),
-        ValueType::Integer => header.read_elements::<i64>(lines, is_array),
-        ValueType::Unsigned => header.read_elements::<u64>(lines, is_array),
-        ValueType::Complex => header.read_elements::<Complex<f64>>(lines, is_array),
+        MatrixMarketValueType::Real | MatrixMarketValueType::Pattern => header.read_elements::<f64>(lines, is_array),
+        MatrixMarketValueType::Integer => header.read_elements::<i64>(lines, is_array),
+        MatrixMarketValueType::Unsigned => header.read_elements::<u64>(lines, is_array),
+        MatrixMarketValueType::Complex => header.read_elements::<Complex<f64>>(lines, is_array),
     }
 }
 
@@ -118,13 +122,13 @@ fn parse_format(name: &str, lines: &LineReader) -> Result<bool> {
     }
 }
 
-fn parse_value_type(name: &str, lines: &LineReader) -> Result<ValueType> {
+fn parse_value_type(name: &str, lines: &LineReader) -> Result<MatrixMarketValueType> {
     match name {
-        "real" | "double" => Ok(ValueType::Real),
-        "integer" => Ok(ValueType::Integer),
-        "unsigned-integer" => Ok(ValueType::Unsigned),
-        "complex" => Ok(ValueType::Complex),
-        "pattern" => Ok(ValueType::Pattern),
+        "real" | "double" => Ok(MatrixMarketValueType::Real),
+        "integer" => Ok(MatrixMarketValueType::Integer),
+        "unsigned-integer" => Ok(MatrixMarketValueType::Unsigned),
+        "complex" => Ok(MatrixMarketValueType::Complex),
+        "pattern" => Ok(MatrixMarketValueType::Pattern),
         _ => Err(lines.error_at_line("the values must be real, double, integer, unsigned-integer, complex or pattern")),
     }
 }
@@ -188,11 +192,11 @@ fn parse_unsigned(word: &[u8]) -> Option<usize> {
     std::str::from_utf8(word).ok()?.parse().ok()
 }
 
-/// A type of values that files can contain.
-trait FileValue: Element {
+/// A type of the values in a Matrix Market file.
+trait MatrixMarketValue: Element {
     /// Parses the next value of a line. Returns `None` if there is no valid value.
     fn parse_value(words: &mut WordReader) -> Option<Self>;
-    /// The value of all elements of a pattern file, which stores positions only.
+    /// The value of all elements of a Matrix Market file of type `pattern`, which stores positions only.
     const PATTERN_VALUE: Self;
     /// Returns the value at the transposed position, which follows from the symmetry.
     fn value_at_transpose(self, symmetry: Symmetry) -> Self;
@@ -200,7 +204,7 @@ trait FileValue: Element {
 
 macro_rules! real_values {
     ($($t:ty, $one:expr, $parse:expr, $negate:expr;)*) => {$(
-        impl FileValue for $t {
+        impl MatrixMarketValue for $t {
             const PATTERN_VALUE: $t = $one;
             fn parse_value(words: &mut WordReader) -> Option<$t> {
                 $parse(words.next_word()?)
@@ -217,7 +221,7 @@ real_values! {
     u64, 1, |word| std::str::from_utf8(word).ok()?.parse().ok(), u64::wrapping_neg;
 }
 
-impl FileValue for Complex<f64> {
+impl MatrixMarketValue for Complex<f64> {
     const PATTERN_VALUE: Complex<f64> = Complex::new(1.0, 0.0);
     fn parse_value(words: &mut WordReader) -> Option<Complex<f64>> {
         Some(Complex::new(f64::parse_value(words)?, f64::parse_value(words)?))
@@ -231,22 +235,22 @@ impl FileValue for Complex<f64> {
     }
 }
 
-/// The header of a file.
-struct FileHeader {
+/// The header of a Matrix Market file.
+struct MatrixMarketHeader {
     shape: [usize; 2],
-    field: ValueType,
+    field: MatrixMarketValueType,
     symmetry: Symmetry,
     count: usize,
 }
 
-/// The elements read so far.
+/// The elements of a Matrix Market file that have been read so far.
 struct ElementList<T> {
     rows: Vec<i64>,
     columns: Vec<i64>,
     values: Vec<T>,
 }
 
-impl<T: FileValue> ElementList<T> {
+impl<T: MatrixMarketValue> ElementList<T> {
     /// Reserves memory for `count` elements.
     fn with_capacity(count: usize) -> Result<ElementList<T>> {
         let mut elements = ElementList { rows: Vec::new(), columns: Vec::new(), values: Vec::new() };
@@ -276,8 +280,8 @@ impl<T: FileValue> ElementList<T> {
     }
 }
 
-impl FileHeader {
-    fn read_elements<T: FileValue>(&self, lines: LineReader, is_array: bool) -> Result<CooArray> {
+impl MatrixMarketHeader {
+    fn read_elements<T: MatrixMarketValue>(&self, lines: LineReader, is_array: bool) -> Result<CooArray> {
         let elements = if is_array { self.read_dense_lines::<T>(lines)? } else { self.read_coordinate_lines::<T>(lines)? };
         let index = crate::common::index_dtype(&self.shape);
         let indices = |numbers: Vec<i64>| NdArray::from_vec(numbers, elements.values.len())?.astype(index);
@@ -285,10 +289,10 @@ impl FileHeader {
         CooArray::from_parts_unchecked(NdArray::from_slice(&elements.values)?, rows, columns, self.shape)
     }
 
-    fn read_coordinate_lines<T: FileValue>(&self, mut lines: LineReader) -> Result<ElementList<T>> {
+    fn read_coordinate_lines<T: MatrixMarketValue>(&self, mut lines: LineReader) -> Result<ElementList<T>> {
         // A valid line has at least 4 bytes in a pattern file, and 6 bytes in other files, line end included. The last line may lack its
         // end. The size of the file therefore limits its number of elements.
-        let shortest = if self.field == ValueType::Pattern { 4 } else { 6 };
+        let shortest = if self.field == MatrixMarketValueType::Pattern { 4 } else { 6 };
         if self.count > (lines.rest.len() + 1) / shortest {
             return Err(lines.error_at_line(format!("{} elements are declared, and the file is too short for them", self.count)));
         }
@@ -304,7 +308,7 @@ impl FileHeader {
                     lines.error_at_line(format!("indices from 1 to {} and from 1 to {} are expected", self.shape[0], self.shape[1]))
                 );
             };
-            let value = if self.field == ValueType::Pattern { Some(T::PATTERN_VALUE) } else { T::parse_value(&mut words) };
+            let value = if self.field == MatrixMarketValueType::Pattern { Some(T::PATTERN_VALUE) } else { T::parse_value(&mut words) };
             let Some(value) = value else { return Err(lines.error_at_line("the value is not a number of the declared kind")) };
             if words.next_word().is_some() {
                 return Err(lines.error_at_line("the line has more items than expected"));
@@ -322,7 +326,7 @@ impl FileHeader {
 
     /// Reads a dense matrix, which is stored by columns. Symmetric files store the elements from the diagonal down, skew-symmetric files
     /// only those below the diagonal.
-    fn read_dense_lines<T: FileValue>(&self, mut lines: LineReader) -> Result<ElementList<T>> {
+    fn read_dense_lines<T: MatrixMarketValue>(&self, mut lines: LineReader) -> Result<ElementList<T>> {
         let [rows, columns] = self.shape;
         let first_row = |column: usize| match self.symmetry {
             Symmetry::General => 0,
@@ -335,7 +339,7 @@ impl FileHeader {
             return Err(lines.error_at_line("the file is too short for its declared sizes"));
         }
         let mut elements = ElementList::with_capacity(0)?;
-        // Columns without rows have no lines, so their number is not limited by the size of the file.
+        // A matrix without rows has no lines of elements. The file size then does not limit `columns`, so the loop is skipped.
         for column in 0..if rows == 0 { 0 } else { columns } {
             for row in first_row(column)..rows {
                 let line = lines.next_data_line().ok_or_else(|| lines.error_at_line("the file ends before all elements"))?;
@@ -421,7 +425,7 @@ fn write_text(file: &mut dyn Write, text: &str) -> Result<()> {
     file.write_all(text.as_bytes()).map_err(|e| Error::system("", e))
 }
 
-/// The values to write, in types that have their own text format.
+/// The elements to write to a Matrix Market file, in types that have their own text format.
 enum ValuesToWrite {
     Single(Vec<f32>),
     Double(Vec<f64>),

@@ -4,8 +4,8 @@ use cuprum_core::ops::linalg::Triangle;
 use cuprum_core::ops::sparse;
 use cuprum_core::{Array, DType, Error, NdArray, Result};
 
-use crate::compressed::Compressed;
-use crate::convert::{to_compressed_rows, to_csc};
+use crate::compressed::CompressedMatrix;
+use crate::format_conversion::{to_compressed_rows, to_csc};
 use crate::{BsrArray, CscArray, CsrArray, SparseArray};
 
 /// Returns `a @ b` for a dense `b`.
@@ -36,7 +36,7 @@ pub(crate) fn matmul_two_sparse(a: &SparseArray, b: &SparseArray) -> Result<Spar
 }
 
 /// Returns the product of two matrices that are compressed along the same axis.
-pub(crate) fn multiply_compressed(a: &Compressed, b: &Compressed) -> Result<Compressed> {
+pub(crate) fn multiply_compressed(a: &CompressedMatrix, b: &CompressedMatrix) -> Result<CompressedMatrix> {
     // The product may have more columns than the index dtype of `a` can represent.
     let is_wide = [&a.indices, &b.indices].iter().any(|i| i.dtype() == DType::I64) || b.minor > i32::MAX as usize;
     let index = if is_wide { DType::I64 } else { DType::I32 };
@@ -52,7 +52,7 @@ pub(crate) fn multiply_compressed(a: &Compressed, b: &Compressed) -> Result<Comp
         }
         other => other?,
     };
-    Compressed::from_parts_unchecked(data, indices, indptr, [a.major, b.minor], true)
+    CompressedMatrix::from_parts_unchecked(data, indices, indptr, [a.major, b.minor], true)
 }
 
 /// Returns the elements of `x @ y` at the positions of `pattern`, in CSR format.

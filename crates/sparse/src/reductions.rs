@@ -4,9 +4,9 @@ use cuprum_core::{Array, Axes, DType, Error, NdArray, Result, count_nonzero, max
 
 use crate::SparseArray;
 use crate::common::{evaluate_contiguous, full_on_device};
-use crate::compressed::Compressed;
-use crate::convert::{to_compressed_rows, to_csc};
+use crate::compressed::CompressedMatrix;
 use crate::elementwise::sum_repeated_elements;
+use crate::format_conversion::{to_compressed_rows, to_csc};
 
 /// The norm of a sparse array (`ord=` of `scipy.sparse.linalg.norm`).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -46,7 +46,7 @@ fn resolve_reduced_axes(op: &'static str, axes: impl Into<Axes>) -> Result<Reduc
 
 /// Returns the array in CSC storage for [`ReducedAxes::Rows`], else in CSR storage. For a reduction along one axis, each result then
 /// belongs to one compressed row.
-fn compress_along_kept_axis(a: &SparseArray, over: &ReducedAxes) -> Result<Compressed> {
+fn compress_along_kept_axis(a: &SparseArray, over: &ReducedAxes) -> Result<CompressedMatrix> {
     if matches!(over, ReducedAxes::Rows) { Ok(to_csc(a)?.inner) } else { to_compressed_rows(a) }
 }
 
@@ -61,7 +61,8 @@ pub(crate) fn sum(a: &SparseArray, axes: impl Into<Axes>) -> Result<NdArray> {
     }
 }
 
-/// Returns the array with repeated elements combined if its dtype is bool or an integer dtype, whose sums of elements may wrap.
+/// Returns the array with repeated elements added if its dtype is bool or an integer. In these dtypes, the sum of repeated elements may
+/// wrap around.
 fn combine_repeated_integers(a: &SparseArray) -> Result<SparseArray> {
     if a.dtype().is_inexact() { Ok(a.clone()) } else { sum_repeated_elements(a) }
 }
@@ -75,7 +76,7 @@ pub(crate) fn mean(a: &SparseArray, axes: impl Into<Axes>) -> Result<NdArray> {
         ReducedAxes::Rows => rows as f64,
         ReducedAxes::Columns => columns as f64,
     };
-    let wide = if a.dtype().is_inexact() { a.clone() } else { crate::convert::astype(a, DType::F64)? };
+    let wide = if a.dtype().is_inexact() { a.clone() } else { crate::format_conversion::astype(a, DType::F64)? };
     let dtype = wide.dtype();
     sum(&wide, axes)?.divide(count)?.astype(dtype)
 }
@@ -109,7 +110,7 @@ pub(crate) fn minimum_or_maximum(a: &SparseArray, axes: impl Into<Axes>, is_max:
 }
 
 /// Returns the int64 number of stored elements of each compressed row.
-pub(crate) fn stored_elements_per_row(inner: &Compressed) -> Result<NdArray> {
+pub(crate) fn stored_elements_per_row(inner: &CompressedMatrix) -> Result<NdArray> {
     inner.indptr.index(s![1..])?.subtract(inner.indptr.index(s![..-1])?)?.astype(DType::I64)
 }
 
@@ -147,12 +148,12 @@ pub(crate) fn norm(a: &SparseArray, order: NormOrder, axis: Option<isize>) -> Re
         (NormOrder::Infinity | NormOrder::MinusInfinity, Some(_)) => a.dtype(),
         _ => a.dtype().sum_dtype(),
     };
-    let wide = crate::convert::astype(&combine_repeated_integers(a)?, dtype)?;
-    let magnitudes = |inner: Compressed| inner.with_data(inner.data.abs()?);
-    let length = |inner: Compressed| inner.with_data(inner.data.multiply(&inner.data)?)?.row_sums()?.sqrt();
+    let wide = crate::format_conversion::astype(&combine_repeated_integers(a)?, dtype)?;
+    let magnitudes = |inner: CompressedMatrix| inner.with_data(inner.data.abs()?);
+    let length = |inner: CompressedMatrix| inner.with_data(inner.data.multiply(&inner.data)?)?.row_sums()?.sqrt();
     let Some(axis) = axis else {
         let rows = to_compressed_rows(&wide)?.to_canonical()?;
-        let sums = |inner: Compressed| magnitudes(inner.to_canonical()?)?.row_sums();
+        let sums = |inner: CompressedMatrix| magnitudes(inner.to_canonical()?)?.row_sums();
         return match order {
             NormOrder::Frobenius => {
                 let size = rows.data.abs()?;

@@ -6,8 +6,8 @@ use cuprum_core::{Array, DType, Error, IndexItem, Item, NdArray, Result, Scalar,
 use crate::common::{
     arange_on_device, check_index_bounds, clamp_uint64_to_int64, evaluate_contiguous, full_on_device, indptr_from_row_counts,
 };
-use crate::compressed::Compressed;
-use crate::convert::to_compressed_rows;
+use crate::compressed::CompressedMatrix;
+use crate::format_conversion::to_compressed_rows;
 use crate::reductions::stored_elements_per_row;
 use crate::{CscArray, CsrArray, SparseArray};
 
@@ -92,7 +92,7 @@ impl AxisSelection {
 }
 
 /// Selects rows of the compressed matrix (indices along the major axis).
-fn select_along_major_axis(a: &Compressed, selection: &AxisSelection) -> Result<Compressed> {
+fn select_along_major_axis(a: &CompressedMatrix, selection: &AxisSelection) -> Result<CompressedMatrix> {
     match selection {
         AxisSelection::All => Ok(a.clone()),
         AxisSelection::Range { start, count } => {
@@ -104,7 +104,7 @@ fn select_along_major_axis(a: &Compressed, selection: &AxisSelection) -> Result<
             let (first, last) = (position(0)?, position(-1)?);
             let part = |values: &NdArray| values.index(s![first..last]);
             let indptr = bounds.subtract(bounds.index(0)?)?;
-            Compressed::from_parts_unchecked(part(&a.data)?, part(&a.indices)?, indptr, [*count, a.minor], a.is_canonical()?)
+            CompressedMatrix::from_parts_unchecked(part(&a.data)?, part(&a.indices)?, indptr, [*count, a.minor], a.is_canonical()?)
         }
         AxisSelection::List(list) => {
             let index = a.indptr.dtype();
@@ -116,25 +116,25 @@ fn select_along_major_axis(a: &Compressed, selection: &AxisSelection) -> Result<
             let place = if total == 0 { rows } else { arange_on_device(a.device(), total)?.add(first.take(&rows, 0)?)? };
             let indptr = if total <= i32::MAX as usize { indptr.astype(index)? } else { indptr };
             let shape = [list.size(), a.minor];
-            Compressed::from_parts_unchecked(a.data.take(&place, 0)?, a.indices.take(&place, 0)?, indptr, shape, a.is_canonical()?)
+            CompressedMatrix::from_parts_unchecked(a.data.take(&place, 0)?, a.indices.take(&place, 0)?, indptr, shape, a.is_canonical()?)
         }
     }
 }
 
 /// Selects columns of the compressed matrix (indices along the minor axis).
-fn select_along_minor_axis(a: &Compressed, selection: &AxisSelection) -> Result<Compressed> {
+fn select_along_minor_axis(a: &CompressedMatrix, selection: &AxisSelection) -> Result<CompressedMatrix> {
     match selection {
         AxisSelection::All => Ok(a.clone()),
         AxisSelection::Range { start, count } => {
             let end = start + count;
-            // A bound that does not fit in int32 needs indices of int64.
+            // If the end of the range does not fit in int32, the indices are compared with it in int64.
             let index = a.indices.dtype();
             let comparable = |indices: &NdArray| indices.astype(if end <= i32::MAX as usize { index } else { DType::I64 });
             let indices = comparable(&a.indices)?;
             let is_inside = indices.greater_equal(*start as i64)?.bitwise_and(indices.less(end as i64)?)?;
             let kept = a.select_by_mask(&is_inside)?;
             let indices = comparable(&kept.indices)?.subtract(*start as i64)?.astype(index)?;
-            Compressed::from_parts_unchecked(kept.data.clone(), indices, kept.indptr.clone(), [a.major, *count], kept.is_canonical()?)
+            CompressedMatrix::from_parts_unchecked(kept.data.clone(), indices, kept.indptr.clone(), [a.major, *count], kept.is_canonical()?)
         }
         list => select_along_major_axis(&a.compressed_along_other_axis()?, list)?.compressed_along_other_axis(),
     }

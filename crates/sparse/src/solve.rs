@@ -3,8 +3,8 @@
 mod bicgstab;
 mod cg;
 mod gmres;
+mod linear_operator;
 mod lsqr;
-mod operator;
 
 use cuprum_core::function::FromArgs;
 use cuprum_core::{Args, DType, Error, NdArray, Result, Value, conj};
@@ -12,8 +12,8 @@ use cuprum_core::{Args, DType, Error, NdArray, Result, Value, conj};
 pub use self::bicgstab::bicgstab;
 pub use self::cg::cg;
 pub use self::gmres::gmres;
+pub use self::linear_operator::{FnOperator, LinearOperator};
 pub use self::lsqr::{LeastSquares, LsqrOptions, lsqr};
-pub use self::operator::{FnOperator, LinearOperator};
 
 use crate::SparseArray;
 use crate::common::{evaluate_contiguous, full_on_device};
@@ -117,7 +117,7 @@ impl<'a> LinearSystem<'a> {
     }
 
     fn into_solution(self, iterations: usize, residual_norm: f64) -> Solution {
-        // An infinite `b` has an infinite tolerance.
+        // If `b` has an infinite norm, the tolerance is infinite, so an infinite residual norm would pass the comparison.
         let has_converged = residual_norm.is_finite() && residual_norm <= self.tolerance;
         Solution { has_converged, x: self.x, iterations, residual_norm }
     }
@@ -142,7 +142,7 @@ pub(crate) fn vector_norm(v: &NdArray) -> Result<f64> {
     let size = v.abs()?;
     let root = |size: &NdArray| Ok::<f64, Error>(size.multiply(size)?.sum(())?.sqrt()?.item()?.as_f64());
     let plain = root(&size)?;
-    // Norms below `least` are inexact if computed directly, because the squares of elements are subnormal.
+    // A norm below `least` is computed from scaled elements, because the squares of small elements may be subnormal.
     let (least, greatest) = if size.dtype() == DType::F32 { (1e-12, f64::from(f32::MAX)) } else { (1e-140, f64::MAX) };
     if size.size() == 0 || (least..=greatest).contains(&plain) {
         return Ok(plain);

@@ -107,11 +107,11 @@ macro_rules! formats {
             fn to_device(&self, device: Device) -> Result<SparseArray> {
                 Ok(match self { $(SparseArray::$variant(a) => a.to_device(device)?.into(),)* })
             }
-            /// Returns the number of stored elements, as SciPy does.
+            /// Returns the number of stored elements. SciPy defines `size` in the same way.
             fn size(&self) -> usize {
                 self.as_dyn_array().size()
             }
-            /// Returns the size of all components in bytes.
+            /// Returns the total size in bytes of the arrays that store the elements and their positions.
             fn nbytes(&self) -> usize {
                 self.as_dyn_array().nbytes()
             }

@@ -22,7 +22,8 @@ with_gamma! {
             k = k + 1.0;
             term = term * (sign * square / (k * (k + v)));
             sum = sum + term;
-            // For negative orders near an integer, large terms at `k` near -v follow small ones.
+            // For negative orders near an integer, small terms may precede large ones at `k` near -v. The first condition keeps the loop
+            // running until the terms decrease.
             if k * (k + v) > square && term.abs() < 1e-17 * sum.abs() {
                 break;
             }
@@ -49,7 +50,8 @@ with_gamma! {
         let base = 2.71828182845904523536 * quotient;
         let product_rest = quotient.mul_add(2.71828182845904523536, -base) + 1.4456468917292502e-16 * quotient;
         let rest = v * (quotient.mul_add(-v, half) / half + product_rest / base) - stirling_remainder(v);
-        // `base^v` may be outside the range of float64 although the result is not, so its square root is multiplied twice.
+        // `base^v` may overflow or underflow although the result does not. The result is therefore multiplied twice by the square root of
+        // `base^v`.
         let power = base.powf(0.5 * v);
         power * (rest.exp() * factor * 0.398942280401432677940 / v.sqrt()) * power
     }
@@ -122,7 +124,7 @@ with_gamma! {
         if v.is_nan() || z.is_nan() {
             return NAN;
         }
-        // Infinite orders count as integers.
+        // An infinite order counts as an integer, so its result is not NaN for a negative z.
         if v.abs() == INFINITY {
             return if z.abs() == INFINITY { NAN } else { 0.0 };
         }
@@ -150,7 +152,7 @@ with_gamma! {
             k = k + 1.0;
             let odd = 2.0 * k - 1.0;
             term = term * ((mu - odd * odd) * w / k);
-            // The signs of consecutive terms are + + - - (repeated).
+            // In Hankel's expansion, the signs of consecutive terms are + + - -, which repeats.
             let signed = if n % 4 < 2 { term } else { -term };
             if n % 2 == 0 {
                 q = q + signed;
@@ -245,7 +247,7 @@ with_gamma! {
         if v > x || x < 60.0 {
             return jv_downward_recurrence(v, x);
         }
-        // For orders below x, the upward recurrence is stable.
+        // For orders below x, the upward recurrence of the Bessel functions J is stable.
         let first = v - v.floor();
         let mut before = jv_hankel_expansion(first, x);
         let mut value = jv_hankel_expansion(first + 1.0, x);

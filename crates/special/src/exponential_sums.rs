@@ -112,7 +112,8 @@ fn log_of_exponential_sum(a: &NdArray, over: &AxisOptions) -> Result<NdArray> {
     let is_top = equal(a, &top)?;
     let count = is_top.astype(a.dtype())?.sum(kept.clone())?;
     let rest = where_(&is_top, 0, exp(subtract(a, &top)?)?)?.sum(kept)?;
-    // If the maximum is not finite, `top` is 0, and possibly no term equals `top`. The sum is then `rest` alone.
+    // `top` is the maximum, or 0 if the maximum is infinite or NaN. In the latter case possibly no term equals `top`, and the sum is `rest`
+    // alone.
     let none = equal(&count, 0)?;
     let some = where_(&none, 1, &count)?;
     let sums = where_(&none, log(&rest)?, add(add(log1p(divide(&rest, &some)?)?, log(&some)?)?, &top)?)?;
@@ -145,7 +146,7 @@ pub fn logsumexp(a: &NdArray, #[name("axis")] over: impl Into<AxisOptions>, b: O
 fn logsumexp_from_args(args: &Args) -> Result<Value> {
     let a = NdArray::from_args(args, "a")?;
     let over = AxisOptions::from_args(args, "axis")?;
-    // A Python number takes the dtype of `a`.
+    // If `b` is a Python number, it takes the dtype of `a`.
     let b = match args.operand_or_none("b")? {
         Some(Operand::Scalar(b)) if a.dtype().is_inexact() => {
             Some(with_device(a.device(), || NdArray::scalar_as(b, b.weak_promote(a.dtype())))?)

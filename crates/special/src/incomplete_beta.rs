@@ -26,12 +26,12 @@ with_beta! {
             let left = if y < 0.5 { power_of_complement(y, a) } else { x.powf(a) };
             let right = if x < 0.5 { power_of_complement(x, b) } else { y.powf(b) };
             if left == 0.0 || right == 0.0 {
-                // The quotient would be NaN if the beta function underflows too.
+                // The quotient would be NaN if `beta(a, b)` underflows to 0 too.
                 return 0.0;
             }
             return left / beta_of_ordered_positive(a.min(b), a.max(b)) * right;
         }
-        // Divides the powers by their values at x = a / (a + b), which cancel most of the beta function.
+        // Computes the powers relative to their values at x = a / (a + b). By Stirling's formula, these values cancel most of `beta(a, b)`.
         let sum = a + b;
         let distance = scaled_distance_from_mean(a, b, x, y);
         let exponent = a * log_ratio_minus_difference(x * (sum / a), distance / a) + b * log_ratio_minus_difference(y * (sum / b), -distance / b);
@@ -45,7 +45,7 @@ with_beta! {
     fn betainc_continued_fraction(a: f64, b: f64, x: f64, y: f64) -> f64 {
         let sum = a + b;
         let start = 1.0 - scaled_distance_from_mean(a, b, x, y);
-        // The first term and the first numerator have the common factor a, by which the last line of the function divides.
+        // The first term and the first numerator have the common factor a. Both are computed without it, and the last line divides by it.
         let mut h = start / (a + 1.0);
         let mut factor = 1.0;
         h = if h == 0.0 { 1e-300 } else { h };
@@ -84,7 +84,7 @@ with_beta! {
         let left = a * log_ratio_minus_difference(x * (1.0 + b / a), distance / a);
         let exponent = (left + b * log_ratio_minus_difference(y * (1.0 + a / b), -distance / b)).min(0.0);
         let root = (-exponent).sqrt();
-        // The difference `1 / (eta * sqrt(a + b)) - 1 / z`. For x near `mean`, it is computed by its power series.
+        // `skew` is `1 / (eta * sqrt(a + b)) - 1 / z`. Near z = 0, where the difference loses digits, it is computed by its power series.
         let mut skew = (1.0 - 2.0 * mean) / (3.0 * deviation);
         if z.abs() > 1e-5 * deviation {
             skew = (0.707106781186547524401 / root).copysign(z) - 1.0 / z;
@@ -119,8 +119,7 @@ with_beta! {
             return betainc_continued_fraction(a, b, x, y);
         }
         let other = betainc_continued_fraction(b, a, y, x);
-        // The result is `1 - other`, which loses digits if `other` is near 1. The continued fraction in x keeps these digits, although it
-        // converges slowly here.
+        // `1 - other` loses digits if `other` is near 1. The continued fraction in x keeps them, although it converges slowly here.
         if other > 0.9 && y > 1e-4 { betainc_continued_fraction(a, b, x, y) } else { (1.0 - other).max(0.0) }
     }
 

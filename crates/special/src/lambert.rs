@@ -78,21 +78,21 @@ kernel! {
                 let log = (-zr).ln();
                 wr = log - (-log).ln();
             } else {
-                // log(z) - log(log(z)). The magnitude of z may overflow.
+                // Starts with log(z) - log(log(z)). If the magnitude of z overflows, its logarithm is computed from z / 2.
                 let log = if size == INFINITY { (0.5 * zr).hypot(0.5 * zi).ln() + 0.693147180559945309417 } else { size.ln() };
                 wr = log - log.hypot(angle).ln();
                 wi = angle - angle.atan2(log);
             }
         }
         for _ in 0..40 {
-            // f = w - z exp(-w), and f' = 1 + z exp(-w) = 1 + w - f.
-            // exp(-w) overflows for |z| below 1e-307. Its square root multiplies z twice.
+            // Solves f(w) = w - z exp(-w) = 0, where f'(w) = 1 + z exp(-w) = 1 + w - f. exp(-w) overflows for |z| below 1e-307, so z is
+            // multiplied twice by exp(-w / 2).
             let root = (-0.5 * wr).exp();
             let c = wi.cos() * root;
             let s = -wi.sin() * root;
             let fr = wr - (zr * root * c - zi * root * s);
             let fi = wi - (zr * root * s + zi * root * c);
-            // Halley's step f / (w + 1 - f (w + 2) / (2 w + 2)), for w exp(w) - z.
+            // Halley's step for w exp(w) - z, with numerator and denominator divided by exp(w): f / (w + 1 - f (w + 2) / (2 w + 2)).
             let hr = complex_quotient_re(wr + 2.0, wi, 2.0 * wr + 2.0, 2.0 * wi);
             let hi = complex_quotient_im(wr + 2.0, wi, 2.0 * wr + 2.0, 2.0 * wi);
             let dr = wr + 1.0 - (fr * hr - fi * hi);

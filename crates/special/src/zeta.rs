@@ -9,7 +9,7 @@ with_zeta! {
     /// Returns `gamma(n + 1) / x^(n + 1) * factor` for n >= 140 and x > 0, by Stirling's formula.
     #[helper]
     fn factorial_over_power(n: f64, x: f64, factor: f64) -> f64 {
-        // `product + rest` is e x, with e as the sum of two doubles.
+        // `product + rest` is `e * x` in double-double arithmetic, where e is Euler's number as the sum of two doubles.
         let product = 2.718281828459045 * x;
         let rest = 2.718281828459045.mul_add(x, -product) + 1.4456468917292502e-16 * x;
         let quotient = n / product;
@@ -17,7 +17,7 @@ with_zeta! {
         if exponent.abs() > 2000.0 {
             return if exponent > 0.0 { INFINITY } else { 0.0 };
         }
-        // Corrects the power for the relative error of the quotient.
+        // The power enlarges the relative error of the quotient n times. The factor `correction` compensates for this.
         let error = (quotient.mul_add(-product, n) - quotient * rest) / n;
         let correction = n.mul_add(error, stirling_remainder(n)).exp();
         let half = quotient.powf(0.5 * n);
@@ -47,10 +47,10 @@ with_zeta! {
         // Uses the functional equation.
         let n = -s;
         let even = if s < -1.5 { hurwitz_zeta_positive(1.0 + n, 1.0) } else { n.polynomial(ZETA_COEFFICIENTS) / n };
-        // The last factor corrects the power of 2 pi for the rounding error of 2 pi.
+        // TAU is rounded. The last factor corrects its power for the relative rounding error.
         let factor = 0.318309886183790671538 * sine * even * s.mul_add(3.8981718325193755e-17, 1.0);
         if n < 140.0 {
-            // gamma(1 + n) as a product, because 1 + n is rounded.
+            // gamma(1 + n) is computed as `n * gamma(n)`, because the sum 1 + n would be rounded.
             return TAU.powf(s) * (n * gamma_positive(n)) * factor;
         }
         factorial_over_power(n, TAU, TAU * factor)
@@ -69,8 +69,8 @@ with_zeta! {
         (gamma_positive(n + 1.0) * half) * (half * scaled)
     }
 
-    /// Returns `n! zeta(n + 1, x)` for n > 0 and x < 0 that is not an integer. The terms of both signs are sums of their own, as in
-    /// `hurwitz_zeta_f64`.
+    /// Returns `n! zeta(n + 1, x)` for n > 0 and x < 0 that is not an integer. The terms `1 / (k + x)^(n + 1)` of positive and of negative
+    /// k + x are summed separately, as in `hurwitz_zeta_f64`.
     #[helper]
     fn polygamma_negative_magnitude(n: f64, x: f64) -> f64 {
         let fraction = x - x.floor();

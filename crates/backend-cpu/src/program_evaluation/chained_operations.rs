@@ -4,7 +4,7 @@
 use cuprum_core::ops::elementwise::{ADD, DIVIDE, MULTIPLY, SUBTRACT};
 use cuprum_core::{DType, Element, Op};
 use cuprum_cpu_base::simd::{FillLoop, Isa, run_fill_loop};
-use cuprum_cpu_base::views::{Elements, ElementsMut};
+use cuprum_cpu_base::typed_views::{Elements, ElementsMut};
 use num_traits::Float;
 use smallvec::SmallVec;
 
@@ -16,11 +16,11 @@ pub(super) const MAX_CHAIN_OPS: usize = 15;
 pub(super) enum ChainOp {
     Add,
     Subtract,
-    /// The argument minus the current value.
+    /// The other argument minus the current value of the chain.
     SubtractFrom,
     Multiply,
     Divide,
-    /// The argument divided by the current value.
+    /// The other argument divided by the current value of the chain.
     DivideInto,
 }
 
@@ -68,7 +68,7 @@ struct ChainedOperationsLoop<'a, T> {
 
 impl<T: Element + Float> FillLoop for ChainedOperationsLoop<'_, T> {
     type Item = T;
-    /// Processes strips of the largest size whose values fit the registers of level `I`.
+    /// Computes the chain in strips of elements, which are as long as the registers of level `I` allow.
     #[inline(always)]
     fn run<I: Isa>(self, out: &mut [T]) {
         let most = I::ACCUMULATOR_REGISTER_BYTES / size_of::<T>();

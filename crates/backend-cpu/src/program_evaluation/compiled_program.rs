@@ -6,14 +6,14 @@ use cuprum_core::ops::elementwise::{MULTIPLY, SQUARE};
 use cuprum_core::{DType, DeclineReason, Program, Step, StepKind};
 use smallvec::SmallVec;
 
+use super::execution_plan::{ExecutionPlan, ResultDestination};
 use super::loop_nest::{AccessPattern, LoopNest};
-use super::schedule::{ResultDestination, Schedule};
 
 /// A fused program bound to its inputs, with a kernel for each of its operations, ready for evaluation.
 pub(crate) struct CompiledProgram<'a> {
     pub(super) program: &'a Program,
     pub(super) nest: LoopNest<'a>,
-    pub(super) schedule: Arc<Schedule>,
+    pub(super) execution_plan: Arc<ExecutionPlan>,
     /// Whether outputs are written with non-temporal stores.
     pub(super) streamed: bool,
     /// If the program is a single product: the indices of the inputs that are its factors.
@@ -28,11 +28,11 @@ impl<'a> CompiledProgram<'a> {
         results: ResultDestination,
     ) -> std::result::Result<CompiledProgram<'a>, DeclineReason> {
         let accesses: SmallVec<[AccessPattern; 8]> = nest.inputs.iter().map(|source| source.access).collect();
-        let schedule = Schedule::get_or_create_schedule(program, &accesses, results)?;
+        let execution_plan = ExecutionPlan::get_or_create_execution_plan(program, &accesses, results)?;
         Ok(CompiledProgram {
             program,
             nest,
-            schedule,
+            execution_plan,
             streamed: results == ResultDestination::Streamed,
             factors: find_product_factors(program),
         })
@@ -40,7 +40,7 @@ impl<'a> CompiledProgram<'a> {
 
     /// Returns the number of elements per tile, a power of two.
     pub fn tile_len(&self) -> usize {
-        self.schedule.tile
+        self.execution_plan.tile
     }
 
     /// Returns the loop nest, which holds the program's inputs.
@@ -55,7 +55,7 @@ impl<'a> CompiledProgram<'a> {
 
     /// Returns the cost per element in elementary operations: one for memory traffic, plus the cost of the program's operations.
     pub fn cost_per_element(&self) -> usize {
-        self.schedule.cost
+        self.execution_plan.cost
     }
 }
 

@@ -4,13 +4,13 @@ use std::cell::RefCell;
 
 use cuprum_cpu_base::cache_hints::{NonTemporalStores, PrefetchState};
 use cuprum_cpu_base::transpose::BLOCK_SIDE;
-use cuprum_cpu_base::views::{Elements, ElementsMut, Scratch, ScratchBlocks};
+use cuprum_cpu_base::typed_views::{Elements, ElementsMut, Scratch, ScratchBlocks};
 use smallvec::SmallVec;
 
 use super::SPARE_SCRATCH_BLOCKS;
 use super::compiled_program::CompiledProgram;
-use super::loop_nest::{AccessPattern, BAND_ROWS, LoopNestInput};
-use super::schedule::TileSlices;
+use super::execution_plan::TileSlices;
+use super::loop_nest::{AccessPattern, LoopNestInput, ROWS_PER_BAND};
 
 /// Minimum size in bytes (elements of the loop times element size) for software prefetching of inputs. Less data fits the second-level
 /// cache.
@@ -45,12 +45,13 @@ pub(crate) struct Evaluator<'c, 'a> {
 struct GatheredBand {
     /// Whether several rows of the input are gathered at once.
     is_banded: bool,
-    /// First row in the buffer. `rows` is the number of rows (initially 0), `column` the first column, and `len` the number of columns.
+    /// First row in the gather buffer. The fields `rows` and `len` are the numbers of rows (initially 0) and columns in the buffer, and
+    /// `column` is the first column.
     row: usize,
     rows: usize,
     column: usize,
     len: usize,
-    /// Offset of the current tile in the buffer, in elements.
+    /// Offset of the current tile in the gather buffer, in elements.
     at: usize,
 }
 
@@ -75,7 +76,9 @@ impl<'c, 'a> Evaluator<'c, 'a> {
             stores: NonTemporalStores::default(),
         };
         let len = (row * rows_per_tile).min(compiled.nest.size());
-        compiled.schedule.fill_constants(compiled.program, &mut evaluator.blocks, len, |k, out| inputs[k].gather_elements(&[], 0, out));
+        compiled
+            .execution_plan
+            .fill_constants(compiled.program, &mut evaluator.blocks, len, |k, out| inputs[k].gather_elements(&[], 0, out));
         for (source, block) in inputs.iter().zip(&mut evaluator.gathered) {
             if source.access == AccessPattern::Strided {
                 block.reserve(len * source.buffer.dtype().itemsize());
@@ -84,13 +87,13 @@ impl<'c, 'a> Evaluator<'c, 'a> {
         evaluator
     }
 
-    /// Returns an evaluator for a caller that visits [`BAND_ROWS`] neighbouring rows, with the same range of columns in each, before the
-    /// next range. For inputs that are contiguous across rows, these rows are then gathered at once.
+    /// Returns an evaluator for a caller that visits [`ROWS_PER_BAND`] neighbouring rows, with the same range of columns in each, before
+    /// the next range. For inputs that are contiguous across rows, these rows are then gathered at once.
     pub fn new_in_bands(compiled: &'c CompiledProgram<'a>) -> Evaluator<'c, 'a> {
         let mut evaluator = Evaluator::new(compiled);
         for (k, source) in compiled.nest.inputs.iter().enumerate().filter(|(_, source)| source.is_transposed()) {
             evaluator.bands[k].is_banded = true;
-            evaluator.gathered[k].reserve(BAND_ROWS * gathered_row_pitch(compiled.tile_len()) * source.buffer.dtype().itemsize());
+            evaluator.gathered[k].reserve(ROWS_PER_BAND * gathered_row_pitch(compiled.tile_len()) * source.buffer.dtype().itemsize());
         }
         evaluator
     }
@@ -109,8 +112,8 @@ impl<'c, 'a> Evaluator<'c, 'a> {
                 return;
             }
             let height = dims[dims.len() - 2];
-            let rows = BAND_ROWS.min(height - row % height);
-            if source.gather_band(dims, start, rows, len, pitch, block.elements_mut(dtype, BAND_ROWS * pitch)) {
+            let rows = ROWS_PER_BAND.min(height - row % height);
+            if source.gather_band(dims, start, rows, len, pitch, block.elements_mut(dtype, ROWS_PER_BAND * pitch)) {
                 *band = GatheredBand { is_banded: true, row, rows, column, len, at: 0 };
                 return;
             }
@@ -122,11 +125,11 @@ impl<'c, 'a> Evaluator<'c, 'a> {
     /// Computes the elements `start..start + len` (at most a tile) into `outputs`, which has one slice per output.
     pub fn evaluate_into(&mut self, start: usize, len: usize, outputs: &mut [ElementsMut]) {
         self.prepare_inputs(start, len);
-        let CompiledProgram { program, nest, schedule, streamed, .. } = self.compiled;
+        let CompiledProgram { program, nest, execution_plan, streamed, .. } = self.compiled;
         let inputs = tile_inputs(self.compiled, &self.direct, &self.gathered, &self.bands, len);
         let mut tile = TileSlices { len, row: self.row, inputs: &inputs, outputs };
-        schedule.run_tile(program, &nest.inputs, &mut tile, &mut self.blocks);
-        schedule.copy_uncomputed_outputs(&mut tile, &self.blocks, |to, value| {
+        execution_plan.run_tile(program, &nest.inputs, &mut tile, &mut self.blocks);
+        execution_plan.copy_uncomputed_outputs(&mut tile, &self.blocks, |to, value| {
             if *streamed { to.copy_non_temporal_from(value, &self.stores) } else { to.copy_from(value) }
         });
     }
@@ -134,15 +137,15 @@ impl<'c, 'a> Evaluator<'c, 'a> {
     /// Computes and returns the elements `start..start + len` (at most a tile) of a program with one result.
     pub fn evaluate(&mut self, start: usize, len: usize) -> Elements<'_> {
         self.prepare_inputs(start, len);
-        let CompiledProgram { program, nest, schedule, .. } = self.compiled;
+        let CompiledProgram { program, nest, execution_plan, .. } = self.compiled;
         let inputs = tile_inputs(self.compiled, &self.direct, &self.gathered, &self.bands, len);
-        schedule.run_tile(
+        execution_plan.run_tile(
             program,
             &nest.inputs,
             &mut TileSlices { len, row: self.row, inputs: &inputs, outputs: &mut [] },
             &mut self.blocks,
         );
-        schedule.first_result(&inputs, self.blocks.read_all_blocks(), len)
+        execution_plan.first_result(&inputs, self.blocks.read_all_blocks(), len)
     }
 
     /// Like [`Evaluator::evaluate`], but also returns a prefetching state, with which the caller's loop prefetches the next elements of one
@@ -160,7 +163,7 @@ impl<'c, 'a> Evaluator<'c, 'a> {
     /// Returns the two factors of the elements `start..start + len` in place, with the prefetching state for a loop over the first factor.
     /// `len` is not limited to a tile.
     ///
-    /// `None` unless the program is a product of two floats whose inputs are contiguous in that range.
+    /// Returns `None` unless the program is a product of two floats whose inputs are contiguous in that range.
     pub fn borrow_product_factors(&self, start: usize, len: usize) -> Option<([Elements<'a>; 2], Option<PrefetchState>)> {
         let CompiledProgram { nest, factors, .. } = self.compiled;
         let [a, b] = (*factors)?;
@@ -171,7 +174,7 @@ impl<'c, 'a> Evaluator<'c, 'a> {
 
     /// Returns the elements `start..start + len` in place, with the prefetching state for a loop over them. `len` is not limited to a tile.
     ///
-    /// `None` unless the program is the identity of an input that is contiguous in that range.
+    /// Returns `None` unless the program is the identity of an input that is contiguous in that range.
     pub fn borrow_contiguous_values(&self, start: usize, len: usize) -> Option<(Elements<'a>, Option<PrefetchState>)> {
         let CompiledProgram { program, nest, .. } = self.compiled;
         let run = if program.is_identity() { nest.inputs.first()?.contiguous_range(&nest.dims, start, len)? } else { return None };
@@ -227,7 +230,8 @@ impl Drop for Evaluator<'_, '_> {
     }
 }
 
-/// Returns the number of elements between the starts of gathered rows. Not a power of two, so that rows do not share cache sets.
+/// Returns the distance between the starts of gathered rows, in elements. The distance is not a power of two, so that rows do not share
+/// cache sets.
 fn gathered_row_pitch(tile: usize) -> usize {
     tile + BLOCK_SIDE
 }

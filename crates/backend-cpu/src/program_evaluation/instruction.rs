@@ -5,8 +5,8 @@ use cuprum_core::body::{BodyDType, OperationBody, ParameterKind};
 use cuprum_core::op::{MAX_ARITY, Op};
 use cuprum_core::{DType, DeclineReason, Program, Step, StepKind};
 use cuprum_cpu_base::user_operations::NativeLoopSelector;
+use cuprum_cpu_elementwise::elementwise_loops::{Kernel, SelectedKernel};
 use cuprum_cpu_elementwise::half::is_half;
-use cuprum_cpu_elementwise::loops::{Kernel, SelectedKernel};
 use cuprum_cpu_elementwise::{cast, operation_table};
 use smallvec::SmallVec;
 
@@ -23,7 +23,7 @@ pub(super) enum ConstantCopies {
     One,
     /// [`COPIES_OF_CYCLICALLY_READ_CONSTANT`] copies, read cyclically.
     Cycle,
-    /// One copy per element of the tile.
+    /// As many copies as the tile has elements.
     Full,
 }
 
@@ -54,7 +54,7 @@ pub(super) struct Instruction {
     pub cycles_args: bool,
     /// Loop of a reduction along rows. It replaces `kernel`.
     pub row_reduction: Option<RowReduction>,
-    /// Chained operations, of which the last one computes the result of this instruction. They replace `kernel` and `args`.
+    /// Chained operations, of which the last one computes the result of this instruction. If set, `kernel` and `args` are unused.
     pub chain: Option<OperationChain>,
 }
 

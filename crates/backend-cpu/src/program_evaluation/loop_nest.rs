@@ -5,7 +5,7 @@ use cuprum_core::plan::elementwise::find_transposed_axis;
 use cuprum_core::{Element, Result, StoredArray};
 use cuprum_cpu_base::strided::copy_strided;
 use cuprum_cpu_base::transpose::{BLOCK_SIDE, RowLayout, transpose};
-use cuprum_cpu_base::views::{Elements, ElementsMut};
+use cuprum_cpu_base::typed_views::{Elements, ElementsMut};
 use cuprum_cpu_base::with_bits;
 use smallvec::SmallVec;
 
@@ -16,7 +16,7 @@ pub(crate) struct LoopNest<'a> {
 }
 
 /// Number of neighbouring rows that are gathered at once if an input is contiguous across rows.
-pub(crate) const BAND_ROWS: usize = 2 * BLOCK_SIDE;
+pub(crate) const ROWS_PER_BAND: usize = 2 * BLOCK_SIDE;
 
 /// One input of a loop nest: buffer, offset and strides.
 pub(super) struct LoopNestInput<'a> {
@@ -31,9 +31,9 @@ pub(super) struct LoopNestInput<'a> {
 pub(super) enum AccessPattern {
     /// Contiguous: loop index `i` reads element `offset + i` of the buffer.
     Flat,
-    /// Repeated: every loop index reads the element at `offset`.
+    /// Broadcast: every loop index reads the element at `offset`.
     Single,
-    /// Any other strides. The elements are gathered.
+    /// Neither contiguous nor constant. The elements are gathered into a contiguous buffer.
     Strided,
 }
 

@@ -5,19 +5,19 @@ use std::sync::Arc;
 
 use cuprum_core::plan::elementwise::LoopPlan;
 use cuprum_core::{Program, Result, StoredArray};
-use cuprum_cpu_base::views::{Elements, ElementsMut};
+use cuprum_cpu_base::typed_views::{Elements, ElementsMut};
 use cuprum_cpu_base::with_bits;
 use smallvec::SmallVec;
 
 use super::SPARE_SCRATCH_BLOCKS;
+use super::execution_plan::{ExecutionPlan, MAX_TILE_LEN, ResultDestination, TileSlices};
 use super::loop_nest::AccessPattern;
-use super::schedule::{MAX_TILE_LEN, ResultDestination, Schedule, TileSlices};
 
 /// A fused program over contiguous inputs that fit one tile. The inputs are read in place. Only the constants are copied to scratch blocks
 /// before the evaluation.
 pub(crate) struct SingleTileProgram<'a> {
     program: &'a Program,
-    schedule: Arc<Schedule>,
+    execution_plan: Arc<ExecutionPlan>,
     inputs: SmallVec<[Elements<'a>; 4]>,
     len: usize,
 }
@@ -36,18 +36,18 @@ impl<'a> SingleTileProgram<'a> {
             accesses.push(access);
             inputs.push(Elements::from_whole_buffer(array)?.slice(array.layout().offset(), len));
         }
-        let schedule = Schedule::get_or_create_schedule(program, &accesses, ResultDestination::Written).ok();
-        let fits = |schedule: &Arc<Schedule>| plan.size <= schedule.tile && !schedule.has_whole_array_argument();
-        Ok(schedule.filter(fits).map(|schedule| SingleTileProgram { program, schedule, inputs, len: plan.size }))
+        let execution_plan = ExecutionPlan::get_or_create_execution_plan(program, &accesses, ResultDestination::Written).ok();
+        let fits = |execution_plan: &Arc<ExecutionPlan>| plan.size <= execution_plan.tile && !execution_plan.has_whole_array_argument();
+        Ok(execution_plan.filter(fits).map(|execution_plan| SingleTileProgram { program, execution_plan, inputs, len: plan.size }))
     }
 
     /// Computes all elements; `outputs` has one slice per output.
-    pub fn run(&self, outputs: &mut [ElementsMut]) {
+    pub fn evaluate_into(&self, outputs: &mut [ElementsMut]) {
         let mut blocks = SPARE_SCRATCH_BLOCKS.try_with(RefCell::take).unwrap_or_default();
-        self.schedule.fill_constants(self.program, &mut blocks, self.len, |k, out| fill_repeated(self.inputs[k], out));
+        self.execution_plan.fill_constants(self.program, &mut blocks, self.len, |k, out| fill_repeated(self.inputs[k], out));
         let mut tile = TileSlices { len: self.len, row: self.len, inputs: &self.inputs, outputs };
-        self.schedule.run_tile(self.program, &[], &mut tile, &mut blocks);
-        self.schedule.copy_uncomputed_outputs(&mut tile, &blocks, |to, value| to.copy_from(value));
+        self.execution_plan.run_tile(self.program, &[], &mut tile, &mut blocks);
+        self.execution_plan.copy_uncomputed_outputs(&mut tile, &blocks, |to, value| to.copy_from(value));
         // Thread-locals are inaccessible while a thread ends. The scratch blocks are then freed instead of being kept for reuse.
         let _ = SPARE_SCRATCH_BLOCKS.try_with(|spare| spare.replace(blocks));
     }

@@ -2,15 +2,15 @@
 
 use cuprum_core::Element;
 use cuprum_cpu_base::cache_hints::{PrefetchState, benefits_from_prefetch};
-use cuprum_cpu_base::views::Elements;
+use cuprum_cpu_base::typed_views::Elements;
 
 use crate::program_evaluation::{CompiledProgram, Evaluator};
 use crate::reducers::Reducer;
 use crate::reducers::leaf_reduction::{INTERLEAVED_LEAVES, LANES, LEAF_LEN};
-use crate::reducers::loops::{
+use crate::reducers::pairwise_tree::PairwiseTree;
+use crate::reducers::reduction_loops::{
     accumulators_to_results, merge_accumulator_slices, merge_rows_into_accumulators, push_leaves, reduce_four_leaves, reduce_rows,
 };
-use crate::reducers::pairwise_tree::PairwiseTree;
 
 /// Minimum number of elements per task when one reduction is split among threads: 128 leaves, a power of two.
 pub(super) const MIN_BLOCK_LEN: usize = 128 * LEAF_LEN;
@@ -42,7 +42,7 @@ pub(crate) struct ReducerLoops<I, A, O> {
 
 impl<I: Element, A: Copy + Send + Sync, O: Element> ReducerLoops<I, A, O> {
     /// Returns the loops of the reducer `R`.
-    pub fn of_reducer<R: Reducer<In = I, Acc = A, Out = O>>() -> ReducerLoops<I, A, O> {
+    pub fn for_reducer<R: Reducer<In = I, Acc = A, Out = O>>() -> ReducerLoops<I, A, O> {
         ReducerLoops {
             run: reduce_range::<R>,
             finish_range: finish_range::<R>,
@@ -137,17 +137,17 @@ fn reduce_interleaved_quarters<R: Reducer>(block: &[R::In]) -> Option<R::Acc> {
     for at in (0..quarter).step_by(LEAF_LEN) {
         let leaf = |n: usize| &block[n * quarter + at..][..LEAF_LEN];
         let sums = reduce_four_leaves::<R>([leaf(0), leaf(1), leaf(2), leaf(3)]);
-        (0..INTERLEAVED_LEAVES).for_each(|n| trees[n].push(sums[n], R::merge));
+        (0..INTERLEAVED_LEAVES).for_each(|n| trees[n].push_leaf(sums[n], R::merge));
     }
     let mut tree = PairwiseTree::new();
-    trees.into_iter().filter_map(|mut quarter| quarter.take_result(R::merge)).for_each(|acc| tree.push(acc, R::merge));
+    trees.into_iter().filter_map(|mut quarter| quarter.take_result(R::merge)).for_each(|acc| tree.push_leaf(acc, R::merge));
     tree.take_result(R::merge)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::reducers::ops::{Max, Sum};
+    use crate::reducers::reduction_operations::{Max, Sum};
     use crate::reducers::row_reductions::reduce_contiguous;
 
     /// Runs on every processor, also on processors that do not benefit from prefetching.

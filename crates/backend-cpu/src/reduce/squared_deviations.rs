@@ -8,7 +8,7 @@ use std::marker::PhantomData;
 
 use cuprum_core::Complex;
 use cuprum_cpu_base::cache_hints::PrefetchState;
-use cuprum_cpu_base::simd::{SimdLoop, dispatch};
+use cuprum_cpu_base::simd::{SimdLoop, dispatch_simd};
 use cuprum_cpu_base::threads;
 use cuprum_cpu_elementwise::complex::ComplexArithmetic;
 
@@ -22,7 +22,7 @@ use crate::reducers::pairwise_tree::PairwiseTree;
 /// 1.2 times the time of one pass, rows of 128 KiB 1.3 to 2.1 times (float32, AVX2, one thread).
 pub(super) const MAX_TWO_PASS_ROW_BYTES: usize = 8 << 10;
 
-/// Element types with a mean.
+/// Element types that have a mean, for `var` and `std`.
 pub(crate) trait MeanElement: Arithmetic {
     /// The real type of the same precision, for scale factors and for squared distances from the mean.
     type Real: Arithmetic + std::ops::Add<Output = Self::Real>;
@@ -153,7 +153,7 @@ fn reduce_row_pairwise<T, A: Arithmetic>(row: &[T], leaf: impl Fn(usize, &[T]) -
     }
     let mut tree = PairwiseTree::new();
     for (n, values) in row.chunks(LEAF_LEN).enumerate() {
-        tree.push(leaf(n * LEAF_LEN, values), &merge);
+        tree.push_leaf(leaf(n * LEAF_LEN, values), &merge);
     }
     tree.take_result(merge).unwrap_or(A::ZERO)
 }
@@ -173,16 +173,16 @@ pub(super) fn reduce_rows_in_two_passes<T: MeanElement>(compiled: &CompiledProgr
             for (n, results) in out.chunks_mut(together).enumerate() {
                 let (start, count) = ((i * chunk + n * together) * len, results.len() * len);
                 if let Some((values, prefetch)) = evaluator.borrow_contiguous_values(start, count) {
-                    dispatch(TwoPassRowsLoop::<T> { values: values.typed_slice(), len, prefetch, results });
+                    dispatch_simd(TwoPassRowsLoop::<T> { values: values.typed_slice(), len, prefetch, results });
                 } else if count <= tile {
                     let (values, prefetch) = evaluator.evaluate_and_get_prefetch(start, count);
-                    dispatch(TwoPassRowsLoop::<T> { values: values.typed_slice(), len, prefetch, results });
+                    dispatch_simd(TwoPassRowsLoop::<T> { values: values.typed_slice(), len, prefetch, results });
                 } else {
                     row.clear();
                     for at in (0..len).step_by(tile) {
                         row.extend_from_slice(evaluator.evaluate(start + at, tile.min(len - at)).typed_slice::<T>());
                     }
-                    dispatch(TwoPassRowsLoop::<T> { values: row, len, prefetch: None, results });
+                    dispatch_simd(TwoPassRowsLoop::<T> { values: row, len, prefetch: None, results });
                 }
             }
         },

@@ -4,9 +4,9 @@ use cuprum_core::{Complex, Element};
 
 /// Element types with the arithmetic of reductions.
 pub(crate) trait Arithmetic: Element {
-    /// Returns the sum; integers wrap. Logical or for bool.
+    /// Returns `self + b`. Integers wrap. The sum of bools is their logical or.
     fn plus(self, b: Self) -> Self;
-    /// Returns the product; integers wrap. Logical and for bool.
+    /// Returns `self * b`. Integers wrap. The product of bools is their logical and.
     fn times(self, b: Self) -> Self;
     /// Returns whether the value, or its real or imaginary part, is NaN.
     fn has_nan(self) -> bool;

@@ -10,7 +10,7 @@
 /// None of these lists includes 16-bit floats.
 macro_rules! by_dtype {
     ($dtype:expr, number, $run:ident, $reducer:ident) => {
-        by_dtype!(@ cuprum_cpu_base::views::unsigned_dtype($dtype), $run, $reducer, u8, u16, u32, u64, f32, f64, Complex<f32>, Complex<f64>)
+        by_dtype!(@ cuprum_cpu_base::typed_views::unsigned_dtype($dtype), $run, $reducer, u8, u16, u32, u64, f32, f64, Complex<f32>, Complex<f64>)
     };
     ($dtype:expr, inexact, $run:ident, $reducer:ident) => {
         by_dtype!(@ $dtype, $run, $reducer, f32, f64, Complex<f32>, Complex<f64>)

@@ -56,7 +56,7 @@ pub(crate) fn fold_values_in_lanes<T: Copy, A: Copy>(
     merge_lanes(acc, merge)
 }
 
-/// Merges the last values, fewer than [`LANES`], into the first accumulators.
+/// Merges the values that remain after whole groups of [`LANES`] values into the first accumulators.
 #[inline(never)]
 fn merge_remainder_into_lanes<T: Copy, A: Copy>(
     mut acc: [A; LANES],

@@ -25,8 +25,8 @@ pub(crate) fn multiply_in_order<T: Arithmetic>(product: &mut Option<T>, values: 
                 return true;
             }
             Some(p) if is_complex => chunk.iter().fold(p, |p, v| p.times(*v)),
-            // `p` is zero or infinite, so the order of the other factors does not matter. `p.times(p)` is 0 or +inf, which each lane
-            // multiplies by its elements, and `p` gives the sign.
+            // Here `p` is zero or infinite, so the order of the remaining factors does not matter. Each lane multiplies its elements by
+            // `p.times(p)`, which is 0 or +inf. The multiplication by `p` at the end gives the sign.
             Some(p) => p.times(fold_values_in_lanes(chunk, None, |v| p.times(p).times(v), T::times)),
         };
         *product = Some(next);
@@ -34,8 +34,8 @@ pub(crate) fn multiply_in_order<T: Arithmetic>(product: &mut Option<T>, values: 
     false
 }
 
-/// Reduces each row of `values` again in order if its result depends on the order ([`Reducer::depends_on_order`]). Rows have `row`
-/// elements.
+/// Reduces those rows of `values` a second time, in the order of their elements, whose results depend on the order
+/// ([`Reducer::depends_on_order`]). Rows have `row` elements.
 pub(crate) fn recompute_rows_in_order<R: Reducer>(values: &[R::In], row: usize, results: &mut [R::Out]) {
     if row <= LANES || !results.iter().any(|result| R::depends_on_order(*result)) {
         return; // up to `LANES` elements are merged in order

@@ -18,7 +18,7 @@ impl<A> PairwiseTree<A> {
 
     /// Adds the accumulator of the next leaf.
     #[inline]
-    pub fn push(&mut self, leaf: A, merge: impl FnMut(A, A) -> A) {
+    pub fn push_leaf(&mut self, leaf: A, merge: impl FnMut(A, A) -> A) {
         self.push_subtree(0, leaf, merge);
     }
 
@@ -56,7 +56,7 @@ mod tests {
     fn shape(leaves: std::ops::Range<usize>) -> String {
         let mut tree = PairwiseTree::new();
         let merge = |a: String, b: String| format!("({a} {b})");
-        leaves.for_each(|i| tree.push(i.to_string(), merge));
+        leaves.for_each(|i| tree.push_leaf(i.to_string(), merge));
         tree.take_result(merge).unwrap_or_default()
     }
 
@@ -73,13 +73,13 @@ mod tests {
             for block in [4, 8, 16] {
                 let mut tree = PairwiseTree::new();
                 let merge = |a: String, b: String| format!("({a} {b})");
-                (0..n).step_by(block).for_each(|b| tree.push(shape(b..n.min(b + block)), merge));
+                (0..n).step_by(block).for_each(|b| tree.push_leaf(shape(b..n.min(b + block)), merge));
                 assert_eq!(tree.take_result(merge).unwrap(), shape(0..n));
 
                 let mut tree = PairwiseTree::new();
                 let whole = n / block * block;
                 (0..whole).step_by(block).for_each(|b| tree.push_subtree(block.ilog2(), shape(b..b + block), merge));
-                (whole..n).for_each(|leaf| tree.push(leaf.to_string(), merge));
+                (whole..n).for_each(|leaf| tree.push_leaf(leaf.to_string(), merge));
                 assert_eq!(tree.take_result(merge).unwrap(), shape(0..n));
             }
         }

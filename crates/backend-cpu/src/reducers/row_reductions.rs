@@ -4,14 +4,14 @@ use std::slice;
 
 use cuprum_core::ops::elementwise::{ADD, FMAX, FMIN, LOGICAL_AND, LOGICAL_OR, MAXIMUM, MINIMUM, MULTIPLY};
 use cuprum_core::{Complex, DType, Element, Op};
-use cuprum_cpu_base::views::{Elements, ElementsMut};
+use cuprum_cpu_base::typed_views::{Elements, ElementsMut};
 
 use super::Reducer;
 use super::dtype_selection::{by_dtype, by_reduction};
-use super::loops::push_leaves;
-use super::ops::{Max, MaxNumber, Min, MinNumber, Prod, Sum};
 use super::ordered_products::recompute_rows_in_order;
 use super::pairwise_tree::PairwiseTree;
+use super::reduction_loops::push_leaves;
+use super::reduction_operations::{Max, MaxNumber, Min, MinNumber, Prod, Sum};
 
 /// Reduces the contiguous elements `row`, with the same bits as the kernel family `Reduce`. Returns `None` if `row` is empty.
 pub(crate) fn reduce_contiguous<R: Reducer>(row: &[R::In]) -> Option<R::Acc> {

@@ -5,8 +5,8 @@ use cuprum_backend_cuda::families::histogram::min_blocks_without_overflow;
 use cuprum_core::{Outcome, Result};
 
 use super::request::{HistogramRequest, SharedMemoryLayout, THREADS_PER_BLOCK};
+use crate::kernel_parameter_lists::{DevicePointer, ProgramParams, kernel_parameters};
 use crate::launch::LaunchContext;
-use crate::parameters::{DevicePointer, ProgramParams, kernel_parameters};
 
 kernel_parameters! {
     /// Parameters of `histogram`. `edges` is null if values are bin numbers.
@@ -22,7 +22,7 @@ kernel_parameters! {
 }
 
 /// Queues the kernel of a histogram.
-pub fn launch_request(context: &LaunchContext, request: &HistogramRequest) -> Result<Outcome> {
+pub fn launch_histogram_kernel(context: &LaunchContext, request: &HistogramRequest) -> Result<Outcome> {
     let output = device::allocate_output(context.call, 0)?;
     context.zero_words(&output, 0, 2 * request.bins)?;
     let (program_inputs, edges) = context.program_input_addresses();

@@ -6,8 +6,8 @@ use cuprum_core::call::{Binning, Work};
 use cuprum_core::{Call, DType, DeclineReason, Program, Result};
 
 use crate::fused_input;
+use crate::kernel_source::{GeneratedSource, SourceDefinitions, SourceTemplate};
 use crate::launch::KernelRequest;
-use crate::source::{GeneratedSource, SourceDefinitions, SourceTemplate};
 
 /// Threads per block, as in `histogram.cu`.
 pub const THREADS_PER_BLOCK: u32 = 512;
@@ -26,7 +26,7 @@ static HISTOGRAM_TEMPLATE: SourceTemplate = SourceTemplate {
 /// The parameters of a histogram call that determine its kernel.
 #[derive(Debug)]
 pub struct HistogramRequest<'a> {
-    /// The fused program, which computes the values.
+    /// The fused program that computes the values to count.
     pub program: &'a Program,
     binning: Binning,
     access: InputAccess,
@@ -42,9 +42,9 @@ pub struct HistogramRequest<'a> {
 /// The memory that holds the counters of a block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum CounterMemory {
-    /// Shared memory: first the edges, then `2^log2_copies` counters per bin.
+    /// Counters are in shared memory, `2^log2_copies` of them per bin, after the bin edges.
     Shared { edge_bytes: usize, log2_copies: u32 },
-    /// Global memory: blocks count directly in the output.
+    /// Counters are in global memory: blocks count directly in the output.
     Global,
 }
 
@@ -52,7 +52,7 @@ enum CounterMemory {
 pub struct SharedMemoryLayout {
     /// Size of the bin edges in bytes. The counters follow the edges.
     pub edge_bytes: u32,
-    /// Size of edges and counters in bytes.
+    /// Size of the bin edges and the counters together, in bytes.
     pub total_bytes: u32,
     /// Base-2 logarithm of the number of counters per bin.
     pub log2_copies: u32,
@@ -143,11 +143,11 @@ pub fn sources_for_compile_check() -> Vec<(String, String)> {
     let list = [
         of(Program::identity(F32), even, 256, 4),
         of(Program::identity(F64), even, 1 << 20, 2),
-        of(crate::source::fused_example_program(U8, F32), even, 256, 16),
+        of(crate::kernel_source::fused_example_program(U8, F32), even, 256, 16),
         of(Program::identity(F32), edges, 100, 1),
         of(Program::identity(F64), edges, 1 << 20, 2),
         of(Program::identity(I64), number, 1000, 2),
-        of(crate::source::fused_example_program(I16, I64), number, 1 << 20, 8),
+        of(crate::kernel_source::fused_example_program(I16, I64), number, 1 << 20, 8),
         of(test_programs::take_program(I64, I32), number, 1000, 1),
     ];
     list.into_iter().flatten().collect()

@@ -2,8 +2,8 @@
 // exchange. Requires warp.cuh.
 //
 // These functions replace CUB's, because NVRTC needs half a second to parse CUB's headers. The first call of a reduction or scan waits for
-// its kernel. Such kernels are not compiled in the background, because the accelerator `cuda`, which would run the calls meanwhile,
-// combines floats in another order. Sorts use CUB's headers, because they are compiled in the background.
+// its kernel. Such kernels are not compiled in the background: the accelerator `cuda` would run the calls meanwhile, and it combines floats
+// in another order. Sorts are compiled in the background, so they use CUB's headers.
 
 namespace cuprum {
 

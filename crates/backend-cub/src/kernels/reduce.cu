@@ -58,7 +58,8 @@ __device__ inline void reduce_thread_shares(const Params& p, const RowOffsets (&
     }
 }
 
-// Reduces this thread's share of one row.
+// Reduces this thread's share of the elements begin..end of one row. `Count` threads share the row, and `thread` is the index of this
+// thread among them.
 template <int Count, int Unroll>
 __device__ inline Acc reduce_thread_share(const Params& p, const RowOffsets& row, Index begin, Index end, int thread) {
     const RowOffsets rows[] = {row};

@@ -1,8 +1,8 @@
 // Inclusive scan of many adjacent columns in a single pass over memory. The lanes of a warp scan adjacent columns. Each thread scans
 // `ITEMS` successive rows of its column, and a block `TILE` rows. Requires the same headers and definitions as scan_rows.cu.
 //
-// The prefix of a tile is the left fold of the totals of the tiles above it. It does not depend on the number of tiles that look-back
-// inspects; fold_look_back.cuh explains why.
+// The prefix of a tile is the left fold of the totals of the tiles above it. The prefix does not depend on the number of tiles that
+// look-back inspects; fold_look_back.cuh explains why.
 
 namespace cuprum {
 
@@ -13,7 +13,7 @@ constexpr int LANES = 32;
 constexpr int WARPS = THREADS / LANES;
 constexpr int TILE = WARPS * ITEMS;
 
-// Returns the fold of the totals of the `above` > 0 tiles above a tile, and waits until their states are published. The state of the tile
+// Waits until the `above` > 0 tiles above a tile have published their totals, and returns these totals combined. The state of the tile
 // itself has index `own`. The states of successive tiles are `stride` apart. Lanes may wait for different times.
 template <class Combine>
 __device__ inline Acc fold_tiles_above(const TileStates<Acc>& states, u64 own, u64 stride, u32 above, const Combine& combine) {
@@ -43,7 +43,7 @@ __device__ inline Acc fold_tiles_above(const TileStates<Acc>& states, u64 own, u
 
 // Scans `columns` columns of `rows` elements. A group is the columns of one warp, and has `tiles` tiles. `step` holds the input strides
 // along a column, `out_stride` the output stride. `words` holds a look-back state for each lane of each tile, and blocks take tile numbers
-// from the counter `ticket`. `words` and `ticket` must be zeroed. With one tile per group they are not used.
+// from the counter `ticket`. `words` and `ticket` must be zeroed. With one tile per group, both are unused.
 extern "C" __global__ void __launch_bounds__(THREADS)
 scan_columns(Params p, Axes<Index, RANK, INPUTS> axes, Offsets<Index, INPUTS> step, Out* out, i64 rows, i64 columns, i64 out_stride,
              u32* ticket, u64* words, u32 groups, u32 tiles) {
@@ -53,7 +53,7 @@ scan_columns(Params p, Axes<Index, RANK, INPUTS> axes, Offsets<Index, INPUTS> st
     const Fold fold;
     const int warp = threadIdx.x / LANES, lane = threadIdx.x % LANES;
 
-    // Blocks take tiles in order, so the tiles that a block waits for are running or done.
+    // Blocks take tile numbers in increasing order. A block therefore waits only for tiles of blocks that have started, so the wait ends.
     u32 number = blockIdx.x;
     if (tiles > 1) {
         if (threadIdx.x == 0) shared_number = atomicAdd(ticket, 1u);

@@ -12,7 +12,7 @@ constexpr int WARP = 32;
 constexpr int TILE = THREADS * ITEMS;
 
 // Scans `rows` rows of `count` elements. `words` holds the look-back states of all tiles; blocks take tile numbers from the counter
-// `ticket`. `words` and `ticket` must be zeroed. With one tile per row they are not used.
+// `ticket`. `words` and `ticket` must be zeroed. With one tile per row, both are unused.
 extern "C" __global__ void __launch_bounds__(THREADS, 3)
 scan_rows(Params p, Axes<Index, RANK, INPUTS> axes, Out* out, i64 count, u32* ticket, u64* words, u32 tiles, u32 rows) {
     __shared__ WarpExchange<Acc, ITEMS> exchanges[THREADS / WARP];
@@ -22,7 +22,7 @@ scan_rows(Params p, Axes<Index, RANK, INPUTS> axes, Out* out, i64 count, u32* ti
     const Fold fold;
     const int warp = threadIdx.x / WARP, lane = threadIdx.x % WARP;
 
-    // Blocks take tiles in order, so the tiles that a block waits for are running or done.
+    // Blocks take tile numbers in increasing order. A block therefore waits only for tiles of blocks that have started, so the wait ends.
     u32 row = blockIdx.x, tile = 0;
     if (tiles > 1) {
         if (threadIdx.x == 0) shared_tile = atomicAdd(ticket, 1u);

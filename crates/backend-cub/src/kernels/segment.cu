@@ -19,8 +19,8 @@ constexpr int WARPS = THREADS / 32;
 constexpr int TILE = THREADS * ITEMS;
 static_assert(ITEMS < 32, "`ended` has a bit for each item");
 
-// The values that the segments cover: `count` values, the first at index `base`. The range is empty if the first or last offset is invalid.
-// The tile that contains the end of the first or last segment then reports the fault.
+// The values that the segments cover: `count` values, the first at index `base` of the input. The range is empty if the first or last
+// offset is invalid. The tile that contains the end of the first or last segment then reports the fault.
 struct ValuesInSegments {
     i64 base, count;
     __device__ ValuesInSegments(const i64* offsets, i64 segments, i64 length) : base(offsets[0]), count(0) {
@@ -56,8 +56,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) find_tile_segments(const i
 
 // The part of the merged sequence of values and segment ends that one tile contains.
 struct Tile {
-    // Two ranges with exclusive upper bounds: the segments that end in the tile, and the values in the tile. Values are counted from
-    // the first one that a segment covers.
+    // Two ranges with exclusive upper bounds: the segments that end in the tile, and the values of the tile. Value 0 is the first value
+    // that any segment covers.
     i64 segment, last_segment, value, last_value;
     __device__ Tile(i64 tile, const i64* cuts, i64 items) {
         segment = cuts[tile], last_segment = cuts[tile + 1];
@@ -67,7 +67,8 @@ struct Tile {
     __device__ bool is_sound() const { return segment <= last_segment && value <= last_value; }
 };
 
-// Partial result of the segment that continues after the items of a thread or warp, and whether a segment ended among these items.
+// Partial result of the segment that continues past the last item of a thread or warp. `has_end` tells whether a segment ended among these
+// items.
 struct OpenSegment {
     Acc value;
     u32 has_end;
@@ -84,8 +85,8 @@ struct FoldOpenSegments {
 extern "C" __global__ void __launch_bounds__(THREADS)
 reduce_segment_tiles(const __grid_constant__ Params p, Out* out, i64 length, const i64* offsets, i64 segments, const i64* cuts, Acc* heads,
                      Acc* tails, Fault* fault, u64 op) {
-    // Holds the values of the tile, then its segment ends, and finally its results. A segment end is stored as the number of values that
-    // precede the end.
+    // `slots` holds the values of the tile, then its segment ends, and finally its results. A segment end is stored as the number of values
+    // that precede the end.
     __shared__ alignas(16) unsigned char slots[TILE * (sizeof(Acc) < 4 ? 4 : sizeof(Acc))];
     __shared__ OpenSegment of_warps[WARPS], ends_of_warps[WARPS];
     __shared__ Acc totals[WARPS];
@@ -93,7 +94,7 @@ reduce_segment_tiles(const __grid_constant__ Params p, Out* out, i64 length, con
     const ValuesInSegments covered(offsets, segments, length);
     const Tile tile(blockIdx.x, cuts, segments + covered.count);
 
-    // If the ranges of a tile are valid, its values are in bounds, even if other offsets are invalid.
+    // A tile with an invalid range reads nothing. The values of all other tiles are in bounds, even if offsets of other tiles are invalid.
     bool is_sound = tile.is_sound();
     const int ends = is_sound ? static_cast<int>(tile.last_segment - tile.segment) : 0;
     const int values = is_sound ? static_cast<int>(tile.last_value - tile.value) : 0;
@@ -194,8 +195,8 @@ reduce_segment_tiles(const __grid_constant__ Params p, Out* out, i64 length, con
 // Maximum number of tiles of a segment whose partial results one warp combines. A block combines the partial results of longer segments.
 constexpr i64 MAX_WARP_TILES = 64;
 
-// The tiles begin..=last of one segment. The segment starts in the first tile and ends in the last. The tiles in between contain only
-// values of the segment.
+// The tiles `begin..=last` that one segment spans. The segment starts in the first tile and ends in the last. The tiles in between contain
+// only values of the segment.
 struct SegmentTileRange {
     i64 begin, last;
     __device__ Acc fold_every_nth_tile(const Acc* tails, const Acc* heads, int first, int width) const {

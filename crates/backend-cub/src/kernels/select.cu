@@ -21,7 +21,7 @@ constexpr int TILE = THREADS * ITEMS;
 constexpr u32 ALL = 0xffffffffu;
 
 // Selects from `count` elements. `states` holds the look-back states of all tiles; blocks take tile numbers from the counter `ticket`.
-// `states` and `ticket` must be zeroed. With one tile they are not used. `length` receives the number of selected elements.
+// `states` and `ticket` must be zeroed. With one tile, both are unused. `length` receives the number of selected elements.
 extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
 select_elements(Params p, const Value* from, Value* values, i64* indices, i64 count, u32* ticket, u64* states, u32 tiles, u64* length) {
     __shared__ Value selected_values[VALUES ? TILE : 1];
@@ -31,7 +31,7 @@ select_elements(Params p, const Value* from, Value* values, i64* indices, i64 co
     __shared__ u32 shared_tile;
     const int warp = threadIdx.x / WARP, lane = threadIdx.x % WARP;
 
-    // Blocks take tiles in order, so the tiles that a block waits for are running or done.
+    // Blocks take tile numbers in increasing order. A block therefore waits only for tiles of blocks that have started, so the wait ends.
     u32 tile = 0;
     if (tiles > 1) {
         if (threadIdx.x == 0) shared_tile = atomicAdd(ticket, 1u);

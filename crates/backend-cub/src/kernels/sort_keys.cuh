@@ -33,7 +33,8 @@ template <class T> __device__ inline Key sort_key_of(const T& bits, u32 word = 0
     return DESCENDING ? static_cast<Key>(~key) : key;
 }
 
-// Returns the bits of the element with this key. Only valid without PAIRS.
+// Decodes a key to the bits of its element. Requires that PAIRS is false, because with PAIRS elements of different bits may have equal
+// keys.
 __device__ inline Key bits_of(Key key) { return decode_key<Element>(DESCENDING ? static_cast<Key>(~key) : key); }
 
 }  // namespace cuprum

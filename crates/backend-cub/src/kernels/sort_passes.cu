@@ -90,12 +90,12 @@ struct PassBuffers {
     i64 index_strides[2];
 };
 
-// Sorts by digit `pass` the rows whose masks contain this pass. A row whose keys are all equal runs pass 0 only, which copies the row.
+// One pass of the radix sort, by digit number `pass`. Rows whose mask lacks the pass are left alone. A row whose keys are all equal runs
+// pass 0 only, which copies the row.
 //
 // The first pass of a row computes the keys and indices. The last pass writes the first `limit` elements to `values` and `indices`, each of
-// which may be null. `states` has a word for each digit of each tile. In this pass, the tag `tag` marks the count of a tile alone, and
-// `tag + 1` marks a count that includes all earlier tiles of the row. Blocks take tile numbers from the counter `ticket`, which must be
-// zeroed.
+// which may be null. `states` has a word for each digit of each tile. In this pass, the tag `tag` marks the count of a tile alone, and `tag
+// + 1` marks a count that includes all earlier tiles of the row. Blocks take tile numbers from the counter `ticket`, which must be zeroed.
 //
 // If elements have two keys, `word` is the number of the key by which this pass sorts. The last pass for key 0 then writes the order of the
 // elements, as indices, to `word_order`. The first pass for key 1 reads the elements in this order.
@@ -112,7 +112,7 @@ sort_pass(const Bits* __restrict__ from, const __grid_constant__ PassBuffers buf
     __shared__ u32 shared_block;
     if (pass > 0 && (masks[0] >> pass & 1) == 0) return;
 
-    // Blocks take tiles in order, so the tiles that a block waits for are running or done.
+    // Blocks take tile numbers in increasing order. A block therefore waits only for tiles of blocks that have started, so the wait ends.
     if (threadIdx.x == 0) shared_block = atomicAdd(ticket, 1u);
     __syncthreads();
     const u32 row = shared_block / tiles, tile = shared_block % tiles;

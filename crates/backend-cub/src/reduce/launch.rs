@@ -4,8 +4,8 @@ use cuprum_backend_cuda::device;
 use cuprum_core::{Outcome, Result};
 
 use super::request::{ReduceRequest, RowSplit, THREADS_PER_BLOCK, rows_per_block};
+use crate::kernel_parameter_lists::{AxesParam, DevicePointer, IndexParam, ProgramParams, kernel_parameters};
 use crate::launch::LaunchContext;
-use crate::parameters::{AxesParam, DevicePointer, IndexParam, ProgramParams, kernel_parameters};
 
 kernel_parameters! {
     /// Parameters of `reduce_chunks`. `partials` and `tickets` may be null if there is one chunk per row.
@@ -45,7 +45,7 @@ row_parameters! {
 }
 
 /// Queues the kernel of a reduction.
-pub fn launch_request(context: &LaunchContext, request: &ReduceRequest) -> Result<Outcome> {
+pub fn launch_reduce_kernel(context: &LaunchContext, request: &ReduceRequest) -> Result<Outcome> {
     let output = device::allocate_output(context.call, 0)?;
     let p = context.pack_program_params(request.program, context.inputs)?;
     let (axes, out) = (request.kept_axes_param(), DevicePointer(output.pointer()));

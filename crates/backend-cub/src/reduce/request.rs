@@ -1,7 +1,7 @@
 //! Reductions along a contiguous axis with a fused program: of all elements, or of each row.
 //!
-//! The shape and the number of elements per load decide which kernel runs and in what order it combines elements. The number of elements
-//! per load depends on the dtypes and on the alignment of the inputs.
+//! The shape and the number of elements per load decide which kernel runs and in what order the kernel combines elements. The number of
+//! elements per load depends on the dtypes and on the alignment of the inputs.
 
 use cuprum_backend_cuda::codegen::{self, AccumulatorCode, FoldClass, InputAccess, KernelKey, ctype, device_sources};
 use cuprum_backend_cuda::driver::COUNTER_COUNT;
@@ -16,14 +16,14 @@ use cuprum_core::testing::calls;
 use cuprum_core::{Array, Call, DType, DeclineReason, Device, DeviceKind, Layout, Op, Program, Result};
 
 use crate::fused_input;
+use crate::kernel_parameter_lists::AxesParam;
+use crate::kernel_source::{BLOCK_FOLD_AND_SCAN_SOURCE, GeneratedSource, SourceDefinitions, SourceTemplate, USER_MAX_OP};
 use crate::launch::KernelRequest;
-use crate::parameters::AxesParam;
-use crate::source::{BLOCK_FOLD_AND_SCAN_SOURCE, GeneratedSource, SourceDefinitions, SourceTemplate, USER_MAX_OP};
 
 /// Threads per block, as in `reduce.cu`.
 pub const THREADS_PER_BLOCK: usize = 256;
 /// Maximum number of chunks of a reduction, counted over all rows.
-const MAX_CHUNKS: usize = 8192;
+const MAX_REDUCTION_CHUNKS: usize = 8192;
 /// Minimum number of rows at which no row is split into chunks, because so many rows fill the device without a split.
 const MIN_UNSPLIT_ROWS: usize = 256;
 const _: () = assert!(MIN_UNSPLIT_ROWS <= COUNTER_COUNT);
@@ -46,7 +46,7 @@ static REDUCE_TEMPLATE: SourceTemplate = SourceTemplate {
     body: &[include_str!("../kernels/reduce.cu")],
 };
 
-/// The threads that share a row.
+/// How the threads of a kernel share the rows of a reduction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RowSplit {
     /// One block reduces each chunk of a row.
@@ -62,7 +62,7 @@ pub enum RowSplit {
     Lanes(usize),
 }
 
-/// The combining operation of a reduction, as the core crate or the user supplies it.
+/// The operation that combines the elements of a reduction.
 #[derive(Clone, Copy)]
 enum ReduceFold<'a> {
     /// A template of `fold.cuh`.
@@ -87,19 +87,21 @@ pub struct ReduceRequest<'a> {
     width: usize,
     /// Whether the kernel uses 64-bit indices.
     wide_indices: bool,
-    /// The threads that share a row. The split determines the kernel.
+    /// How threads share the rows. Each variant of [`RowSplit`] has its own kernel.
     pub split: RowSplit,
 }
 
 /// Returns the combining operation of `reduction` for values of dtype `value`, or the reason why the kernels do not support it.
 fn choose_reduce_fold<'a>(op: Op, reduction: &'a ReductionDef, value: DType, accumulator: DType) -> Result<ReduceFold<'a>, DeclineReason> {
     if reduction.depends_on_order(value) {
-        // The minimum of several complex NaNs is the first of them. These kernels combine elements out of order and would miss it.
+        // NumPy's minimum of several complex NaNs is the first of them. These kernels combine elements out of order and might return
+        // another NaN.
         return Err(DeclineReason::with_text(|| format!("{} of {value}: complex numbers are only added and multiplied", op.name())));
     }
     match FoldClass::of(reduction, accumulator) {
         Some(template) => Ok(ReduceFold::Template(template)),
-        // Dispatch declines variances earlier and with the same reason, because the kernel does not declare the capability for variances.
+        // Dispatch declines variances before this code runs, because the kernel does not declare the capability for variances. Both reasons
+        // have the same text.
         None if reduction.combine == Combine::Moments => Err(DeclineReason::new("does not declare variances")),
         None if !reduction.returns_index => Ok(ReduceFold::Described(reduction)),
         None => Err(DeclineReason::with_text(|| format!("{} is not supported", op.name()))),
@@ -144,7 +146,7 @@ pub fn request_for_call<'a>(call: &'a Call, addresses: &[u64]) -> Result<ReduceR
         output: output.dtype,
         access: InputAccess { repeated, aligned },
         width,
-        wide_indices: !codegen::reduction_fits_narrow_index(plan),
+        wide_indices: !codegen::reduction_fits_32_bit_index(plan),
         split: choose_row_split(plan.kept_size, plan.reduced_size, elements_per_block_step(call.inputs.len(), width)),
     })
 }
@@ -179,7 +181,7 @@ pub fn rows_per_block(lanes: usize) -> u64 {
 fn choose_row_split(rows: usize, columns: usize, elements_per_block_step: usize) -> RowSplit {
     if rows < MIN_UNSPLIT_ROWS && (rows == 1 || columns > 2 * elements_per_block_step) {
         let steps = columns.div_ceil(elements_per_block_step);
-        let per_chunk = steps.saturating_mul(rows).div_ceil(MAX_CHUNKS).max(1);
+        let per_chunk = steps.saturating_mul(rows).div_ceil(MAX_REDUCTION_CHUNKS).max(1);
         return RowSplit::Chunks { chunks: steps.div_ceil(per_chunk), chunk: per_chunk * elements_per_block_step };
     }
     match columns {
@@ -209,7 +211,8 @@ impl ReduceRequest<'_> {
         }
     }
 
-    /// Returns the C++ type of the reduction's fold. If the type is not a template of `fold.cuh`, adds the definition of the type to `d`.
+    /// Returns the C++ type of the function object (fold) that combines elements. Adds the definition of the type to `d` unless `fold.cuh`
+    /// has a template for it.
     fn define_fold(&self, d: &mut SourceDefinitions) -> Result<String, &'static str> {
         let combination = match self.fold {
             ReduceFold::Template(template) => return Ok(format!("{}<{}>", template.name, ctype(self.accumulator))),
@@ -311,8 +314,8 @@ pub fn sources_for_compile_check() -> Vec<(String, String)> {
         rows(ops::ALL, Bool, Bool, Bool),
         rows(ops::COUNT_NONZERO, Bool, I64, I64),
         rows(ops::ARGMAX, BF16, BF16, I64),
-        of(ops::SUM, crate::source::fused_example_program(F32, F64), F64, F64, &[], false),
-        of(ops::MAX, crate::source::fused_example_program(F64, F64), F64, F64, &[300], false),
+        of(ops::SUM, crate::kernel_source::fused_example_program(F32, F64), F64, F64, &[], false),
+        of(ops::MAX, crate::kernel_source::fused_example_program(F64, F64), F64, F64, &[300], false),
         of(ops::MAX, Program::identity(U8), U8, U8, &[], true),
         of(ops::ARGMIN, Program::identity(I16), I16, I64, &[], true),
         of(ops::SUM, codegen::test_programs::take_program(F32, I32), F32, F32, &[300], false),
@@ -345,7 +348,7 @@ mod tests {
     use cuprum_core::StoredArray;
 
     use super::*;
-    use crate::source::fused_example_program;
+    use crate::kernel_source::fused_example_program;
     use crate::testing::{array, contiguous, output, reason, with_call};
 
     /// Describes the reduction of inputs of equal shapes in aligned memory.
@@ -381,7 +384,7 @@ mod tests {
         assert_eq!(split(1 << 25), RowSplit::Chunks { chunks: 8192, chunk: 4096 });
         assert_eq!(split((1 << 27) + 1), RowSplit::Chunks { chunks: 6554, chunk: 5 * 4096 });
         let RowSplit::Chunks { chunks, chunk } = split(1 << 34) else { panic!() };
-        assert!(chunks <= MAX_CHUNKS && chunks * chunk >= 1 << 34);
+        assert!(chunks <= MAX_REDUCTION_CHUNKS && chunks * chunk >= 1 << 34);
     }
 
     #[test]

@@ -4,8 +4,8 @@ use cuprum_backend_cuda::device;
 use cuprum_core::{Outcome, Result};
 
 use super::request::{ScanAxis, ScanRequest, THREADS_PER_BLOCK};
+use crate::kernel_parameter_lists::{AxesParam, DevicePointer, OffsetsParam, ProgramParams, kernel_parameters};
 use crate::launch::LaunchContext;
-use crate::parameters::{AxesParam, DevicePointer, OffsetsParam, ProgramParams, kernel_parameters};
 
 kernel_parameters! {
     /// Parameters of `scan_rows`. `ticket` and `words` may be null if there is one tile per row.
@@ -39,9 +39,9 @@ kernel_parameters! {
 }
 
 /// Queues the kernel of a scan.
-pub fn launch_request(context: &LaunchContext, request: &ScanRequest) -> Result<Outcome> {
+pub fn launch_scan_kernel(context: &LaunchContext, request: &ScanRequest) -> Result<Outcome> {
     let call = context.call;
-    let (groups, tiles) = (request.line_group_count() as u32, request.tiles_per_group() as u32);
+    let (groups, tiles) = (request.scan_line_group_count() as u32, request.tiles_per_group() as u32);
     // The 32-bit tile counter takes a whole 64-bit word, which keeps the tile states aligned.
     let words = 1 + request.look_back_word_count();
     let workspace = match tiles {
@@ -58,7 +58,7 @@ pub fn launch_request(context: &LaunchContext, request: &ScanRequest) -> Result<
     let ticket = DevicePointer(workspace.as_ref().map_or(0, |w| w.pointer()));
     let words = DevicePointer(workspace.as_ref().map_or(0, |w| w.pointer() + size_of::<u64>() as u64));
     let (length, lines, grid, threads) =
-        (request.line_length() as i64, request.line_count() as i64, groups * tiles, THREADS_PER_BLOCK as u32);
+        (request.scan_line_length() as i64, request.scan_line_count() as i64, groups * tiles, THREADS_PER_BLOCK as u32);
     match request.axis {
         ScanAxis::Rows => {
             let params = ScanRowsParams { p, axes, out, count: length, ticket, words, tiles, rows: groups };

@@ -9,9 +9,9 @@ use cuprum_core::plan::scan::ScanPlan;
 use cuprum_core::{Call, DType, DeclineReason, Layout, Op, Program, Result};
 
 use crate::fused_input;
+use crate::kernel_parameter_lists::{AxesParam, OffsetsParam};
+use crate::kernel_source::{BLOCK_FOLD_AND_SCAN_SOURCE, GeneratedSource, SourceDefinitions, SourceTemplate};
 use crate::launch::KernelRequest;
-use crate::parameters::{AxesParam, OffsetsParam};
-use crate::source::{BLOCK_FOLD_AND_SCAN_SOURCE, GeneratedSource, SourceDefinitions, SourceTemplate};
 
 /// Threads per block, as in `scan_rows.cu` and `scan_columns.cu`.
 pub const THREADS_PER_BLOCK: usize = 256;
@@ -22,7 +22,8 @@ const COLUMNS_PER_WARP: usize = 32;
 /// Minimum number of adjacent columns. With fewer columns, a load of a warp would cover less than a 32-byte sector, so such calls are
 /// declined.
 const MIN_ADJACENT_COLUMNS: usize = 8;
-/// Maximum length of columns that the accelerator `cuda` scans with one thread per column. Calls with such columns decline.
+/// Maximum length of columns that the accelerator `cuda` scans with one thread per column. The accelerator `cub` declines calls with such
+/// columns.
 const MAX_COLUMN_LENGTH_FOR_ONE_THREAD: usize = 32;
 
 const SCAN_HEADERS: &[&str] = &[
@@ -54,7 +55,7 @@ pub enum ScanAxis {
     Rows,
     /// Adjacent columns. A block scans one tile of 32 columns. Each thread scans several successive elements of one column.
     Columns {
-        /// Output stride along a column, in elements.
+        /// Stride of the output along a scanned column, in elements.
         out_stride: usize,
     },
 }
@@ -73,10 +74,12 @@ pub struct ScanRequest<'a> {
     pub axis: ScanAxis,
 }
 
-/// Returns the fold template of `reduction` for values of dtype `value`, or the reason why the kernels do not support it.
+/// Returns the class template of `fold.cuh` that combines values of dtype `value` as `reduction` does, or the reason why the kernels do not
+/// support the reduction.
 fn fold_class_of_reduction(op: Op, reduction: &ReductionDef, value: DType) -> Result<FoldClass, DeclineReason> {
     if reduction.depends_on_order(value) {
-        // The minimum of several complex NaNs is the first of them. These kernels combine elements out of order and would miss it.
+        // NumPy's minimum of several complex NaNs is the first of them. These kernels combine elements out of order and might return
+        // another NaN.
         return Err(DeclineReason::with_text(|| format!("{} of {value}: complex numbers are only added and multiplied", op.name())));
     }
     FoldClass::of(reduction, value).ok_or_else(|| DeclineReason::with_text(|| format!("{} is not supported", op.name())))
@@ -114,7 +117,7 @@ pub fn request_for_call<'a>(call: &'a Call) -> Result<ScanRequest<'a>, DeclineRe
     };
     let request =
         ScanRequest { op: call.op, fold, program, plan, output: output.dtype, access: InputAccess { repeated, aligned: false }, axis };
-    if request.line_group_count().saturating_mul(request.tiles_per_group()) > i32::MAX as usize {
+    if request.scan_line_group_count().saturating_mul(request.tiles_per_group()) > i32::MAX as usize {
         return Err(DeclineReason::with_text(|| format!("{} lines of {} elements are more than 2^31 tiles", plan.line_count, plan.len)));
     }
     Ok(request)
@@ -122,27 +125,27 @@ pub fn request_for_call<'a>(call: &'a Call) -> Result<ScanRequest<'a>, DeclineRe
 
 impl ScanRequest<'_> {
     /// Returns the number of scanned rows or columns.
-    pub fn line_count(&self) -> usize {
+    pub fn scan_line_count(&self) -> usize {
         self.plan.line_count
     }
 
     /// Returns the number of elements of a row or column.
-    pub fn line_length(&self) -> usize {
+    pub fn scan_line_length(&self) -> usize {
         self.plan.len
     }
 
     /// Returns the number of rows or columns that a block scans at the same time.
-    fn lines_per_block(&self) -> usize {
+    fn scan_lines_per_block(&self) -> usize {
         if self.axis == ScanAxis::Rows { 1 } else { COLUMNS_PER_WARP }
     }
 
     /// Returns the number of groups. A group is the rows or columns that one block scans at the same time.
-    pub fn line_group_count(&self) -> usize {
-        self.plan.line_count.div_ceil(self.lines_per_block())
+    pub fn scan_line_group_count(&self) -> usize {
+        self.plan.line_count.div_ceil(self.scan_lines_per_block())
     }
 
-    /// Returns the number of tiles along the scanned axis per group of rows or columns (see [`Self::line_group_count`]). A thread block
-    /// scans one tile.
+    /// Returns the number of tiles along the scanned axis per group of rows or columns (see [`Self::scan_line_group_count`]). A thread
+    /// block scans one tile.
     pub fn tiles_per_group(&self) -> usize {
         self.plan.len.div_ceil(self.tile_length())
     }
@@ -161,13 +164,13 @@ impl ScanRequest<'_> {
         let most = 128 / self.accumulator_dtype().itemsize().max(4);
         match (self.axis, self.plan.line_count) {
             (ScanAxis::Rows, 1) => most,
-            _ => self.plan.len.div_ceil(THREADS_PER_BLOCK / self.lines_per_block()).next_power_of_two().min(most),
+            _ => self.plan.len.div_ceil(THREADS_PER_BLOCK / self.scan_lines_per_block()).next_power_of_two().min(most),
         }
     }
 
     /// Returns the number of elements of a row or column in one tile.
     pub fn tile_length(&self) -> usize {
-        THREADS_PER_BLOCK / self.lines_per_block() * self.items_per_thread()
+        THREADS_PER_BLOCK / self.scan_lines_per_block() * self.items_per_thread()
     }
 
     /// Returns the size of the look-back states of all tiles, in 64-bit words.
@@ -177,7 +180,7 @@ impl ScanRequest<'_> {
         } else {
             self.tiles_per_group() * COLUMNS_PER_WARP
         };
-        self.words_per_look_back_state() * self.line_group_count() * per_group
+        self.words_per_look_back_state() * self.scan_line_group_count() * per_group
     }
 
     /// Returns the size of one look-back state in 64-bit words, as in `fold_look_back.cuh`.
@@ -204,7 +207,7 @@ impl KernelRequest for ScanRequest<'_> {
             .with_number(self.access.repeated)
             .with_number(self.items_per_thread() as u64)
             .with_number(self.plan.lines.len() as u64)
-            .with_number(self.lines_per_block() as u64)
+            .with_number(self.scan_lines_per_block() as u64)
     }
 
     fn cuda_source(&self) -> Result<GeneratedSource, &'static str> {
@@ -247,8 +250,8 @@ pub fn sources_for_compile_check() -> Vec<(String, String)> {
         (ops::CUMMIN, U64, vec![9]),
     ];
     let fused = [
-        along_last(ops::CUMPROD, F64, crate::source::fused_example_program(F64, F64), &[9]),
-        along_last(ops::CUMSUM, F32, crate::source::fused_example_program(F64, F32), &[7, 600]),
+        along_last(ops::CUMPROD, F64, crate::kernel_source::fused_example_program(F64, F64), &[9]),
+        along_last(ops::CUMSUM, F32, crate::kernel_source::fused_example_program(F64, F32), &[7, 600]),
         along_last(ops::CUMSUM, F64, test_programs::take_program(F64, I64), &[9]),
     ];
     let columns = [
@@ -257,7 +260,7 @@ pub fn sources_for_compile_check() -> Vec<(String, String)> {
         along_axis(0, ops::CUMPROD, C128, Program::identity(C128), &[900, 70]),
         along_axis(0, ops::CUMMAX, Bool, Program::identity(Bool), &[900, 70]),
         along_axis(0, ops::CUMMIN, I64, Program::identity(I64), &[40, 70]),
-        along_axis(1, ops::CUMSUM, F64, crate::source::fused_example_program(F32, F64), &[3, 900, 70]),
+        along_axis(1, ops::CUMSUM, F64, crate::kernel_source::fused_example_program(F32, F64), &[3, 900, 70]),
     ];
     let plain = plain.into_iter().map(|(op, d, shape)| along_last(op, d, Program::identity(d), &shape));
     plain.chain(fused).chain(columns).flatten().collect()
@@ -282,7 +285,7 @@ mod tests {
     fn tile_sizes() {
         let shape = |dtype| {
             with_request(array(dtype, contiguous(&[1000])), 0, ops::CUMSUM, |s| {
-                (s.tile_length(), s.words_per_look_back_state(), s.line_length())
+                (s.tile_length(), s.words_per_look_back_state(), s.scan_line_length())
             })
             .unwrap()
         };
@@ -305,7 +308,7 @@ mod tests {
     fn tiles_of_rows() {
         let tiling = |shape: &[usize], axis| {
             with_request(array(DType::F32, contiguous(shape)), axis, ops::CUMMAX, |s| {
-                (s.line_group_count(), s.tiles_per_group(), s.tile_length(), s.look_back_word_count())
+                (s.scan_line_group_count(), s.tiles_per_group(), s.tile_length(), s.look_back_word_count())
             })
             .unwrap()
         };
@@ -319,7 +322,7 @@ mod tests {
     fn tiles_of_columns() {
         let tiling = |dtype, shape: &[usize], axis| {
             with_request(array(dtype, contiguous(shape)), axis, ops::CUMSUM, |s| {
-                (s.axis, s.line_group_count(), s.tiles_per_group(), s.tile_length(), s.look_back_word_count())
+                (s.axis, s.scan_line_group_count(), s.tiles_per_group(), s.tile_length(), s.look_back_word_count())
             })
             .unwrap()
         };

@@ -4,8 +4,8 @@ use cuprum_backend_cuda::device;
 use cuprum_core::{Outcome, Result};
 
 use super::request::{SegmentRequest, THREADS_PER_BLOCK};
+use crate::kernel_parameter_lists::{DevicePointer, ProgramParams, kernel_parameters};
 use crate::launch::LaunchContext;
-use crate::parameters::{DevicePointer, ProgramParams, kernel_parameters};
 
 kernel_parameters! {
     /// Parameters of `find_tile_segments`.
@@ -49,7 +49,7 @@ kernel_parameters! {
 }
 
 /// Queues the three kernels of a segment reduction: find the tiles, reduce each tile, combine segments that span several tiles.
-pub fn launch_request(context: &LaunchContext, request: &SegmentRequest) -> Result<Outcome> {
+pub fn launch_segment_kernels(context: &LaunchContext, request: &SegmentRequest) -> Result<Outcome> {
     let call = context.call;
     let output = device::allocate_output(call, 0)?;
     if request.segments == 0 {

@@ -9,8 +9,8 @@ use cuprum_core::ops::reduce::{SEGMENT_MAX, SEGMENT_MIN, SEGMENT_PROD, SEGMENT_S
 use cuprum_core::{Array, Call, DType, DeclineReason, Op, Program, Result};
 
 use crate::fused_input;
+use crate::kernel_source::{BLOCK_FOLD_AND_SCAN_SOURCE, GeneratedSource, SourceDefinitions, SourceTemplate};
 use crate::launch::KernelRequest;
-use crate::source::{BLOCK_FOLD_AND_SCAN_SOURCE, GeneratedSource, SourceDefinitions, SourceTemplate};
 
 /// Threads per block, as in `segment.cu`.
 pub const THREADS_PER_BLOCK: usize = 256;
@@ -33,7 +33,7 @@ static SEGMENT_TEMPLATE: SourceTemplate = SourceTemplate {
 /// The parameters of a segment reduction call that determine its kernels.
 #[derive(Debug)]
 pub struct SegmentRequest<'a> {
-    /// The fused program, which computes the values.
+    /// The fused program that computes the values of the segments.
     pub program: &'a Program,
     fold: FoldClass,
     accumulator: DType,
@@ -45,10 +45,12 @@ pub struct SegmentRequest<'a> {
     pub segments: usize,
 }
 
-/// Returns the fold template of `reduction` for the accumulator dtype `acc`, or the reason why the kernels do not support it.
+/// Returns the class template of `fold.cuh` that combines accumulators of dtype `acc` as `reduction` does, or the reason why the kernels do
+/// not support the reduction.
 fn fold_class_of_reduction(op: Op, reduction: &ReductionDef, acc: DType) -> Result<FoldClass, DeclineReason> {
     if reduction.depends_on_order(acc) {
-        // The minimum of several complex NaNs is the first of them. These kernels combine elements out of order and would miss it.
+        // NumPy's minimum of several complex NaNs is the first of them. These kernels combine elements out of order and might return
+        // another NaN.
         return Err(DeclineReason::with_text(|| format!("{} of {acc}: complex numbers are only added and multiplied", op.name())));
     }
     FoldClass::of(reduction, acc).ok_or_else(|| DeclineReason::with_text(|| format!("{} is not supported", op.name())))
@@ -143,10 +145,10 @@ pub fn sources_for_compile_check() -> Vec<(String, String)> {
     };
     let plain = [(I64, I64), (U64, U64), (F16, F32), (BF16, F32), (F32, F32), (F64, F64), (C64, C64), (C128, C128)];
     let fused = [
-        of(SEGMENT_SUM, crate::source::fused_example_program(F32, F32), F32),
-        of(SEGMENT_SUM, crate::source::fused_example_program(I16, I64), I64),
+        of(SEGMENT_SUM, crate::kernel_source::fused_example_program(F32, F32), F32),
+        of(SEGMENT_SUM, crate::kernel_source::fused_example_program(I16, I64), I64),
         of(SEGMENT_SUM, test_programs::take_program(F32, I32), F32),
-        of(SEGMENT_MAX, crate::source::fused_example_program(I16, I16), I16),
+        of(SEGMENT_MAX, crate::kernel_source::fused_example_program(I16, I16), I16),
         of(SEGMENT_PROD, Program::identity(F16), F32),
         of(SEGMENT_PROD, Program::identity(C64), C64),
     ];
@@ -160,7 +162,7 @@ mod tests {
     use cuprum_core::{Layout, StoredArray};
 
     use super::*;
-    use crate::source::fused_example_program;
+    use crate::kernel_source::fused_example_program;
     use crate::testing::{array, contiguous, output, program_without_code, reason, with_call};
 
     fn with_request<R>(

@@ -7,8 +7,8 @@ use cuprum_backend_cuda::device::{self, CudaBuffer};
 use cuprum_core::{Error, Outcome, Result, decline};
 
 use super::request::{SelectRequest, THREADS_PER_BLOCK};
+use crate::kernel_parameter_lists::{DevicePointer, ProgramParams, kernel_parameters};
 use crate::launch::LaunchContext;
-use crate::parameters::{DevicePointer, ProgramParams, kernel_parameters};
 
 kernel_parameters! {
     /// Parameters of `select_elements`. The pointers of values and indices are null if the call does not need them.
@@ -26,7 +26,7 @@ kernel_parameters! {
 }
 
 /// Queues the kernel of a selection, and waits for the number of selected elements.
-pub fn launch_request(context: &LaunchContext, request: &SelectRequest) -> Result<Outcome> {
+pub fn launch_select_kernel(context: &LaunchContext, request: &SelectRequest) -> Result<Outcome> {
     let call = context.call;
     // The number of selected elements and the tile counter take a 64-bit word each. The look-back states follow.
     let tiles = request.tile_count() as u32;
@@ -53,6 +53,6 @@ pub fn launch_request(context: &LaunchContext, request: &SelectRequest) -> Resul
     // SAFETY: values and outputs have `count` elements each, or are null. Counter, states and length are zeroed words of the workspace, and
     // the grid has a block for each tile.
     unsafe { context.launch_kernel(tiles, THREADS_PER_BLOCK as u32, 0, &params) }?;
-    let length = device::read_length(call, &workspace)?.min(request.count);
+    let length = device::read_output_length(call, &workspace)?.min(request.count);
     device::outcome_with_length(call, length, outputs)
 }

@@ -6,8 +6,8 @@ use cuprum_core::call::Work;
 use cuprum_core::{Array, Call, DType, DeclineReason, Program, Result, StepKind};
 
 use crate::fused_input;
+use crate::kernel_source::{GeneratedSource, SourceDefinitions, SourceTemplate};
 use crate::launch::KernelRequest;
-use crate::source::{GeneratedSource, SourceDefinitions, SourceTemplate};
 
 /// Threads per block, as in `select.cu`.
 pub const THREADS_PER_BLOCK: usize = 384;
@@ -29,14 +29,14 @@ pub struct SelectRequest<'a> {
     pub values: Option<SourceValues>,
     /// Whether the call returns indices.
     pub indices: bool,
-    /// Number of elements to select from.
+    /// Number of elements from which the kernel selects.
     pub count: usize,
 }
 
 /// The array of values from which the kernel selects.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SourceValues {
-    /// Size of an element in bytes.
+    /// Size of one element of the array, in bytes.
     size: usize,
     /// If the array of values is also an input of the condition: the index of that input. The kernel then reads the array only once.
     condition_input: Option<usize>,
@@ -143,9 +143,9 @@ pub fn sources_for_compile_check() -> Vec<(String, String)> {
         of(Program::identity(Bool), values(1), false),
         of(Program::identity(Bool), values(4), true),
         of(Program::identity(Bool), values(16), true),
-        of(crate::source::fused_example_program(F32, Bool), Some(SourceValues { size: 4, condition_input: Some(1) }), false),
-        of(crate::source::fused_example_program(C64, Bool), Some(SourceValues { size: 8, condition_input: Some(0) }), true),
-        of(crate::source::fused_example_program(F16, Bool), values(2), false),
+        of(crate::kernel_source::fused_example_program(F32, Bool), Some(SourceValues { size: 4, condition_input: Some(1) }), false),
+        of(crate::kernel_source::fused_example_program(C64, Bool), Some(SourceValues { size: 8, condition_input: Some(0) }), true),
+        of(crate::kernel_source::fused_example_program(F16, Bool), values(2), false),
         of(test_programs::take_program(Bool, I32), values(4), false),
     ];
     list.into_iter().flatten().collect()
@@ -156,7 +156,7 @@ mod tests {
     use cuprum_core::{Layout, StoredArray};
 
     use super::*;
-    use crate::source::fused_example_program;
+    use crate::kernel_source::fused_example_program;
     use crate::testing::{array, contiguous, output, program_without_code, reason, with_call};
 
     /// Describes a selection. With `values`, the last input holds the values.

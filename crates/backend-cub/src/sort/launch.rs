@@ -8,11 +8,11 @@ use cuprum_core::plan::sort::SortPlan;
 use cuprum_core::{Outcome, Result};
 
 use super::request::{DIGIT_VALUE_COUNT, DigitBitRange, RADIX_SELECT_BINS, SortMethod, SortRequest};
+use crate::kernel_parameter_lists::{DevicePointer, KernelParameter, KernelParameters, kernel_parameters, parameter_by_value};
 use crate::launch::LaunchContext;
-use crate::parameters::{DevicePointer, KernelParameter, KernelParameters, kernel_parameters, parameter_by_value};
 
 /// Queues the kernels of a sort.
-pub fn launch_request(context: &LaunchContext, request: &SortRequest) -> Result<Outcome> {
+pub fn launch_sort_kernels(context: &LaunchContext, request: &SortRequest) -> Result<Outcome> {
     let call = context.call;
     let outputs: Vec<Arc<CudaBuffer>> = (0..call.outputs.len()).map(|n| device::allocate_output(call, n)).collect::<Result<_>>()?;
     if !request.plan.is_empty() {
@@ -95,7 +95,7 @@ struct RadixSelection {
     chunks: u32,
 }
 
-/// Finds the last selected element of each row by radix selection.
+/// Finds, by radix selection, the last of the elements that each row selects in sort order.
 ///
 /// The workspace of the result has `extra_words(chunks per row)` additional 64-bit words per row. In a pass, the blocks of a row return at
 /// once if earlier passes have found the row's element.
@@ -200,7 +200,7 @@ kernel_parameters! {
     }
 }
 
-/// Partitions each row into the elements before the selected element in sort order, equal to it, and after it.
+/// Partitions each row around the selected element: the elements that sort before it, those equal to it, and those that sort after it.
 fn partition_rows(context: &LaunchContext, request: &SortRequest, from: DevicePointer, values: Output, indices: Output) -> Result<()> {
     let SortPlan { rows, columns, .. } = request.plan;
     let RadixSelection { workspace, extra: counts, chunk, chunks } = find_last_selected_elements(context, request, from, |chunks| chunks)?;
@@ -305,7 +305,8 @@ fn sort_by_radix_passes(
     let keys = [temporary(passes > 1, passes)?, temporary(passes > 2 && !keys_fit_values, passes)?];
     let index_buffers =
         [temporary(pairs && passes > 1, index_size)?, temporary(pairs && passes > 2 && !(keeps_all && indices.is_some()), index_size)?];
-    // Rows of 32-bit indices are as far apart in the int64 output as rows of int64. No row thus overwrites the result of another row.
+    // The second index buffer may be the memory of the int64 output. Its rows of narrower indices then start where the output's rows start,
+    // so that no row overwrites the result of another row.
     let output_stride = if index_buffers[1].is_some() { columns } else { columns * size_of::<i64>() / index_size };
     let buffers = PassBuffers {
         keys: [output_pointer(keys[0].as_ref()), output_pointer(keys[1].as_ref().or(values))],

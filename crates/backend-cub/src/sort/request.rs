@@ -8,8 +8,8 @@ use cuprum_core::call::{Sort as SortOptions, Work};
 use cuprum_core::plan::sort::SortPlan;
 use cuprum_core::{Array, Call, DType, DeclineReason, Result};
 
+use crate::kernel_source::{BLOCK_FOLD_AND_SCAN_SOURCE, GeneratedSource, SourceDefinitions, SourceTemplate};
 use crate::launch::KernelRequest;
-use crate::source::{BLOCK_FOLD_AND_SCAN_SOURCE, GeneratedSource, SourceDefinitions, SourceTemplate};
 
 /// Number of values of an 8-bit digit, as in `sort_passes.cu`.
 pub const DIGIT_VALUE_COUNT: usize = 256;
@@ -79,7 +79,7 @@ pub enum SortMethod {
     RadixPasses,
     /// Radix selection of the first elements, which are then sorted.
     TopK,
-    /// Partition of each row around one element, which radix selection finds.
+    /// Partition of each row around one element, as in `numpy.partition`. Radix selection finds the element.
     Partition,
 }
 
@@ -100,7 +100,7 @@ pub struct SortRequest {
     /// The options of the call.
     pub options: SortOptions,
     dtype: DType,
-    /// Number and length of the rows.
+    /// Number and length of the rows to sort.
     pub plan: SortPlan,
     /// The algorithm, which selects the kernels.
     pub method: SortMethod,
@@ -203,7 +203,7 @@ impl SortRequest {
         self.dtype.itemsize() / self.keys_per_element()
     }
 
-    /// Returns the size in bytes of the index that moves with a key.
+    /// Returns the size in bytes of an element index, which the sort moves together with the element's key.
     pub fn index_size(&self) -> usize {
         if self.plan.columns < MIN_COLUMNS_FOR_64_BIT_INDICES { 4 } else { 8 }
     }

@@ -3,7 +3,7 @@
 use cuprum_core::op::{Combine, ReductionDef};
 use cuprum_core::{DType, Op, Scalar};
 
-use super::{ctype, expression};
+use super::{cpp_expression, ctype};
 
 /// The C++ expressions of a reduction whose accumulator is a scalar.
 #[derive(Clone, Debug)]
@@ -32,7 +32,7 @@ impl AccumulatorCode {
         let size = acc.itemsize();
         let (dtype, acc) = (acc, ctype(acc));
         let (value, combine, finish) = match reduction.combine {
-            Combine::Elementwise(by) => ("cast<Acc>(x)", expression(by)?.with_arguments(["a", "b"]), "cast<Out>(a)"),
+            Combine::Elementwise(by) => ("cast<Acc>(x)", cpp_expression(by)?.with_arguments(["a", "b"]), "cast<Out>(a)"),
             Combine::Body => ("x", format!("{}<{acc}>(a, b)", op.0.body?.source.last()?.0), "a"),
             Combine::Moments => return None,
         };

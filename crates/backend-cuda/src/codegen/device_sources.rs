@@ -17,7 +17,7 @@ pub const WARP_SHUFFLE_SOURCE: &str = include_str!("../kernels/warp.cuh");
 pub const FOLD_LOOK_BACK_SOURCE: &str = include_str!("../kernels/fold_look_back.cuh");
 /// C++ source of the smallest and the largest value of each element type.
 pub const TYPE_LIMITS_SOURCE: &str = include_str!("../kernels/type_limits.cuh");
-/// C++ source of the folds that reduce rows and segments and compute scans. Requires [`TYPE_LIMITS_SOURCE`].
+/// C++ source of the function objects (folds) that combine elements in reductions and scans. Requires [`TYPE_LIMITS_SOURCE`].
 pub const FOLD_SOURCE: &str = include_str!("../kernels/fold.cuh");
 /// C++ source that maps elements to unsigned integers in NumPy's sort order.
 pub const SORT_KEY_ENCODING_SOURCE: &str = include_str!("../kernels/sort_keys.cuh");

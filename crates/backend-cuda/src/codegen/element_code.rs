@@ -56,8 +56,8 @@ pub fn element_source_with_user_functions(
     Ok(out)
 }
 
-/// Returns the C++ of an element whose result is the C++ expression `value`, of C++ type `result`. `program` only declares the inputs and
-/// scalars. `value` may use the inputs' values `v.v0`, ..., their addresses `p.in0`, ..., and the scalar `p.sN` of step `N`.
+/// Returns the C++ code that computes one element as the C++ expression `value`, of C++ type `result`. `program` only declares the inputs
+/// and scalars. `value` may use the inputs' values `v.v0`, ..., their addresses `p.in0`, ..., and the scalar `p.sN` of step `N`.
 pub fn element_source_with_result(program: &Program, access: InputAccess, result: &str, value: &str) -> String {
     let mut out = String::from("\nnamespace cuprum {\n\n");
     let inputs = cpp_input_types(program);
@@ -83,8 +83,8 @@ template <class Index> __device__ inline Result element(const Params& p, Index i
 
 /// Returns C++ that reads some inputs through tiles in shared memory: input k if bit k of `crossed` is set. In a kernel's source, this code
 /// comes after [`element_source`]. The struct `StagedTiles` has a tile of `SIDE` x `SIDE` elements for each of these inputs.
-/// `stage(staged, p, offsets, row, column)` stores the elements at `offsets` in the tiles. `load_staged(...)` reads them, and reads all
-/// other inputs from memory.
+/// `stage(staged, p, offsets, row, column)` stores the elements at `offsets` in the tiles. `load_staged(...)` reads the tiles, and reads
+/// all other inputs from memory.
 pub fn shared_memory_staging_source(program: &Program, crossed: u64) -> String {
     let inputs = cpp_input_types(program);
     let is_crossed = |n: usize| crossed >> n & 1 == 1;
@@ -299,7 +299,7 @@ pub(super) fn step_expression(program: &Program, n: usize) -> Result<Option<Stri
         StepKind::Apply(op) if op == FUSED_TAKE => take_expression(program, n).ok_or(op.name())?,
         StepKind::Apply(op) => match op.0.body {
             Some(body) => user_function_call(program, step, body).ok_or(op.name())?,
-            None => expression_table::expression(op).ok_or(op.name())?.substitute_step_variables(step.args()),
+            None => expression_table::cpp_expression(op).ok_or(op.name())?.substitute_step_variables(step.args()),
         },
     }))
 }

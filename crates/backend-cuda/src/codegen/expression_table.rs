@@ -33,7 +33,7 @@ impl Deref for CppExpression {
 }
 
 /// Returns the C++ expression of `op`, or `None` if `op` is not an elementwise operation of the core crate.
-pub fn expression(op: Op) -> Option<CppExpression> {
+pub fn cpp_expression(op: Op) -> Option<CppExpression> {
     // The table has the order of the core crate's operations, so the entry at the operation's index is usually the right one.
     let row = CPP_EXPRESSIONS.get(op.index()).filter(|row| row.0 == op).or_else(|| CPP_EXPRESSIONS.iter().find(|row| row.0 == op));
     row.map(|row| CppExpression(row.1))
@@ -42,7 +42,7 @@ pub fn expression(op: Op) -> Option<CppExpression> {
 /// Returns whether C++ code can be generated for `op`: an elementwise operation of the core crate, a fused `take`, or a user-defined
 /// operation with code.
 pub fn has_cpp_expression(op: Op) -> bool {
-    op.0.body.is_some() || op == FUSED_TAKE || expression(op).is_some()
+    op.0.body.is_some() || op == FUSED_TAKE || cpp_expression(op).is_some()
 }
 
 /// Returns whether a kernel of `program` may find an index out of bounds at run time. The kernel then reports a fault.
@@ -152,7 +152,7 @@ mod tests {
 
     #[test]
     fn arguments_are_put_in() {
-        assert_eq!(expression(core::SUBTRACT).unwrap().substitute_step_variables(&[12, 3]), "op::subtract(t12, t3)");
-        assert_eq!(expression(core::WHERE).unwrap().substitute_step_variables(&[0, 1, 2]), "t0 ? t1 : t2");
+        assert_eq!(cpp_expression(core::SUBTRACT).unwrap().substitute_step_variables(&[12, 3]), "op::subtract(t12, t3)");
+        assert_eq!(cpp_expression(core::WHERE).unwrap().substitute_step_variables(&[0, 1, 2]), "t0 ? t1 : t2");
     }
 }

@@ -22,7 +22,7 @@ pub struct KernelKey<'a> {
 pub(crate) struct KeyWithoutProgram {
     class: &'static str,
     numbers: SmallVec<[u64; 8]>,
-    /// Names in the key, each terminated by NUL.
+    /// The names that the key contains, each terminated by NUL.
     names: SmallVec<[u8; 16]>,
 }
 

@@ -9,7 +9,7 @@ pub type Bytes = SmallVec<[u8; 256]>;
 
 /// Exclusive upper bound of element indices in 32-bit arithmetic. The bound is below 2^30, so that an index plus a grid stride does not
 /// overflow.
-pub const MAX_NARROW_INDEX: usize = 0x3f00_0000;
+pub const MAX_32_BIT_INDEX: usize = 0x3f00_0000;
 
 /// Returns the bytes of the C++ struct `Params` of `program`: the addresses `inputs`, the address `fault`, then the scalars. `fault` is the
 /// address of the launch's error word, from [`error_word_address`](crate::device::error_word_address). `fault` is `None` if
@@ -34,7 +34,7 @@ pub fn pack_params(program: &Program, inputs: &[u64], fault: Option<u64>) -> Byt
 
 /// Returns whether 32-bit indices suffice for a loop of `size` elements over operands with extents `dims`. `strides` has the strides of
 /// each operand.
-pub fn fits_narrow_index<'a, S: IntoIterator<Item = &'a isize>>(
+pub fn fits_32_bit_index<'a, S: IntoIterator<Item = &'a isize>>(
     size: usize,
     dims: impl IntoIterator<Item = &'a usize> + Clone,
     strides: impl IntoIterator<Item = S>,
@@ -44,15 +44,15 @@ pub fn fits_narrow_index<'a, S: IntoIterator<Item = &'a isize>>(
         let axes = dims.clone().into_iter().zip(s);
         axes.fold(0usize, |sum, (&n, &s)| sum.saturating_add(n.saturating_sub(1).saturating_mul(s.unsigned_abs())))
     };
-    size < MAX_NARROW_INDEX
-        && dims.clone().into_iter().all(|&n| n < MAX_NARROW_INDEX)
-        && strides.into_iter().all(|s| span(s) < MAX_NARROW_INDEX)
+    size < MAX_32_BIT_INDEX
+        && dims.clone().into_iter().all(|&n| n < MAX_32_BIT_INDEX)
+        && strides.into_iter().all(|s| span(s) < MAX_32_BIT_INDEX)
 }
 
-/// Returns whether 32-bit indices suffice for all axes of the reduction `plan`, as [`fits_narrow_index`] does for a loop.
-pub fn reduction_fits_narrow_index(plan: &ReducePlan) -> bool {
+/// Returns whether 32-bit indices suffice for all axes of the reduction `plan`, as [`fits_32_bit_index`] does for a loop.
+pub fn reduction_fits_32_bit_index(plan: &ReducePlan) -> bool {
     let strides = plan.kept_strides.iter().zip(&plan.reduced_strides).map(|(kept, reduced)| kept.iter().chain(reduced));
-    fits_narrow_index(plan.kept_size.saturating_mul(plan.reduced_size), plan.kept.iter().chain(&plan.reduced), strides)
+    fits_32_bit_index(plan.kept_size.saturating_mul(plan.reduced_size), plan.kept.iter().chain(&plan.reduced), strides)
 }
 
 /// Returns the bytes of the C++ struct `Axes<Index, Rank, N>`: the extents `dims`, then the strides of each of `N` inputs. The outermost
@@ -142,9 +142,9 @@ mod tests {
 
     #[test]
     fn large_spans_are_wide() {
-        assert!(fits_narrow_index(1000, &[10, 100], [&[100, -1][..]]));
-        assert!(!fits_narrow_index(MAX_NARROW_INDEX, &[MAX_NARROW_INDEX], [&[0][..]]));
-        assert!(!fits_narrow_index(4, &[2, 2], [&[1 << 31, 1][..]]));
-        assert!(!fits_narrow_index(4, &[2, 2], [&[-(1 << 31), 1][..]]));
+        assert!(fits_32_bit_index(1000, &[10, 100], [&[100, -1][..]]));
+        assert!(!fits_32_bit_index(MAX_32_BIT_INDEX, &[MAX_32_BIT_INDEX], [&[0][..]]));
+        assert!(!fits_32_bit_index(4, &[2, 2], [&[1 << 31, 1][..]]));
+        assert!(!fits_32_bit_index(4, &[2, 2], [&[-(1 << 31), 1][..]]));
     }
 }

@@ -5,7 +5,7 @@ use cuprum_core::op::{Combine, ReductionDef};
 use cuprum_core::ops::elementwise::{ADD, LOGICAL_AND, LOGICAL_OR, MAXIMUM, MINIMUM, MULTIPLY};
 use cuprum_core::{DType, Op};
 
-use super::{AccumulatorCode, expression};
+use super::{AccumulatorCode, cpp_expression};
 
 /// Upper bound of the size of the C++ struct `Moments` for every dtype, in bytes.
 const MAX_MOMENTS_BYTES: usize = 32;
@@ -34,7 +34,7 @@ static FOLD_TEMPLATES: [(Op, &str, Option<&str>); 6] = [
 pub struct FoldClass {
     /// Name of the template.
     pub name: &'static str,
-    /// Size of the template's accumulator, in bytes.
+    /// Size of an accumulator of this template, in bytes.
     pub accumulator_size: usize,
 }
 
@@ -63,7 +63,8 @@ pub(crate) struct ReductionCode {
 }
 
 impl ReductionCode {
-    /// Returns the expressions of `reduction`, the description of `op`, or `None` if its combination has no C++ expression.
+    /// Returns the C++ expressions of the reduction operation `op`, which `reduction` describes. Returns `None` if the combination has no
+    /// C++ expression.
     pub fn of(op: Op, reduction: &ReductionDef, acc: DType) -> Option<ReductionCode> {
         let size = accumulator_size(reduction, acc);
         if reduction.combine == Combine::Moments {
@@ -95,7 +96,7 @@ impl From<AccumulatorCode> for ReductionCode {
 pub(crate) fn has_reduction_code(op: Op, reduction: &ReductionDef) -> bool {
     match reduction.combine {
         Combine::Elementwise(by) if reduction.returns_index => INDEX_REDUCTION_EXPRESSIONS.iter().any(|row| row.0 == by),
-        Combine::Elementwise(by) => expression(by).is_some(),
+        Combine::Elementwise(by) => cpp_expression(by).is_some(),
         Combine::Body => op.0.body.is_some_and(|body| !body.source.is_empty()),
         Combine::Moments => true,
     }
@@ -159,7 +160,8 @@ template <int N> __device__ inline Moments acc_of_several(const Result (&x)[N]) 
     #pragma unroll
     for (int k = 1; k < N; k++) sum = op::add(sum, x[k]);
     Result mean = scaled(sum, Real(1) / N);
-    // If the sum overflows but the mean computed below does not, the distances from NumPy's infinite mean are not finite.
+    // If the sum overflows, the mean is computed from scaled elements and may be finite. `sum_of_squares` still returns infinity or NaN, as
+    // NumPy does.
     if (op::isnan(op::subtract(sum, sum))) {
         mean = scaled(x[0], Real(1) / N);
         #pragma unroll

@@ -1,5 +1,5 @@
-//! Example programs that together use every entry of the C++ expression table ([`expression`](super::expression)). Compile tests build the
-//! kernels of these programs without a device.
+//! Example programs that together use every entry of the C++ expression table ([`cpp_expression`](super::cpp_expression)). Compile tests
+//! build the kernels of these programs without a device.
 
 use cuprum_core::op::{ArgumentType, MAX_ARITY};
 use cuprum_core::ops::take::FUSED_TAKE;

@@ -17,25 +17,25 @@ use crate::device::to_core_error;
 use crate::driver::{Context, DeviceBuffer, sys};
 
 /// Size of the identifier of an NCCL group (`ncclUniqueId`), in bytes.
-const ID_BYTES: usize = 128;
+const GROUP_ID_BYTES: usize = 128;
 /// Oldest NCCL version that this crate uses: 2.18.
-const OLDEST_VERSION: c_int = 21800;
+const OLDEST_NCCL_VERSION: c_int = 21800;
 /// Duration for which a waiting thread yields the processor between polls. After this time, the thread sleeps between polls.
 const YIELD_TIME: Duration = Duration::from_millis(1);
 const POLL_INTERVAL: Duration = Duration::from_micros(100);
 
 /// Result codes (`ncclResult_t`).
-const SUCCESS: c_int = 0;
-const IN_PROGRESS: c_int = 7;
+const NCCL_SUCCESS: c_int = 0;
+const NCCL_IN_PROGRESS: c_int = 7;
 /// The data type of bytes (`ncclUint8`).
-const UINT8: c_int = 1;
+const NCCL_UINT8: c_int = 1;
 /// Value of a configuration field that is not set (`NCCL_CONFIG_UNDEF_INT`).
 const UNSET_CONFIG_FIELD: c_int = c_int::MIN;
 
 /// `ncclUniqueId`.
 #[repr(C)]
 #[derive(Clone, Copy)]
-struct NcclUniqueId([u8; ID_BYTES]);
+struct NcclUniqueId([u8; GROUP_ID_BYTES]);
 
 /// `ncclConfig_t` of NCCL 2.18. Later versions read as many bytes as `size` says.
 #[repr(C)]
@@ -75,7 +75,7 @@ struct NcclApi {
 
 impl NcclApi {
     fn load_functions() -> std::result::Result<NcclApi, MissingLibrary> {
-        let loaded = libraries::load(&LibrarySpec::nccl())?;
+        let loaded = libraries::load_library(&LibrarySpec::nccl_spec())?;
         // SAFETY: the type of each field is the function's signature in nccl.h. The library is never closed.
         unsafe {
             Ok(NcclApi {
@@ -122,20 +122,20 @@ impl NcclApi {
     }
 
     fn check_status(&self, call: &str, code: c_int, comm: Comm) -> Result<()> {
-        if matches!(code, SUCCESS | IN_PROGRESS) { Ok(()) } else { Err(self.nccl_error(call, code, comm)) }
+        if matches!(code, NCCL_SUCCESS | NCCL_IN_PROGRESS) { Ok(()) } else { Err(self.nccl_error(call, code, comm)) }
     }
 }
 
 /// Loads NCCL and returns its version, or a one-line reason why NCCL cannot be used.
-pub(super) fn load_version() -> std::result::Result<String, String> {
+pub(super) fn load_library_version() -> std::result::Result<String, String> {
     let api = NcclApi::shared_functions()?;
     let mut version = 0;
     // SAFETY: the out-pointer is a local.
     let code = unsafe { (api.get_version)(&mut version) };
     let text = format!("{}.{}.{}", version / 10000, version / 100 % 100, version % 100);
     match code {
-        SUCCESS if version >= OLDEST_VERSION => Ok(text),
-        SUCCESS => Err(format!("NCCL {text} is too old; 2.18 is needed: pip install -U nvidia-nccl-cu13 (or -cu12)")),
+        NCCL_SUCCESS if version >= OLDEST_NCCL_VERSION => Ok(text),
+        NCCL_SUCCESS => Err(format!("NCCL {text} is too old; 2.18 is needed: pip install -U nvidia-nccl-cu13 (or -cu12)")),
         _ => Err(format!("NCCL returns no version ({code})")),
     }
 }
@@ -143,7 +143,7 @@ pub(super) fn load_version() -> std::result::Result<String, String> {
 /// Returns a new identifier, with which ranks join a group.
 pub(super) fn new_group_id() -> Result<Vec<u8>> {
     let api = NcclApi::shared_functions().map_err(|reason| Error::backend("nccl", "mesh", reason))?;
-    let mut id = NcclUniqueId([0; ID_BYTES]);
+    let mut id = NcclUniqueId([0; GROUP_ID_BYTES]);
     // SAFETY: the out-pointer is a local.
     api.check_status("ncclGetUniqueId", unsafe { (api.get_unique_id)(&mut id) }, ptr::null_mut())?;
     Ok(id.0.to_vec())
@@ -154,9 +154,9 @@ pub(super) fn new_group_id() -> Result<Vec<u8>> {
 pub(super) struct PeerTransferRange<'a> {
     pub rank: usize,
     pub memory: &'a DeviceBuffer,
-    /// Offset in `memory`, in bytes.
+    /// Offset of the range in `memory`, in bytes.
     pub offset: usize,
-    /// Size in bytes, at least 1.
+    /// Size of the range in bytes, at least 1.
     pub nbytes: usize,
 }
 
@@ -189,7 +189,7 @@ impl CommunicatorHandle {
         let mut config = NcclConfig {
             size: size_of::<NcclConfig>(),
             magic: 0xcafe_beef,
-            version: OLDEST_VERSION.unsigned_abs(),
+            version: OLDEST_NCCL_VERSION.unsigned_abs(),
             blocking: 0,
             cga_cluster_size: UNSET_CONFIG_FIELD,
             min_ctas: UNSET_CONFIG_FIELD,
@@ -218,9 +218,9 @@ impl CommunicatorHandle {
         }
     }
 
-    /// Returns the state of the last call on this communicator: [`SUCCESS`], [`IN_PROGRESS`] or an error.
+    /// Returns the state of the last call on this communicator: [`NCCL_SUCCESS`], [`NCCL_IN_PROGRESS`] or an error.
     fn last_call_state(&self) -> Result<c_int> {
-        let mut state = SUCCESS;
+        let mut state = NCCL_SUCCESS;
         // SAFETY: the communicator exists, and the out-pointer is a local.
         let code = unsafe { (self.api.comm_get_async_error)(self.comm, &mut state) };
         self.api.check_status("ncclCommGetAsyncError", code, self.comm).map(|()| state)
@@ -231,8 +231,8 @@ impl CommunicatorHandle {
         let started = Instant::now();
         loop {
             match self.last_call_state()? {
-                SUCCESS => return Ok(()),
-                IN_PROGRESS => keep_waiting()?,
+                NCCL_SUCCESS => return Ok(()),
+                NCCL_IN_PROGRESS => keep_waiting()?,
                 code => return Err(self.api.nccl_error(call, code, self.comm)),
             }
             if started.elapsed() < YIELD_TIME { std::thread::yield_now() } else { std::thread::sleep(POLL_INTERVAL) }
@@ -271,12 +271,12 @@ impl CommunicatorHandle {
         let mut queued = Ok(());
         for (address, nbytes, rank) in sends {
             // SAFETY: the communicator and the stream exist. The range was checked against its buffer, which is freed in stream order.
-            let code = unsafe { (self.api.send)(address as *const c_void, nbytes, UINT8, rank, self.comm, stream) };
+            let code = unsafe { (self.api.send)(address as *const c_void, nbytes, NCCL_UINT8, rank, self.comm, stream) };
             queued = queued.and(self.api.check_status("ncclSend", code, self.comm));
         }
         for (address, nbytes, rank) in receives {
             // SAFETY: the communicator and the stream exist. The range was checked against its buffer, which is freed in stream order.
-            let code = unsafe { (self.api.recv)(address as *mut c_void, nbytes, UINT8, rank, self.comm, stream) };
+            let code = unsafe { (self.api.recv)(address as *mut c_void, nbytes, NCCL_UINT8, rank, self.comm, stream) };
             queued = queued.and(self.api.check_status("ncclRecv", code, self.comm));
         }
         // SAFETY: `ncclGroupStart` started the group on this thread.
@@ -290,7 +290,7 @@ impl CommunicatorHandle {
     /// Returns an error if an earlier call failed asynchronously.
     pub fn check_async_error(&self) -> Result<()> {
         match self.last_call_state()? {
-            SUCCESS | IN_PROGRESS => Ok(()),
+            NCCL_SUCCESS | NCCL_IN_PROGRESS => Ok(()),
             code => Err(self.api.nccl_error("an exchange", code, self.comm)),
         }
     }
@@ -301,7 +301,7 @@ impl CommunicatorHandle {
         let _ = make_context_current(self.context);
         // SAFETY: the communicator exists, and `self` is its only owner.
         let code = unsafe { (self.api.comm_abort)(self.comm) };
-        if code != SUCCESS {
+        if code != NCCL_SUCCESS {
             tracing::debug!("ncclCommAbort returned {code}");
         }
         let _ = make_context_current(self.context);
@@ -320,7 +320,7 @@ impl CommunicatorHandle {
         }
         // SAFETY: the communicator exists and is finalized, and `self` is its only owner.
         let code = unsafe { (self.api.comm_destroy)(self.comm) };
-        if code != SUCCESS {
+        if code != NCCL_SUCCESS {
             tracing::debug!("ncclCommDestroy returned {code}");
         }
     }
@@ -353,12 +353,12 @@ mod tests {
             (size_of::<NcclConfig>(), std::mem::offset_of!(NcclConfig, net_name), std::mem::offset_of!(NcclConfig, split_share)),
             (48, 32, 40)
         );
-        assert_eq!(size_of::<NcclUniqueId>(), ID_BYTES);
+        assert_eq!(size_of::<NcclUniqueId>(), GROUP_ID_BYTES);
     }
 
     #[test]
     fn identifiers_of_another_size_are_refused_without_the_library() {
-        match load_version() {
+        match load_library_version() {
             Ok(_) => assert_ne!(new_group_id().unwrap(), new_group_id().unwrap()),
             Err(reason) => assert_eq!(new_group_id().unwrap_err().to_string(), format!("[mesh] nccl failed: {reason}")),
         }

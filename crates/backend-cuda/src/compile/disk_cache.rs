@@ -20,10 +20,10 @@ use sha2::{Digest, Sha256};
 /// Default maximum size of the cache folder, in bytes. Beyond the maximum, the oldest entries are removed.
 pub const DEFAULT_MAX_BYTES: u64 = 512 << 20;
 
-const MAGIC: &[u8; 8] = b"cuprumK1";
-const HEADER_BYTES: usize = 8 + 8 + 32;
-const FILE_EXTENSION: &str = "kernel";
-const TEMPORARY_PREFIX: &str = ".writing-";
+const CACHE_FILE_MAGIC: &[u8; 8] = b"cuprumK1";
+const CACHE_FILE_HEADER_BYTES: usize = 8 + 8 + 32;
+const CACHE_FILE_EXTENSION: &str = "kernel";
+const TEMPORARY_FILE_PREFIX: &str = ".writing-";
 /// Minimum age at which a hit renews a file's modification time, so that the oldest file is approximately the least recently used one.
 const MIN_AGE_TO_RENEW_MTIME: Duration = Duration::from_secs(24 * 3600);
 
@@ -33,7 +33,7 @@ pub struct CacheKey([u8; 32]);
 
 impl CacheKey {
     /// Returns the hash of `parts`, their lengths and this crate's version. The lengths delimit the parts.
-    pub fn from_parts(parts: &[&[u8]]) -> Self {
+    pub fn from_hash_of_parts(parts: &[&[u8]]) -> Self {
         let mut hash = Sha256::new();
         for part in std::iter::once(&env!("CARGO_PKG_VERSION").as_bytes()).chain(parts) {
             hash.update((part.len() as u64).to_le_bytes());
@@ -43,7 +43,7 @@ impl CacheKey {
     }
 
     fn file_name(&self) -> String {
-        format!("{self}.{FILE_EXTENSION}")
+        format!("{self}.{CACHE_FILE_EXTENSION}")
     }
 }
 
@@ -86,9 +86,9 @@ impl DiskCache {
     }
 
     /// Returns the process-wide cache, in the folder `kernels` of [`cache_folder`](cuprum_core::settings::cache_folder).
-    pub fn shared() -> &'static DiskCache {
-        static SHARED_CACHE: OnceLock<DiskCache> = OnceLock::new();
-        SHARED_CACHE.get_or_init(|| match cuprum_core::settings::cache_folder() {
+    pub fn process_wide() -> &'static DiskCache {
+        static SHARED_DISK_CACHE: OnceLock<DiskCache> = OnceLock::new();
+        SHARED_DISK_CACHE.get_or_init(|| match cuprum_core::settings::cache_folder() {
             Some(folder) => DiskCache::new(folder.join("kernels"), DEFAULT_MAX_BYTES),
             None => DiskCache::in_memory(),
         })
@@ -103,7 +103,7 @@ impl DiskCache {
     pub fn get(&self, key: &CacheKey) -> Option<Arc<[u8]>> {
         if let Some(folder) = &self.folder {
             let path = folder.join(key.file_name());
-            match read_entry(&path) {
+            match read_cache_file(&path) {
                 Ok(bytes) => return Some(bytes.into()),
                 Err(e) if e.kind() == io::ErrorKind::InvalidData => {
                     tracing::debug!(file = %path.display(), "damaged cache entry: {e}");
@@ -116,13 +116,13 @@ impl DiskCache {
         self.lock_memory_entries().get(key).cloned()
     }
 
-    /// Stores `bytes` under `key`, in memory if the file cannot be written.
-    pub fn put(&self, key: &CacheKey, bytes: &[u8]) {
+    /// Stores `bytes` under `key`: in a file, or in memory if the file cannot be written.
+    pub fn store(&self, key: &CacheKey, bytes: &[u8]) {
         let Some(folder) = &self.folder else {
             self.lock_memory_entries().insert(*key, bytes.into());
             return;
         };
-        match write_entry(folder, &key.file_name(), bytes) {
+        match write_cache_file(folder, &key.file_name(), bytes) {
             Ok(written) => self.record_write_and_evict(folder, written),
             Err(e) => {
                 self.warn_once(|| format!("kernel cache {} cannot be written ({e}); kernels are kept in memory only", folder.display()));
@@ -183,20 +183,20 @@ fn list_cache_files(folder: &Path) -> Vec<(SystemTime, u64, PathBuf)> {
     let ours = read.flatten().filter(|e| {
         let name = e.file_name();
         let name = name.to_string_lossy();
-        name.starts_with(TEMPORARY_PREFIX) || name.ends_with(FILE_EXTENSION)
+        name.starts_with(TEMPORARY_FILE_PREFIX) || name.ends_with(CACHE_FILE_EXTENSION)
     });
     ours.filter_map(|e| e.metadata().ok().and_then(|m| Some((m.modified().ok()?, m.len(), e.path())))).collect()
 }
 
-fn read_entry(path: &Path) -> io::Result<Vec<u8>> {
+fn read_cache_file(path: &Path) -> io::Result<Vec<u8>> {
     let damaged = |why| io::Error::new(io::ErrorKind::InvalidData, why);
     inject_io_failure(FailurePoint::FileOpen)?;
     let mut file = File::open(path)?;
     inject_io_failure(FailurePoint::FileRead)?;
     let mut bytes = Vec::new();
     file.read_to_end(&mut bytes)?;
-    let (header, payload) = bytes.split_at_checked(HEADER_BYTES).ok_or_else(|| damaged("shorter than its header"))?;
-    if &header[..8] != MAGIC || header[8..16] != (payload.len() as u64).to_le_bytes() {
+    let (header, payload) = bytes.split_at_checked(CACHE_FILE_HEADER_BYTES).ok_or_else(|| damaged("shorter than its header"))?;
+    if &header[..8] != CACHE_FILE_MAGIC || header[8..16] != (payload.len() as u64).to_le_bytes() {
         return Err(damaged("wrong magic or length"));
     }
     if header[16..] != Sha256::digest(payload)[..] {
@@ -208,20 +208,20 @@ fn read_entry(path: &Path) -> io::Result<Vec<u8>> {
             tracing::trace!("cache entry not renewed: {e}");
         }
     }
-    bytes.drain(..HEADER_BYTES);
+    bytes.drain(..CACHE_FILE_HEADER_BYTES);
     Ok(bytes)
 }
 
-fn write_entry(folder: &Path, name: &str, bytes: &[u8]) -> io::Result<u64> {
+fn write_cache_file(folder: &Path, name: &str, bytes: &[u8]) -> io::Result<u64> {
     fs::create_dir_all(folder)?;
     inject_io_failure(FailurePoint::FileOpen)?;
     let mut builder = tempfile::Builder::new();
-    builder.prefix(TEMPORARY_PREFIX);
+    builder.prefix(TEMPORARY_FILE_PREFIX);
     // Without this mode, tempfile creates files that only their owner can read, but several users may share a cache folder.
     #[cfg(unix)]
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
     let mut file = builder.tempfile_in(folder)?;
-    file.write_all(MAGIC)?;
+    file.write_all(CACHE_FILE_MAGIC)?;
     inject_io_failure(FailurePoint::FileWrite)?;
     file.write_all(&(bytes.len() as u64).to_le_bytes())?;
     file.write_all(&Sha256::digest(bytes))?;
@@ -229,7 +229,7 @@ fn write_entry(folder: &Path, name: &str, bytes: &[u8]) -> io::Result<u64> {
     // There is no fsync, because a file that a crash truncates fails its checksum and costs only one compilation.
     inject_io_failure(FailurePoint::Rename)?;
     file.persist(folder.join(name)).map_err(|e| e.error)?;
-    Ok((HEADER_BYTES + bytes.len()) as u64)
+    Ok((CACHE_FILE_HEADER_BYTES + bytes.len()) as u64)
 }
 
 #[cfg(test)]

@@ -19,7 +19,7 @@ pub use crate::compile::platform::Platform;
 use crate::error::CudaError;
 
 /// Oldest CCCL version (major, minor) that NVRTC compiles without the toolkit's headers. CCCL 2.5 still includes these headers.
-pub const OLDEST_CCCL: (u32, u32) = (2, 7);
+pub const OLDEST_CCCL_VERSION: (u32, u32) = (2, 7);
 
 /// A function that reads one environment variable. Tests pass a substitute.
 pub type Env<'a> = &'a dyn Fn(&str) -> Option<OsString>;
@@ -90,27 +90,28 @@ impl LoadedLibrary {
 }
 
 /// Returns the path of the library `spec` without loading it.
-pub fn locate(spec: &LibrarySpec) -> Result<PathBuf, MissingLibrary> {
-    locate_with_env(spec, &read_process_env)
+pub fn locate_library(spec: &LibrarySpec) -> Result<PathBuf, MissingLibrary> {
+    locate_library_with_env(spec, &read_process_env)
 }
 
-/// Returns the path of the library `spec` as [`locate`] does, with environment variables read by `env`.
-pub fn locate_with_env(spec: &LibrarySpec, env: Env<'_>) -> Result<PathBuf, MissingLibrary> {
-    locate_all_files_with_env(spec, env).map(|mut found| found.swap_remove(0))
+/// Returns the path of the library `spec` as [`locate_library`] does, with environment variables read by `env`.
+pub fn locate_library_with_env(spec: &LibrarySpec, env: Env<'_>) -> Result<PathBuf, MissingLibrary> {
+    locate_library_files_with_env(spec, env).map(|mut found| found.swap_remove(0))
 }
 
 /// Returns the paths of the installed files of the library `spec`, at least one. All files in override folders come first, then one file
 /// per version, newest first.
-pub fn locate_all_files(spec: &LibrarySpec) -> Result<Vec<PathBuf>, MissingLibrary> {
-    locate_all_files_with_env(spec, &read_process_env)
+pub fn locate_library_files(spec: &LibrarySpec) -> Result<Vec<PathBuf>, MissingLibrary> {
+    locate_library_files_with_env(spec, &read_process_env)
 }
 
-/// Returns the paths of the installed files of the library `spec` as [`locate_all_files`] does, with environment variables read by `env`.
-pub fn locate_all_files_with_env(spec: &LibrarySpec, env: Env<'_>) -> Result<Vec<PathBuf>, MissingLibrary> {
+/// Returns the paths of the installed files of the library `spec` as [`locate_library_files`] does, with environment variables read by
+/// `env`.
+pub fn locate_library_files_with_env(spec: &LibrarySpec, env: Env<'_>) -> Result<Vec<PathBuf>, MissingLibrary> {
     let missing = |reason: String| MissingLibrary { name: spec.name.into(), reason, help: spec.help.into() };
     let overrides = override_folders(spec, env).map_err(missing)?;
     let mut found: Vec<PathBuf> = existing_library_files(&overrides, &spec.file_names).collect();
-    let (folders, refused) = default_folders(spec, env);
+    let (folders, refused) = default_search_folders(spec, env);
     // The newest version comes first whatever its folder, so that an old toolkit does not hide a new wheel.
     for name in &spec.file_names {
         let one = std::slice::from_ref(name);
@@ -133,8 +134,8 @@ pub fn locate_all_files_with_env(spec: &LibrarySpec, env: Env<'_>) -> Result<Vec
 ///
 /// If the search finds no file, passes the bare file names to the dynamic linker, which may have further search paths. On Windows, bare
 /// file names are not used, because the dynamic linker searches the working directory.
-pub fn load(spec: &LibrarySpec) -> Result<LoadedLibrary, MissingLibrary> {
-    let path = match locate(spec) {
+pub fn load_library(spec: &LibrarySpec) -> Result<LoadedLibrary, MissingLibrary> {
+    let path = match locate_library(spec) {
         Ok(path) => path,
         Err(missing) => {
             for name in spec.file_names.iter().filter(|_| spec.platform.allows_bare_library_names()) {
@@ -148,20 +149,20 @@ pub fn load(spec: &LibrarySpec) -> Result<LoadedLibrary, MissingLibrary> {
             return Err(missing);
         }
     };
-    load_from(&path, spec)
+    load_file_with_companions(&path, spec)
 }
 
 /// Returns why a library must not be loaded by bare name, or `None` if loading is safe. Loading is unsafe if `LD_LIBRARY_PATH` contains a
 /// relative folder with a file whose name begins with one of `prefixes`.
 pub fn why_bare_name_is_unsafe(prefixes: &[&str], env: Env<'_>) -> Option<String> {
     let (_, refused) = path_variable_folders(env, "LD_LIBRARY_PATH");
-    let holds = |r: &&RefusedFolder| prefixes.iter().any(|prefix| !sorted_entries(&Path::new(".").join(&r.element), prefix).is_empty());
+    let holds = |r: &&RefusedFolder| prefixes.iter().any(|prefix| !entries_by_version(&Path::new(".").join(&r.element), prefix).is_empty());
     let (found, prefix) = (refused.iter().find(holds)?, prefixes.first()?);
     Some(format!("{found} holds a file that begins with {prefix}; remove that element"))
 }
 
 /// Loads the library file at `path`, after its companion files ([`LibrarySpec::companions`]) in the same folder.
-pub fn load_from(path: &Path, spec: &LibrarySpec) -> Result<LoadedLibrary, MissingLibrary> {
+pub fn load_file_with_companions(path: &Path, spec: &LibrarySpec) -> Result<LoadedLibrary, MissingLibrary> {
     let companions = companion_files(path, spec);
     // A companion that does not load is skipped, because the dynamic linker may find another copy of the companion.
     let companions = companions.iter().filter_map(|p| dynamic_library::open_library(p).ok()).collect();
@@ -175,8 +176,8 @@ pub fn load_from(path: &Path, spec: &LibrarySpec) -> Result<LoadedLibrary, Missi
     }
 }
 
-/// Returns the companion files that [`load_from`] loads before `path`. For each entry of `spec.companions`, the result has the file of the
-/// highest version that has the library's major version.
+/// Returns the companion files that [`load_file_with_companions`] loads before `path`. For each entry of `spec.companions`, the result has
+/// the file of the highest version that has the library's major version.
 pub fn companion_files(path: &Path, spec: &LibrarySpec) -> Vec<PathBuf> {
     // Follows symbolic links, because `/usr/lib/libnvrtc.so.13` may point into a toolkit folder, which has the companions.
     let real = path.canonicalize().unwrap_or_else(|_| path.into());
@@ -187,7 +188,7 @@ pub fn companion_files(path: &Path, spec: &LibrarySpec) -> Vec<PathBuf> {
         let wanted = format!("{prefix}{major}");
         let mut best: Option<PathBuf> = None;
         for folder in folders.iter().flatten() {
-            let mut files = sorted_entries(folder, &wanted).into_iter();
+            let mut files = entries_by_version(folder, &wanted).into_iter();
             best = files.rfind(|file| file_name(file).strip_prefix(&wanted).is_some_and(|rest| spec.platform.is_companion_suffix(rest)));
             if best.is_some() {
                 break;
@@ -223,7 +224,7 @@ fn override_variable_folders(env: Env<'_>, name: &'static str) -> Result<Vec<Pat
 }
 
 /// Returns the folders that are searched without an override, and the relative folders in environment variables, which are refused.
-fn default_folders(spec: &LibrarySpec, env: Env<'_>) -> (SearchFolders, Vec<RefusedFolder>) {
+fn default_search_folders(spec: &LibrarySpec, env: Env<'_>) -> (SearchFolders, Vec<RefusedFolder>) {
     let platform = spec.platform;
     let mut refused = path_variable_folders(env, platform.linker_path_variable()).1;
     let homes = absolute_folders_from_env(env, &["CUDA_HOME", "CUDA_PATH"], &mut refused);
@@ -232,7 +233,7 @@ fn default_folders(spec: &LibrarySpec, env: Env<'_>) -> (SearchFolders, Vec<Refu
     for conda in absolute_folders_from_env(env, &["CONDA_PREFIX"], &mut refused) {
         rest.extend(platform.conda_folders(&conda));
     }
-    rest.extend(site_packages(platform, env, &mut refused).iter().flat_map(|site| platform.wheel_folders(site, spec.wheels)));
+    rest.extend(site_packages_folders(platform, env, &mut refused).iter().flat_map(|site| platform.wheel_folders(site, spec.wheels)));
     (SearchFolders { toolkit_home, rest }, refused)
 }
 
@@ -241,7 +242,7 @@ fn installed_toolkits(platform: Platform, env: Env<'_>) -> Vec<PathBuf> {
     let Some((folder, prefix)) = platform.toolkits_folder_and_prefix(absolute_folder_from_env(env, "ProgramFiles")) else {
         return Vec::new();
     };
-    let mut all = sorted_entries(&folder, prefix);
+    let mut all = entries_by_version(&folder, prefix);
     if !platform.is_windows() {
         all.push("/usr/local/cuda".into());
     }
@@ -250,7 +251,7 @@ fn installed_toolkits(platform: Platform, env: Env<'_>) -> Vec<PathBuf> {
 }
 
 /// Returns the folders from which Python imports packages, according to the environment. Adds relative folders to `refused`.
-fn site_packages(platform: Platform, env: Env<'_>, refused: &mut Vec<RefusedFolder>) -> Vec<PathBuf> {
+fn site_packages_folders(platform: Platform, env: Env<'_>, refused: &mut Vec<RefusedFolder>) -> Vec<PathBuf> {
     let mut sites = Vec::new();
     for root in absolute_folders_from_env(env, &["VIRTUAL_ENV", "CONDA_PREFIX"], refused) {
         match platform.is_windows() {
@@ -263,7 +264,7 @@ fn site_packages(platform: Platform, env: Env<'_>, refused: &mut Vec<RefusedFold
     refused.extend(relative);
     if platform.is_windows() {
         for roaming in absolute_folders_from_env(env, &["APPDATA"], refused) {
-            let versions = sorted_entries(&roaming.join("Python"), "Python3").into_iter().rev();
+            let versions = entries_by_version(&roaming.join("Python"), "Python3").into_iter().rev();
             sites.extend(versions.map(|version| version.join("site-packages")).filter(|folder| folder.is_dir()));
         }
         return sites;
@@ -276,7 +277,7 @@ fn site_packages(platform: Platform, env: Env<'_>, refused: &mut Vec<RefusedFold
 }
 
 fn python_package_folders(lib: &Path, packages: &str) -> Vec<PathBuf> {
-    sorted_entries(lib, "python3").into_iter().rev().map(|p| p.join(packages)).filter(|p| p.is_dir()).collect()
+    entries_by_version(lib, "python3").into_iter().rev().map(|p| p.join(packages)).filter(|p| p.is_dir()).collect()
 }
 
 /// A relative folder in an environment variable. The folder is not searched, because other users who can write to the working directory
@@ -344,7 +345,7 @@ fn file_name(path: &Path) -> String {
 }
 
 /// Returns the entries of `folder` whose names begin with `prefix`, lowest version first.
-fn sorted_entries(folder: &Path, prefix: &str) -> Vec<PathBuf> {
+fn entries_by_version(folder: &Path, prefix: &str) -> Vec<PathBuf> {
     let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
     let named = entries.flatten().filter(|e| e.file_name().to_string_lossy().starts_with(prefix));
     let mut all: Vec<_> = named.map(|e| e.path()).collect();
@@ -377,9 +378,9 @@ pub struct CcclHeaders {
 }
 
 impl CcclHeaders {
-    /// Returns whether the headers' version is [`OLDEST_CCCL`] or newer.
+    /// Returns whether the headers' version is [`OLDEST_CCCL_VERSION`] or newer.
     pub fn has_supported_version(&self) -> bool {
-        (self.version.0, self.version.1) >= OLDEST_CCCL
+        (self.version.0, self.version.1) >= OLDEST_CCCL_VERSION
     }
 }
 
@@ -431,7 +432,7 @@ pub fn find_cccl_with_env(env: Env<'_>) -> Result<CcclHeaders, MissingLibrary> {
         // conda on Windows has the toolkit's folders below `Library`.
         folders.extend([root.join("include"), root.join("Library/include/cccl"), root.join("Library/include")]);
     }
-    folders.extend(site_packages(platform, env, &mut refused).iter().flat_map(|site| cccl_include_folders(site)));
+    folders.extend(site_packages_folders(platform, env, &mut refused).iter().flat_map(|site| cccl_include_folders(site)));
     newest_cccl(folders.iter().filter_map(with_version)).ok_or_else(|| {
         let not_searched = refused.iter().map(|r| format!("; {r} was not searched")).collect::<String>();
         missing(format!("cub/block/block_reduce.cuh not found in {} folders{not_searched}", overrides.len() + folders.len()))

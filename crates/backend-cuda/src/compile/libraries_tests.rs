@@ -17,7 +17,7 @@ fn touch(path: &Path) {
 /// Returns the specification of a library that no machine has, so that the system folders do not affect the tests.
 fn made_up() -> LibrarySpec {
     let file_names = vec!["libcuprumtest.so.13".into(), "libcuprumtest.so.12".into()];
-    LibrarySpec { file_names, ..LibrarySpec::nvrtc_for_platform(Platform::LinuxX86, 13) }
+    LibrarySpec { file_names, ..LibrarySpec::nvrtc_spec_for_platform(Platform::LinuxX86, 13) }
 }
 
 #[test]
@@ -27,19 +27,19 @@ fn override_wins_then_home_then_python() {
     let in_venv = venv.join("lib/python3.12/site-packages/nvidia/cu13/lib/libcuprumtest.so.13");
     touch(&in_venv);
     let env = env_of(&[("VIRTUAL_ENV", &venv)]);
-    assert_eq!(locate_with_env(&made_up(), &env).unwrap(), in_venv);
+    assert_eq!(locate_library_with_env(&made_up(), &env).unwrap(), in_venv);
 
     let home = dir.path().join("toolkit");
     let in_home = home.join("lib64/libcuprumtest.so.13");
     touch(&in_home);
     let env = env_of(&[("VIRTUAL_ENV", &venv), ("CUDA_HOME", &home)]);
-    assert_eq!(locate_with_env(&made_up(), &env).unwrap(), in_home);
+    assert_eq!(locate_library_with_env(&made_up(), &env).unwrap(), in_home);
 
     let own = dir.path().join("own");
     let in_own = own.join("libcuprumtest.so.12");
     touch(&in_own);
     let env = env_of(&[("VIRTUAL_ENV", &venv), ("CUDA_HOME", &home), ("CUPRUM_CUDA_PATH", &own)]);
-    assert_eq!(locate_with_env(&made_up(), &env).unwrap(), in_own, "an override wins even with an older version");
+    assert_eq!(locate_library_with_env(&made_up(), &env).unwrap(), in_own, "an override wins even with an older version");
 }
 
 #[test]
@@ -50,12 +50,12 @@ fn newest_version_wins_over_place() {
     touch(&new);
     let (old, site) = (dir.path().join("old"), dir.path().join("site"));
     let env = env_of(&[("CUDA_HOME", &old), ("PYTHONPATH", &site)]);
-    assert_eq!(locate_with_env(&made_up(), &env).unwrap(), new);
+    assert_eq!(locate_library_with_env(&made_up(), &env).unwrap(), new);
 }
 
 #[test]
 fn missing_says_what_would_help() {
-    let missing = locate_with_env(&made_up(), &|_| None).unwrap_err().to_string();
+    let missing = locate_library_with_env(&made_up(), &|_| None).unwrap_err().to_string();
     assert!(missing.contains("libcuprumtest.so.13 or libcuprumtest.so.12"), "{missing}");
     assert!(missing.contains("pip install"), "{missing}");
     assert!(!missing.contains('\n'));
@@ -66,14 +66,17 @@ fn a_file_that_is_no_library_is_a_reason() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("libcuprumtest.so.13");
     fs::write(&file, "not an ELF file").unwrap();
-    let error = load_from(&file, &made_up()).unwrap_err();
+    let error = load_file_with_companions(&file, &made_up()).unwrap_err();
     assert!(error.reason.contains("cannot be loaded"), "{error}");
 }
 
 #[test]
 fn nvrtc_never_outruns_the_driver() {
-    assert_eq!(LibrarySpec::nvrtc_for_platform(Platform::LinuxX86, 12).file_names, ["libnvrtc.so.12"]);
-    assert_eq!(LibrarySpec::nvrtc_for_platform(Platform::LinuxArm, 14).file_names, ["libnvrtc.so.14", "libnvrtc.so.13", "libnvrtc.so.12"]);
+    assert_eq!(LibrarySpec::nvrtc_spec_for_platform(Platform::LinuxX86, 12).file_names, ["libnvrtc.so.12"]);
+    assert_eq!(
+        LibrarySpec::nvrtc_spec_for_platform(Platform::LinuxArm, 14).file_names,
+        ["libnvrtc.so.14", "libnvrtc.so.13", "libnvrtc.so.12"]
+    );
 }
 
 #[test]
@@ -82,7 +85,7 @@ fn companions_follow_the_major_version() {
     for name in ["libnvrtc.so.13", "libnvrtc-builtins.so.12.9", "libnvrtc-builtins.so.13.0", "libnvrtc-builtins.alt.so.13.0"] {
         touch(&dir.path().join(name));
     }
-    let found = companion_files(&dir.path().join("libnvrtc.so.13"), &LibrarySpec::nvrtc_for_platform(Platform::LinuxX86, 13));
+    let found = companion_files(&dir.path().join("libnvrtc.so.13"), &LibrarySpec::nvrtc_spec_for_platform(Platform::LinuxX86, 13));
     assert_eq!(found, [dir.path().join("libnvrtc-builtins.so.13.0")]);
 }
 
@@ -158,9 +161,9 @@ fn every_version_of_a_library_is_a_candidate() {
         [old.join("lib64/libcuprumtest.so.12"), new.join("lib64/libcuprumtest.so.13"), other.join("nvidia/cu12/lib/libcuprumtest.so.12")];
     files.iter().for_each(|file| touch(file));
     let env = env_of(&[("CUDA_HOME", &old), ("CUDA_PATH", &new), ("PYTHONPATH", &other)]);
-    assert_eq!(locate_all_files_with_env(&made_up(), &env).unwrap(), [files[1].clone(), files[0].clone()]);
+    assert_eq!(locate_library_files_with_env(&made_up(), &env).unwrap(), [files[1].clone(), files[0].clone()]);
     let env = env_of(&[("CUPRUM_CUDA_PATH", &old), ("CUDA_PATH", &new)]);
-    assert_eq!(locate_all_files_with_env(&made_up(), &env).unwrap(), [files[0].clone(), files[1].clone()], "an override comes first");
+    assert_eq!(locate_library_files_with_env(&made_up(), &env).unwrap(), [files[0].clone(), files[1].clone()], "an override comes first");
 }
 
 #[test]
@@ -169,16 +172,16 @@ fn nvtx_3_is_found_in_its_wheel() {
     let [new, old] = ["nvidia/cu13/lib/libnvtx3interop.so.1", "nvidia/nvtx/lib/libnvToolsExt.so.1"].map(|file| dir.path().join(file));
     touch(&old);
     let env = env_of(&[("CUPRUM_CUDA_PATH", dir.path())]);
-    assert_eq!(locate_with_env(&LibrarySpec::nvtx(), &env).unwrap(), old);
+    assert_eq!(locate_library_with_env(&LibrarySpec::nvtx_spec(), &env).unwrap(), old);
     touch(&new);
-    assert_eq!(locate_with_env(&LibrarySpec::nvtx(), &env).unwrap(), new);
+    assert_eq!(locate_library_with_env(&LibrarySpec::nvtx_spec(), &env).unwrap(), new);
 }
 
 #[test]
 fn folders_relative_to_the_working_directory_are_refused() {
     let refused = |pairs: &[(&str, &str)]| {
         let pairs: Vec<(&str, &Path)> = pairs.iter().map(|&(name, value)| (name, Path::new(value))).collect();
-        locate_with_env(&made_up(), &env_of(&pairs)).unwrap_err().to_string()
+        locate_library_with_env(&made_up(), &env_of(&pairs)).unwrap_err().to_string()
     };
     // A relative folder in an override variable is an error before any folder is searched.
     for value in ["cuda", "./cuda", "/opt/cuda:", ":/opt/cuda", "/opt/cuda:lib"] {
@@ -205,7 +208,7 @@ fn relative_folders_are_not_searched() {
     let found: Vec<bool> = ["LD_LIBRARY_PATH", "CUDA_HOME", "PYTHONPATH", "CUPRUM_CUDA_PATH"]
         .into_iter()
         .map(|variable| {
-            locate_with_env(&made_up(), &env_of(&[(variable, if variable == "LD_LIBRARY_PATH" { &below } else { here })])).is_ok()
+            locate_library_with_env(&made_up(), &env_of(&[(variable, if variable == "LD_LIBRARY_PATH" { &below } else { here })])).is_ok()
         })
         .collect();
     let linker = |path: &Path| why_bare_name_is_unsafe(&["libcuprumtest.so"], &env_of(&[("LD_LIBRARY_PATH", path)]));
@@ -218,17 +221,17 @@ fn relative_folders_are_not_searched() {
 
 /// Returns the specification of a made-up library that has the folders of NVRTC on `platform`.
 fn made_up_on(platform: Platform, file_name: &str) -> LibrarySpec {
-    LibrarySpec { file_names: vec![file_name.into()], ..LibrarySpec::nvrtc_for_platform(platform, 13) }
+    LibrarySpec { file_names: vec![file_name.into()], ..LibrarySpec::nvrtc_spec_for_platform(platform, 13) }
 }
 
 #[test]
 fn windows_names_are_those_of_the_toolkits_dlls() {
     let on = Platform::WindowsX86;
-    assert_eq!(LibrarySpec::nvrtc_for_platform(on, 13).file_names, ["nvrtc64_130_0.dll", "nvrtc64_120_0.dll"]);
-    assert_eq!(LibrarySpec::cublas_for_platform(on, 13).file_names, ["cublas64_13.dll", "cublas64_12.dll"]);
-    assert_eq!(LibrarySpec::cufft_for_platform(on, 13).file_names, ["cufft64_12.dll", "cufft64_11.dll"]);
-    assert_eq!(LibrarySpec::cusolver_for_platform(on, 13).file_names, ["cusolver64_12.dll", "cusolver64_11.dll"]);
-    assert_eq!(LibrarySpec::cutensor_for_platform(on).file_names, ["cutensor.dll"]);
+    assert_eq!(LibrarySpec::nvrtc_spec_for_platform(on, 13).file_names, ["nvrtc64_130_0.dll", "nvrtc64_120_0.dll"]);
+    assert_eq!(LibrarySpec::cublas_spec_for_platform(on, 13).file_names, ["cublas64_13.dll", "cublas64_12.dll"]);
+    assert_eq!(LibrarySpec::cufft_spec_for_platform(on, 13).file_names, ["cufft64_12.dll", "cufft64_11.dll"]);
+    assert_eq!(LibrarySpec::cusolver_spec_for_platform(on, 13).file_names, ["cusolver64_12.dll", "cusolver64_11.dll"]);
+    assert_eq!(LibrarySpec::cutensor_spec_for_platform(on).file_names, ["cutensor.dll"]);
     let majors = ["nvrtc64_130_0.dll", "nvrtc64_120_0.dll", "cublas64_13.dll", "cutensor.dll", "nvrtc64_x_0.dll", "libnvrtc.so.13"];
     assert_eq!(majors.map(|name| on.major_version_in_file_name(name)), [Some(13), Some(12), Some(13), None, None, None]);
 }
@@ -236,9 +239,9 @@ fn windows_names_are_those_of_the_toolkits_dlls() {
 #[test]
 fn linux_names_have_the_major_version_at_the_end() {
     let on = Platform::LinuxArm;
-    assert_eq!(LibrarySpec::cublas_for_platform(on, 13).file_names, ["libcublas.so.13", "libcublas.so.12"]);
-    assert_eq!(LibrarySpec::cufft_for_platform(on, 12).file_names, ["libcufft.so.11"]);
-    assert_eq!(LibrarySpec::cutensor_for_platform(on).file_names, ["libcutensor.so.2"]);
+    assert_eq!(LibrarySpec::cublas_spec_for_platform(on, 13).file_names, ["libcublas.so.13", "libcublas.so.12"]);
+    assert_eq!(LibrarySpec::cufft_spec_for_platform(on, 12).file_names, ["libcufft.so.11"]);
+    assert_eq!(LibrarySpec::cutensor_spec_for_platform(on).file_names, ["libcutensor.so.2"]);
     let majors = ["libnvrtc.so.13", "libnvrtc.so.12.9.86", "libnvrtc.so", "nvrtc64_130_0.dll"];
     assert_eq!(majors.map(|name| on.major_version_in_file_name(name)), [Some(13), Some(12), None, None]);
 }
@@ -274,7 +277,7 @@ fn each_platform_has_its_folders() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join(folder).join("cuprumtest.13");
         touch(&file);
-        let found = locate_with_env(&made_up_on(platform, "cuprumtest.13"), &env_of(&[(variable, dir.path())]));
+        let found = locate_library_with_env(&made_up_on(platform, "cuprumtest.13"), &env_of(&[(variable, dir.path())]));
         assert_eq!(found.ok().as_ref(), Some(&file), "{platform:?} {variable} {folder}");
     }
 }
@@ -292,7 +295,7 @@ fn folders_of_another_platform_are_not_searched() {
     for (platform, variable, folder) in strange {
         let dir = tempfile::tempdir().unwrap();
         touch(&dir.path().join(folder).join("cuprumtest.13"));
-        let found = locate_with_env(&made_up_on(platform, "cuprumtest.13"), &env_of(&[(variable, dir.path())]));
+        let found = locate_library_with_env(&made_up_on(platform, "cuprumtest.13"), &env_of(&[(variable, dir.path())]));
         assert!(found.is_err(), "{platform:?} {variable} {folder}: {found:?}");
     }
 }
@@ -303,9 +306,9 @@ fn the_newest_toolkit_of_windows_wins() {
     let toolkits = ["v12.10", "v12.9", "v13.0"].map(|v| dir.path().join("NVIDIA GPU Computing Toolkit/CUDA").join(v).join("bin/t.dll"));
     toolkits.iter().for_each(|file| touch(file));
     let spec = made_up_on(Platform::WindowsX86, "t.dll");
-    assert_eq!(locate_with_env(&spec, &env_of(&[("ProgramFiles", dir.path())])).unwrap(), toolkits[2]);
+    assert_eq!(locate_library_with_env(&spec, &env_of(&[("ProgramFiles", dir.path())])).unwrap(), toolkits[2]);
     fs::remove_file(&toolkits[2]).unwrap();
-    assert_eq!(locate_with_env(&spec, &env_of(&[("ProgramFiles", dir.path())])).unwrap(), toolkits[0]);
+    assert_eq!(locate_library_with_env(&spec, &env_of(&[("ProgramFiles", dir.path())])).unwrap(), toolkits[0]);
 }
 
 #[test]
@@ -314,20 +317,20 @@ fn companions_on_windows_follow_the_major_version() {
     let names = ["nvrtc-builtins64_129.dll", "nvrtc-builtins64_130.dll", "nvrtc-builtins64_131.dll", "nvrtc-builtins64_132.alt.dll"];
     names.iter().for_each(|name| touch(&dir.path().join(name)));
     touch(&dir.path().join("cublasLt64_12.dll"));
-    let spec = LibrarySpec::nvrtc_for_platform(Platform::WindowsX86, 13);
+    let spec = LibrarySpec::nvrtc_spec_for_platform(Platform::WindowsX86, 13);
     assert_eq!(companion_files(&dir.path().join("nvrtc64_130_0.dll"), &spec), [dir.path().join("nvrtc-builtins64_131.dll")]);
     assert_eq!(companion_files(&dir.path().join("nvrtc64_120_0.dll"), &spec), [dir.path().join("nvrtc-builtins64_129.dll")]);
-    let spec = LibrarySpec::cublas_for_platform(Platform::WindowsX86, 13);
+    let spec = LibrarySpec::cublas_spec_for_platform(Platform::WindowsX86, 13);
     assert_eq!(companion_files(&dir.path().join("cublas64_12.dll"), &spec), [dir.path().join("cublasLt64_12.dll")]);
     assert!(companion_files(&dir.path().join("cublas64_13.dll"), &spec).is_empty());
 }
 
 #[test]
 fn the_driver_is_known_outside_the_linkers_folders() {
-    let files = |platform: Platform| platform.driver_files(Some("/windows".into()));
+    let files = |platform: Platform| platform.driver_file_paths(Some("/windows".into()));
     assert_eq!(files(Platform::LinuxX86), [Path::new("/usr/lib/wsl/lib/libcuda.so.1")]);
     assert!(files(Platform::LinuxArm).contains(&"/usr/lib/aarch64-linux-gnu/nvidia/libcuda.so.1".into()), "JetPack 6");
     assert!(files(Platform::LinuxArm).contains(&"/usr/lib/aarch64-linux-gnu/tegra/libcuda.so.1".into()), "JetPack 5");
     assert_eq!(files(Platform::WindowsX86), [Path::new("/windows/System32/nvcuda.dll")]);
-    assert!(Platform::WindowsX86.driver_files(None).is_empty());
+    assert!(Platform::WindowsX86.driver_file_paths(None).is_empty());
 }

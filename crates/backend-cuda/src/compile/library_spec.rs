@@ -31,12 +31,12 @@ fn cuda_major_versions(driver_major: u32) -> impl Iterator<Item = u32> {
 impl LibrarySpec {
     /// Returns the file names and folders of NVRTC up to CUDA major version `driver_major`, newest first. The driver rejects machine code
     /// of a newer CUDA major version.
-    pub fn nvrtc(driver_major: u32) -> Self {
-        LibrarySpec::nvrtc_for_platform(Platform::CURRENT, driver_major)
+    pub fn nvrtc_spec(driver_major: u32) -> Self {
+        LibrarySpec::nvrtc_spec_for_platform(Platform::CURRENT, driver_major)
     }
 
-    /// Returns the file names and folders of NVRTC on `platform`. See [`LibrarySpec::nvrtc`].
-    pub fn nvrtc_for_platform(platform: Platform, driver_major: u32) -> Self {
+    /// Returns the file names and folders of NVRTC on `platform`. See [`LibrarySpec::nvrtc_spec`].
+    pub fn nvrtc_spec_for_platform(platform: Platform, driver_major: u32) -> Self {
         LibrarySpec {
             name: "NVRTC",
             platform,
@@ -51,12 +51,12 @@ impl LibrarySpec {
     }
 
     /// Returns the file names and folders of cuBLAS up to CUDA major version `driver_major`, newest first.
-    pub fn cublas(driver_major: u32) -> Self {
-        LibrarySpec::cublas_for_platform(Platform::CURRENT, driver_major)
+    pub fn cublas_spec(driver_major: u32) -> Self {
+        LibrarySpec::cublas_spec_for_platform(Platform::CURRENT, driver_major)
     }
 
-    /// Returns the file names and folders of cuBLAS on `platform`. See [`LibrarySpec::cublas`].
-    pub fn cublas_for_platform(platform: Platform, driver_major: u32) -> Self {
+    /// Returns the file names and folders of cuBLAS on `platform`. See [`LibrarySpec::cublas_spec`].
+    pub fn cublas_spec_for_platform(platform: Platform, driver_major: u32) -> Self {
         LibrarySpec {
             name: "cuBLAS",
             platform,
@@ -70,19 +70,19 @@ impl LibrarySpec {
 
     /// Returns the file names and folders of cuBLASLt up to CUDA major version `driver_major`, newest first. Load cuBLASLt before cuTENSOR,
     /// which links it by a bare file name.
-    pub fn cublas_lt(driver_major: u32) -> Self {
+    pub fn cublas_lt_spec(driver_major: u32) -> Self {
         let names = cuda_major_versions(driver_major).map(|m| Platform::CURRENT.versioned_file_name("cublasLt", m)).collect();
-        LibrarySpec { name: "cuBLASLt", file_names: names, companions: Vec::new(), ..LibrarySpec::cublas(driver_major) }
+        LibrarySpec { name: "cuBLASLt", file_names: names, companions: Vec::new(), ..LibrarySpec::cublas_spec(driver_major) }
     }
 
     /// Returns the file names and folders of cuFFT up to CUDA major version `driver_major`, newest first. CUDA 13 has cuFFT 12, CUDA 12 has
     /// cuFFT 11.
-    pub fn cufft(driver_major: u32) -> Self {
-        LibrarySpec::cufft_for_platform(Platform::CURRENT, driver_major)
+    pub fn cufft_spec(driver_major: u32) -> Self {
+        LibrarySpec::cufft_spec_for_platform(Platform::CURRENT, driver_major)
     }
 
-    /// Returns the file names and folders of cuFFT on `platform`. See [`LibrarySpec::cufft`].
-    pub fn cufft_for_platform(platform: Platform, driver_major: u32) -> Self {
+    /// Returns the file names and folders of cuFFT on `platform`. See [`LibrarySpec::cufft_spec`].
+    pub fn cufft_spec_for_platform(platform: Platform, driver_major: u32) -> Self {
         LibrarySpec {
             name: "cuFFT",
             platform,
@@ -96,12 +96,12 @@ impl LibrarySpec {
 
     /// Returns the file names and folders of cuSOLVER up to CUDA version `driver_major`, newest first. CUDA 13 has cuSOLVER 12, CUDA 12 has
     /// cuSOLVER 11.
-    pub fn cusolver(driver_major: u32) -> Self {
-        LibrarySpec::cusolver_for_platform(Platform::CURRENT, driver_major)
+    pub fn cusolver_spec(driver_major: u32) -> Self {
+        LibrarySpec::cusolver_spec_for_platform(Platform::CURRENT, driver_major)
     }
 
-    /// Returns the file names and folders of cuSOLVER on `platform`. See [`LibrarySpec::cusolver`].
-    pub fn cusolver_for_platform(platform: Platform, driver_major: u32) -> Self {
+    /// Returns the file names and folders of cuSOLVER on `platform`. See [`LibrarySpec::cusolver_spec`].
+    pub fn cusolver_spec_for_platform(platform: Platform, driver_major: u32) -> Self {
         LibrarySpec {
             name: "cuSOLVER",
             platform,
@@ -115,7 +115,7 @@ impl LibrarySpec {
 
     /// Returns the file names and folders of NVTX. NVTX 3 is header-only, so its functions come from NVIDIA's interop library. Like the
     /// headers, this library reads `NVTX_INJECTION64_PATH`. `libnvToolsExt` is NVTX 2, which CUDA 12.9 and later do not contain.
-    pub fn nvtx() -> Self {
+    pub fn nvtx_spec() -> Self {
         let platform = Platform::CURRENT;
         let names = if platform.is_windows() {
             vec!["nvtx3interop.dll".into(), "nvToolsExt64_1.dll".into()]
@@ -134,7 +134,7 @@ impl LibrarySpec {
     }
 
     /// Returns the file names and folders of NCCL 2, which exists for Linux alone.
-    pub fn nccl() -> Self {
+    pub fn nccl_spec() -> Self {
         LibrarySpec {
             name: "NCCL",
             platform: Platform::CURRENT,
@@ -147,12 +147,12 @@ impl LibrarySpec {
     }
 
     /// Returns the file names and folders of cuTENSOR 2.
-    pub fn cutensor() -> Self {
-        LibrarySpec::cutensor_for_platform(Platform::CURRENT)
+    pub fn cutensor_spec() -> Self {
+        LibrarySpec::cutensor_spec_for_platform(Platform::CURRENT)
     }
 
     /// Returns the file names and folders of cuTENSOR 2 on `platform`. The DLL has no version in its name.
-    pub fn cutensor_for_platform(platform: Platform) -> Self {
+    pub fn cutensor_spec_for_platform(platform: Platform) -> Self {
         let name = if platform.is_windows() { "cutensor.dll" } else { "libcutensor.so.2" };
         LibrarySpec {
             name: "cuTENSOR",

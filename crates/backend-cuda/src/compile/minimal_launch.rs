@@ -11,7 +11,7 @@ pub fn minimal_launcher(context: &'static Context, micros: u32) -> Result<impl F
     let options = [&*format!("-DMICROS={micros}")];
     let kernel = CudaProgram { name: "spin.cu", source, options: &options, ..CudaProgram::default() }
         .compile_and_load(context)?
-        .function_named("spin")?;
+        .extern_c_function("spin")?;
     // SAFETY: the kernel has no parameters.
     Ok(move || unsafe { kernel.launch([1; 3], [32, 1, 1], 0, &mut []) })
 }

@@ -19,7 +19,7 @@ static KERNEL_CACHES: PerDevice<KernelCache> = PerDevice::new();
 impl Context {
     /// Returns the cache of kernels loaded on this device.
     pub fn kernel_cache(&self) -> &'static KernelCache {
-        KERNEL_CACHES.get(self)
+        KERNEL_CACHES.get_or_create(self)
     }
 }
 
@@ -224,8 +224,8 @@ impl Function {
     /// # Safety
     /// The requirements of [`Function::launch`] apply.
     pub unsafe fn launch_cooperative(&self, grid: [u32; 3], block: [u32; 3], shared_bytes: u32, args: &mut [*mut c_void]) -> Result<()> {
-        static IS_SUPPORTED: OnceLock<Result<()>> = OnceLock::new();
-        IS_SUPPORTED.get_or_init(|| driver::require_function("cuLaunchCooperativeKernel")).clone()?;
+        static COOPERATIVE_LAUNCH_SUPPORT: OnceLock<Result<()>> = OnceLock::new();
+        COOPERATIVE_LAUNCH_SUPPORT.get_or_init(|| driver::require_function("cuLaunchCooperativeKernel")).clone()?;
         let stream = self.stream_for_launch()?;
         let ([gx, gy, gz], [bx, by, bz]) = (grid, block);
         self.module.context.retry_out_of_memory(|| {
@@ -269,7 +269,7 @@ impl Function {
 
     /// Returns the number of threads per block with the best occupancy for blocks with `shared_bytes` of dynamic shared memory. Returns 0
     /// if `shared_bytes` exceeds the kernel's limit, which is 48 KiB until [`Function::allow_dynamic_shared_memory`] raises it.
-    pub fn best_block(&self, shared_bytes: u32) -> Result<u32> {
+    pub fn best_block_size(&self, shared_bytes: u32) -> Result<u32> {
         driver::require_function("cuOccupancyMaxPotentialBlockSize")?;
         self.module.context.set_current()?;
         let (mut blocks, mut threads): (c_int, c_int) = (0, 0);

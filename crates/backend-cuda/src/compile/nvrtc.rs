@@ -68,15 +68,15 @@ impl Compiler {
     /// # Errors
     /// [`CudaError::Missing`] if no NVRTC is found, or none that supports `arch`. The message lists the versions that were found.
     pub fn find_for_arch(driver_major: u32, arch: u32) -> Result<&'static Compiler> {
-        choose_compiler(Compiler::found_compilers(driver_major)?, arch, |compiler| compiler.check_arch_support(arch)).map_err(Into::into)
+        choose_compiler(Compiler::find_compilers(driver_major)?, arch, |compiler| compiler.check_arch_support(arch)).map_err(Into::into)
     }
 
     /// Returns every NVRTC on this machine that the driver accepts, the preferred one first. The search runs once per process.
-    fn found_compilers(driver_major: u32) -> Result<&'static [Compiler]> {
+    fn find_compilers(driver_major: u32) -> Result<&'static [Compiler]> {
         static FOUND_NVRTC: OnceLock<std::result::Result<Vec<Compiler>, MissingLibrary>> = OnceLock::new();
         let locate = || {
-            let spec = LibrarySpec::nvrtc(driver_major);
-            let paths = libraries::locate_all_files(&spec)?;
+            let spec = LibrarySpec::nvrtc_spec(driver_major);
+            let paths = libraries::locate_library_files(&spec)?;
             Ok(paths.into_iter().map(|path| Compiler { path, spec: spec.clone(), api: OnceLock::new() }).collect())
         };
         FOUND_NVRTC.get_or_init(locate).as_deref().map_err(|m| m.clone().into())
@@ -96,9 +96,9 @@ impl Compiler {
     }
 
     /// Returns the preferred NVRTC that the driver accepts, without loading it.
-    pub fn locate(driver_major: u32) -> std::result::Result<Compiler, MissingLibrary> {
-        let spec = LibrarySpec::nvrtc(driver_major);
-        libraries::locate(&spec).map(|path| Compiler { path, spec, api: OnceLock::new() })
+    pub fn find_preferred_nvrtc(driver_major: u32) -> std::result::Result<Compiler, MissingLibrary> {
+        let spec = LibrarySpec::nvrtc_spec(driver_major);
+        libraries::locate_library(&spec).map(|path| Compiler { path, spec, api: OnceLock::new() })
     }
 
     /// Returns the path of the NVRTC library file.
@@ -173,7 +173,7 @@ impl Compiler {
             },
             is_ptx,
             lowered_names: request.name_expressions.iter().map(|e| program.lowered_name(e)).collect::<Result<_>>()?,
-            log: program.compile_log(),
+            log: program.read_compile_log(),
         })
     }
 
@@ -207,7 +207,7 @@ impl Compiler {
     }
 
     fn nvrtc_functions(&self) -> Result<&NvrtcApi> {
-        let load = || libraries::load_from(&self.path, &self.spec).and_then(NvrtcApi::from_library);
+        let load = || libraries::load_file_with_companions(&self.path, &self.spec).and_then(NvrtcApi::from_library);
         self.api.get_or_init(load).as_ref().map_err(|m| m.clone().into())
     }
 }
@@ -261,7 +261,7 @@ impl Context {
 
 /// Returns the CCCL headers that [`libraries::find_cccl`] finds, if their version is supported or an override chose them. Otherwise returns
 /// the copy inside NVRTC, unpacked into the cache folder. If no NVRTC contains headers, returns the found ones even if they are older than
-/// [`libraries::OLDEST_CCCL`].
+/// [`libraries::OLDEST_CCCL_VERSION`].
 pub fn cccl_headers(driver_major: u32) -> Result<CcclHeaders> {
     let found = libraries::find_cccl();
     if found.as_ref().is_ok_and(|headers| headers.has_supported_version() || headers.is_override) {
@@ -269,7 +269,7 @@ pub fn cccl_headers(driver_major: u32) -> Result<CcclHeaders> {
     }
     let Some(folder) = cuprum_core::settings::cache_folder() else { return found.map_err(Into::into) };
     let mut failure = None;
-    for compiler in Compiler::found_compilers(driver_major).unwrap_or_default() {
+    for compiler in Compiler::find_compilers(driver_major).unwrap_or_default() {
         match compiler.unpack_bundled_cccl(&folder) {
             Ok(headers) => return Ok(headers),
             Err(e) => failure = failure.or(Some(e)),
@@ -363,8 +363,9 @@ impl<'a> NvrtcProgram<'a> {
         let mut raw = ptr::null_mut();
         // SAFETY: all strings are NUL-terminated and outlive the call, which copies them. Both arrays have `headers.len()`
         // elements.
-        let code =
-            unsafe { (api.create)(&mut raw, source.as_ptr(), name.as_ptr(), c_int_count(&names)?, text_ptrs.as_ptr(), name_ptrs.as_ptr()) };
+        let code = unsafe {
+            (api.create)(&mut raw, source.as_ptr(), name.as_ptr(), length_as_c_int(&names)?, text_ptrs.as_ptr(), name_ptrs.as_ptr())
+        };
         api.check_status("nvrtcCreateProgram", code)?;
         let program = NvrtcProgram { api, raw };
         for expression in request.name_expressions {
@@ -381,18 +382,18 @@ impl<'a> NvrtcProgram<'a> {
         }
         let option_ptrs = c_str_pointers(options);
         // SAFETY: the program `raw` exists, and the option strings outlive the call.
-        let code = unsafe { (self.api.compile)(self.raw, c_int_count(options)?, option_ptrs.as_ptr()) };
+        let code = unsafe { (self.api.compile)(self.raw, length_as_c_int(options)?, option_ptrs.as_ptr()) };
         if code == 0 {
             return Ok(());
         }
-        let log = match self.compile_log() {
+        let log = match self.read_compile_log() {
             log if log.trim().is_empty() => self.api.error_name(code),
             log => log,
         };
         Err(CudaError::Compile { name: request.name.into(), source_line: first_error_line(&log, request), log })
     }
 
-    fn compile_log(&self) -> String {
+    fn read_compile_log(&self) -> String {
         let bytes = self.read_program_output("nvrtcGetProgramLog", self.api.log_size, self.api.log).unwrap_or_default();
         String::from_utf8_lossy(&bytes).trim_end_matches('\0').trim().to_owned()
     }
@@ -447,7 +448,7 @@ fn c_str_pointers(strings: &[CString]) -> Vec<*const c_char> {
     strings.iter().map(|s| s.as_ptr()).collect()
 }
 
-fn c_int_count<T>(items: &[T]) -> Result<c_int> {
+fn length_as_c_int<T>(items: &[T]) -> Result<c_int> {
     c_int::try_from(items.len()).map_err(|_| CudaError::Invalid("too many strings for the compiler".into()))
 }
 

@@ -147,7 +147,7 @@ impl Platform {
 
     /// Returns the files of the driver that exist outside the dynamic linker's folders on some systems. WSL has `/usr/lib/wsl/lib`. Jetson
     /// has a folder `nvidia` (JetPack 6) or `tegra` (older). Windows installs the driver in the system folder alone.
-    pub(crate) fn driver_files(self, system_root: Option<PathBuf>) -> Vec<PathBuf> {
+    pub(crate) fn driver_file_paths(self, system_root: Option<PathBuf>) -> Vec<PathBuf> {
         let files: &[&str] = match self {
             Platform::LinuxX86 => &["/usr/lib/wsl/lib/libcuda.so.1"],
             Platform::LinuxArm => &[

@@ -15,7 +15,7 @@ use crate::error::Result;
 /// CUDA C++ source and everything that determines its machine code.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct CudaProgram<'a> {
-    /// Name of the program in compile errors. The cache key does not include it.
+    /// Name of the program in compile errors. The cache key does not include the name.
     pub name: &'a str,
     /// The CUDA C++ source, compiled as C++17.
     pub source: &'a str,
@@ -28,8 +28,8 @@ pub struct CudaProgram<'a> {
     pub include_dirs: &'a [&'a Path],
     /// A part of the cache key that identifies contents which are not hashed, such as `CCCL 3.0.1` for the files in `include_dirs`.
     pub identity: &'a str,
-    /// C++ names of kernels that are not `extern "C"`, such as `scale<float>`. [`LoadedProgram::function_at`] takes an index into this
-    /// list.
+    /// C++ names of kernels that are not `extern "C"`, such as `scale<float>`. [`LoadedProgram::function_of_name_expression`] takes an
+    /// index into this list.
     pub name_expressions: &'a [&'a str],
 }
 
@@ -43,13 +43,13 @@ pub struct LoadedProgram {
 
 impl LoadedProgram {
     /// Returns the kernel of the name expression at `index` in [`CudaProgram::name_expressions`].
-    pub fn function_at(&self, index: usize) -> Result<Arc<Function>> {
+    pub fn function_of_name_expression(&self, index: usize) -> Result<Arc<Function>> {
         let name = self.lowered_names.get(index).map_or("", String::as_str);
         self.module.function(name)
     }
 
     /// Returns the `extern "C"` kernel `name`.
-    pub fn function_named(&self, name: &str) -> Result<Arc<Function>> {
+    pub fn extern_c_function(&self, name: &str) -> Result<Arc<Function>> {
         self.module.function(name)
     }
 }
@@ -83,7 +83,7 @@ impl CudaProgram<'_> {
     pub fn compile_and_load(&self, context: &'static Context) -> Result<LoadedProgram> {
         context.make_current()?; // so that a lost device fails before anything is compiled for it
         let compiler = context.compiler()?;
-        let compiled = self.get_or_compile(compiler, context.info().arch(), DiskCache::shared())?;
+        let compiled = self.get_or_compile(compiler, context.info().arch(), DiskCache::process_wide())?;
         let module = Module::load(context, &compiled.code)?;
         Ok(LoadedProgram { module, lowered_names: compiled.lowered_names })
     }
@@ -91,7 +91,7 @@ impl CudaProgram<'_> {
     /// Returns whether the disk cache has the machine code that [`CudaProgram::compile_and_load`] needs.
     pub fn is_in_disk_cache(&self, context: &Context) -> Result<bool> {
         let compiler = context.compiler()?;
-        Ok(DiskCache::shared().get(&self.cache_key(&compiler.version_identifier(), context.info().arch())).is_some())
+        Ok(DiskCache::process_wide().get(&self.cache_key(&compiler.version_identifier(), context.info().arch())).is_some())
     }
 
     /// Returns the machine code for the compute capability `arch` (`90` for 9.0). Takes the code from `cache` if it is there. Otherwise
@@ -123,7 +123,7 @@ impl CudaProgram<'_> {
         COMPILE_COUNT.fetch_add(1, Ordering::Relaxed);
         COMPILE_MICROS.fetch_add(micros, Ordering::Relaxed);
         tracing::debug!(name = self.name, arch, micros, "compiled");
-        cache.put(&key, &encode_cache_entry(&compiled));
+        cache.store(&key, &encode_cache_entry(&compiled));
         Ok(compiled)
     }
 
@@ -135,7 +135,7 @@ impl CudaProgram<'_> {
         parts.extend(self.options.iter().map(|o| o.as_bytes()));
         parts.extend(self.headers.iter().flat_map(|(name, text)| [name.as_bytes(), text.as_bytes()]));
         parts.extend(self.name_expressions.iter().map(|e| e.as_bytes()));
-        CacheKey::from_parts(&parts)
+        CacheKey::from_hash_of_parts(&parts)
     }
 }
 

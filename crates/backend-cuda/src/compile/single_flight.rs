@@ -14,10 +14,10 @@ pub struct SingleFlight<T> {
 }
 
 /// The entries whose keys have the same hash. The list nearly always has one entry.
-type ValuesOfHash<T> = SmallVec<[Arc<SharedValue<T>>; 1]>;
+type ValuesOfHash<T> = SmallVec<[Arc<SingleFlightSlot<T>>; 1]>;
 
 #[derive(Debug)]
-struct SharedValue<T> {
+struct SingleFlightSlot<T> {
     key: Box<[u8]>,
     value: OnceLock<T>,
     making: Mutex<()>,
@@ -66,13 +66,13 @@ impl<T: Clone> SingleFlight<T> {
     }
 
     /// Returns the entry of `key`. Adds an entry without a value if there is none.
-    fn get_or_add_slot(&self, hash: u64, key: &[u8]) -> Arc<SharedValue<T>> {
+    fn get_or_add_slot(&self, hash: u64, key: &[u8]) -> Arc<SingleFlightSlot<T>> {
         let mut entries = self.entries.write().unwrap_or_else(PoisonError::into_inner);
         let same_hash = entries.entry(hash).or_default();
         if let Some(entry) = same_hash.iter().find(|e| *e.key == *key) {
             return entry.clone();
         }
-        let entry = Arc::new(SharedValue { key: key.into(), value: OnceLock::new(), making: Mutex::new(()) });
+        let entry = Arc::new(SingleFlightSlot { key: key.into(), value: OnceLock::new(), making: Mutex::new(()) });
         same_hash.push(entry.clone());
         entry
     }

@@ -20,10 +20,10 @@ use crate::error::CudaError;
 pub const DUMP_FOLDER_VARIABLE: &str = "CUPRUM_DUMP_SOURCE";
 
 /// Maximum number of characters of a program's name in file names.
-const MAX_NAME_CHARS: usize = 80;
-const MAX_KEY_CHARS: usize = 16;
+const MAX_PROGRAM_NAME_CHARS: usize = 80;
+const MAX_KEY_CHARS_IN_FILE_NAME: usize = 16;
 
-/// The origin of the machine code of a program whose source is written to the folder.
+/// The origin of a program's machine code, for the log file that [`dump_source`] writes.
 pub enum CodeOrigin<'a> {
     /// The code comes from the disk cache.
     Cache,
@@ -45,7 +45,7 @@ pub fn dump_source(request: &CompileRequest, arch: u32, key: &CacheKey, origin: 
 
 fn write_dump_files(folder: &Path, request: &CompileRequest, arch: u32, key: &CacheKey, origin: &CodeOrigin) -> io::Result<()> {
     fs::create_dir_all(folder)?;
-    let stem = file_stem(request.name, key);
+    let stem = dump_file_stem(request.name, key);
     fs::write(folder.join(format!("{stem}.cu")), source_file_text(request))?;
     fs::write(folder.join(format!("{stem}.log")), log_file_text(request, arch, key, origin))
 }
@@ -58,11 +58,11 @@ fn source_file_text(request: &CompileRequest) -> String {
 
 /// Returns a file name without extension: `name`, with `_` in place of characters that file names may not allow, then the first characters
 /// of `key`.
-fn file_stem(name: &str, key: &CacheKey) -> String {
+fn dump_file_stem(name: &str, key: &CacheKey) -> String {
     let name = name.strip_suffix(".cu").unwrap_or(name);
     let kept: String =
-        name.chars().take(MAX_NAME_CHARS).map(|c| if c.is_ascii_alphanumeric() || "_-.".contains(c) { c } else { '_' }).collect();
-    let key: String = key.to_string().chars().take(MAX_KEY_CHARS).collect();
+        name.chars().take(MAX_PROGRAM_NAME_CHARS).map(|c| if c.is_ascii_alphanumeric() || "_-.".contains(c) { c } else { '_' }).collect();
+    let key: String = key.to_string().chars().take(MAX_KEY_CHARS_IN_FILE_NAME).collect();
     format!("{kept}-{key}")
 }
 
@@ -99,12 +99,12 @@ mod tests {
         let headers = [("own.h", "#define N 3\n")];
         let request =
             CompileRequest { name: "a<b>/c.cu", source: "text", options: &["-x", "-y"], headers: &headers, name_expressions: &["k<int>"] };
-        let key = CacheKey::from_parts(&[b"all that shapes it"]);
+        let key = CacheKey::from_hash_of_parts(&[b"all that shapes it"]);
         let made = CompiledCode { code: vec![0; 10], is_ptx: false, lowered_names: vec![], log: "k.cu(1): warning".into() };
         write_dump_files(&nested, &request, 90, &key, &CodeOrigin::Compiled(&made, Duration::from_millis(1500))).unwrap();
         let mut files: Vec<String> = fs::read_dir(&nested).unwrap().map(|f| f.unwrap().file_name().into_string().unwrap()).collect();
         files.sort();
-        let stem = format!("a_b__c-{}", &key.to_string()[..MAX_KEY_CHARS]);
+        let stem = format!("a_b__c-{}", &key.to_string()[..MAX_KEY_CHARS_IN_FILE_NAME]);
         assert_eq!(files, [format!("{stem}.cu"), format!("{stem}.log")]);
         assert_eq!(fs::read_to_string(nested.join(&files[0])).unwrap(), "text\n#if 0 // header own.h\n#define N 3\n\n#endif\n");
         let expected = format!(
@@ -124,7 +124,7 @@ mod tests {
     #[test]
     fn a_folder_that_cannot_be_is_an_error() {
         let file = tempfile::NamedTempFile::new().unwrap();
-        let key = CacheKey::from_parts(&[]);
+        let key = CacheKey::from_hash_of_parts(&[]);
         assert!(write_dump_files(&file.path().join("below"), &CompileRequest::default(), 90, &key, &CodeOrigin::Cache).is_err());
     }
 }

@@ -4,9 +4,9 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use cuprum_core::{Device, DeviceKind};
 
+use super::driver_probe::{DeviceInfo, probe_driver};
 use super::memory::ContextAllocator;
 use super::primary_context::PrimaryContext;
-use super::probe::{DeviceInfo, probe};
 use super::stream_table::StreamTable;
 use super::sys;
 use crate::error::{CudaError, Result};
@@ -55,7 +55,7 @@ impl Context {
     /// callers need no stack space for a context.
     #[cold]
     fn get_or_create(ordinal: usize) -> Result<&'static Context> {
-        let driver = probe().map_err(CudaError::Missing)?;
+        let driver = probe_driver().map_err(CudaError::Missing)?;
         let slots = CONTEXT_SLOTS.get_or_init(|| driver.devices.iter().map(|_| ContextSlot::default()).collect());
         let slot = slots
             .get(ordinal)
@@ -118,7 +118,7 @@ impl Context {
         self.primary.make_current()
     }
 
-    /// Makes this context current on the calling thread, even if this crate made it current before.
+    /// Makes this context current on the calling thread, even if this crate has made the context current before.
     #[cold]
     pub fn set_current(&self) -> Result<()> {
         self.primary.set_current()

@@ -29,9 +29,9 @@ pub use operation_faults::run_with_own_error_word;
 pub const INDEX_OUT_OF_BOUNDS: u64 = 1;
 
 /// CUDA C++ source of the type `CuprumFault` and the function `cuprum_fault`, by which kernels report faults. A kernel takes the address
-/// from [`crate::driver::Context::fault_pointer`] as a `CuprumFault*` parameter. It calls `cuprum_fault(word, code, op, value, length)`:
-/// `word` is that address, `code` the kind of fault, and `op` identifies the operation. `value` is the invalid value, `length` the bound
-/// that it must be below.
+/// from [`crate::driver::Context::fault_pointer`] as a `CuprumFault*` parameter. The kernel calls
+/// `cuprum_fault(word, code, op, value, length)`: `word` is that address, `code` the kind of fault, and `op` identifies the operation.
+/// `value` is the invalid value, `length` the bound that it must be below.
 pub const FAULT_DEVICE_SOURCE: &str = r#"
 struct CuprumFault { unsigned long long code, op; long long value; unsigned long long length; };
 __device__ __noinline__ void cuprum_fault(CuprumFault* word, unsigned long long code, unsigned long long op,

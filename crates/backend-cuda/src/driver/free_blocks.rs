@@ -44,14 +44,14 @@ fn size_class_index(size: u64) -> usize {
 }
 
 /// An event in a stream that tells whether the device has passed it.
-pub(super) trait Fence {
-    fn stream(&self) -> u32;
+pub(super) trait StreamFence {
+    fn stream_number(&self) -> u32;
     fn is_passed(&self) -> bool;
 }
 
-impl Fence for Arc<dyn Fence + Send + Sync> {
-    fn stream(&self) -> u32 {
-        (**self).stream()
+impl StreamFence for Arc<dyn StreamFence + Send + Sync> {
+    fn stream_number(&self) -> u32 {
+        (**self).stream_number()
     }
 
     fn is_passed(&self) -> bool {
@@ -64,9 +64,9 @@ impl Fence for Arc<dyn Fence + Send + Sync> {
 pub(super) struct FreeBlockPool<F> {
     /// Sum of the requested sizes of live buffers, in bytes.
     pub used: u64,
-    /// Maximum of `used` so far, in bytes.
+    /// Maximum number of bytes in use so far.
     pub peak: u64,
-    /// Memory limit: the maximum permitted value of `used`, in bytes.
+    /// Memory limit: the maximum number of bytes that live buffers may occupy.
     pub limit: u64,
     /// Total size of all blocks from the driver, in use and free, in bytes.
     pub total_bytes: u64,
@@ -76,20 +76,20 @@ pub(super) struct FreeBlockPool<F> {
     pub hits: u64,
     /// Number of allocation requests served by the driver.
     pub misses: u64,
-    /// Upper bound of `free_bytes`, in bytes.
+    /// Maximum total size of the free blocks that the pool keeps, in bytes.
     max_free_bytes: u64,
     /// Free blocks by stream number.
     free_blocks: Vec<StreamFreeBlocks>,
-    /// Free blocks that other streams may still use, in the order in which they were returned.
+    /// Free blocks that other streams may still use, in the order in which the blocks were returned to the pool.
     waiting: Vec<FencedBlock<F>>,
 }
 
 /// The free blocks of one stream, by size.
 #[derive(Debug)]
 struct StreamFreeBlocks {
-    /// Addresses of the blocks of at most [`MAX_SIZE_CLASS_BYTES`] bytes, by size class.
+    /// Addresses of the free blocks of at most [`MAX_SIZE_CLASS_BYTES`] bytes, by size class.
     classes: Vec<Vec<u64>>,
-    /// Addresses of the larger blocks, by size.
+    /// Addresses of the free blocks of more than [`MAX_SIZE_CLASS_BYTES`] bytes, by size.
     large: BTreeMap<u64, Vec<u64>>,
 }
 
@@ -98,9 +98,9 @@ impl StreamFreeBlocks {
         StreamFreeBlocks { classes: vec![Vec::new(); SIZE_CLASS_COUNT], large: BTreeMap::new() }
     }
 
-    fn find_block(&mut self, size: u64) -> Option<Block> {
+    fn find_free_block(&mut self, size: u64) -> Option<MemoryBlock> {
         if size <= MAX_SIZE_CLASS_BYTES {
-            return self.classes.get_mut(size_class_index(size))?.pop().map(|pointer| Block { pointer, size });
+            return self.classes.get_mut(size_class_index(size))?.pop().map(|pointer| MemoryBlock { pointer, size });
         }
         // Takes the smallest block that is large enough, if it is at most an eighth larger than the request.
         let (&size, list) = self.large.range_mut(size..=size.saturating_add(size / 8)).next()?;
@@ -108,17 +108,17 @@ impl StreamFreeBlocks {
         if list.is_empty() {
             self.large.remove(&size);
         }
-        Some(Block { pointer, size })
+        Some(MemoryBlock { pointer, size })
     }
 
-    fn push_block(&mut self, block: Block) {
+    fn push_free_block(&mut self, block: MemoryBlock) {
         match self.classes.get_mut(size_class_index(block.size)).filter(|_| block.size <= MAX_SIZE_CLASS_BYTES) {
             Some(list) => list.push(block.pointer),
             None => self.large.entry(block.size).or_default().push(block.pointer),
         }
     }
 
-    fn drain_blocks(&mut self) -> impl Iterator<Item = u64> {
+    fn drain_free_blocks(&mut self) -> impl Iterator<Item = u64> {
         let large = std::mem::take(&mut self.large);
         self.classes.iter_mut().flat_map(std::mem::take).chain(large.into_values().flatten())
     }
@@ -127,15 +127,15 @@ impl StreamFreeBlocks {
 /// A free block, and the events that other streams must pass before the block is reused.
 #[derive(Debug)]
 struct FencedBlock<F> {
-    /// Number of the stream that the block belongs to.
+    /// Number of the block's home stream, in whose order the block is reused.
     home: u32,
-    block: Block,
+    block: MemoryBlock,
     fences: SmallVec<[F; 2]>,
 }
 
 /// A block of device memory: address and size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Block {
+pub(super) struct MemoryBlock {
     pub pointer: u64,
     pub size: u64,
 }
@@ -144,15 +144,15 @@ pub(super) struct Block {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum PoolResponse {
     /// A free block serves the request.
-    Reused(Block),
+    Reused(MemoryBlock),
     /// The driver must allocate this many bytes. Then call [`FreeBlockPool::record_peak`], or [`FreeBlockPool::remove_failed_request`] if
     /// the driver fails.
     MustAllocate(u64),
-    /// The request exceeds the memory limit or the address space, and is not part of the statistics.
+    /// The request exceeds the memory limit or the address space, and is not counted in the statistics.
     Refused,
 }
 
-impl<F: Fence> FreeBlockPool<F> {
+impl<F: StreamFence> FreeBlockPool<F> {
     /// Returns an empty pool that keeps at most `max_free_bytes` bytes of free blocks. If `max_free_bytes` is 0, every request goes to the
     /// driver with its exact size.
     pub fn new(limit: u64, max_free_bytes: u64) -> FreeBlockPool<F> {
@@ -183,10 +183,10 @@ impl<F: Fence> FreeBlockPool<F> {
             return PoolResponse::Refused;
         };
         let size = if self.max_free_bytes == 0 { bytes } else { block_size_for_request(bytes) };
-        let mut found = self.find_block(stream, size);
+        let mut found = self.find_free_block(stream, size);
         if found.is_none() && !self.waiting.is_empty() {
             self.reclaim_passed_blocks();
-            found = self.find_block(stream, size);
+            found = self.find_free_block(stream, size);
         }
         match found {
             Some(block) => {
@@ -205,8 +205,8 @@ impl<F: Fence> FreeBlockPool<F> {
         }
     }
 
-    fn find_block(&mut self, stream: u32, size: u64) -> Option<Block> {
-        self.free_blocks.get_mut(stream as usize)?.find_block(size)
+    fn find_free_block(&mut self, stream: u32, size: u64) -> Option<MemoryBlock> {
+        self.free_blocks.get_mut(stream as usize)?.find_free_block(size)
     }
 
     fn free_blocks_of_stream(&mut self, stream: u32) -> &mut StreamFreeBlocks {
@@ -217,7 +217,7 @@ impl<F: Fence> FreeBlockPool<F> {
         &mut self.free_blocks[at]
     }
 
-    /// Raises the peak to the memory in use.
+    /// Raises the peak memory statistic to the number of bytes in use, if that number is larger.
     pub fn record_peak(&mut self) {
         self.peak = self.peak.max(self.used);
     }
@@ -229,23 +229,23 @@ impl<F: Fence> FreeBlockPool<F> {
     }
 
     /// Takes back `block`, which belongs to stream `home` and which no other stream has used. Returns false if the pool is full. The caller
-    /// must then free `block`, and should also free the blocks that [`FreeBlockPool::drain_blocks`] returns. `bytes` is the size of the
-    /// original request.
+    /// must then free `block`, and should also free the blocks that [`FreeBlockPool::drain_free_blocks`] returns. `bytes` is the size of
+    /// the original request.
     #[must_use]
-    pub fn put_block(&mut self, home: u32, block: Block, bytes: u64) -> bool {
+    pub fn return_block(&mut self, home: u32, block: MemoryBlock, bytes: u64) -> bool {
         self.used -= bytes;
         if self.free_bytes.saturating_add(block.size) > self.max_free_bytes {
             self.total_bytes -= block.size;
             return false;
         }
         self.free_bytes += block.size;
-        self.free_blocks_of_stream(home).push_block(block);
+        self.free_blocks_of_stream(home).push_free_block(block);
         true
     }
 
     /// Takes back `block`, which belongs to stream `home` and which other streams have used. The block becomes free once these streams pass
     /// the events `fences`. `bytes` is the size of the original request.
-    pub fn put_fenced_block(&mut self, home: u32, block: Block, bytes: u64, fences: SmallVec<[F; 2]>) {
+    pub fn return_fenced_block(&mut self, home: u32, block: MemoryBlock, bytes: u64, fences: SmallVec<[F; 2]>) {
         self.used -= bytes;
         self.free_bytes += block.size;
         self.waiting.push(FencedBlock { home, block, fences });
@@ -259,24 +259,27 @@ impl<F: Fence> FreeBlockPool<F> {
         let waiting = std::mem::take(&mut self.waiting);
         for mut one in waiting {
             one.fences.retain(|fence| {
-                let stream = stream_bit(fence.stream());
+                let stream = stream_bit(fence.stream_number());
                 let is_passed = behind & stream == 0 && fence.is_passed();
                 behind |= if is_passed { 0 } else { stream };
                 !is_passed
             });
             match one.fences.is_empty() {
-                true => self.free_blocks_of_stream(one.home).push_block(one.block),
+                true => self.free_blocks_of_stream(one.home).push_free_block(one.block),
                 false => self.waiting.push(one),
             }
         }
     }
 
     /// Removes all free blocks except those that other streams may still use. Returns their stream numbers and addresses.
-    pub fn drain_blocks(&mut self) -> Vec<(u32, u64)> {
+    pub fn drain_free_blocks(&mut self) -> Vec<(u32, u64)> {
         let waiting: u64 = self.waiting.iter().map(|w| w.block.size).sum();
         self.total_bytes -= self.free_bytes - waiting;
         self.free_bytes = waiting;
-        (0..).zip(&mut self.free_blocks).flat_map(|(stream, blocks)| blocks.drain_blocks().map(move |pointer| (stream, pointer))).collect()
+        (0..)
+            .zip(&mut self.free_blocks)
+            .flat_map(|(stream, blocks)| blocks.drain_free_blocks().map(move |pointer| (stream, pointer)))
+            .collect()
     }
 }
 
@@ -288,8 +291,8 @@ mod tests {
     #[derive(Debug)]
     struct Flag<'a>(&'a std::cell::Cell<bool>);
 
-    impl Fence for Flag<'_> {
-        fn stream(&self) -> u32 {
+    impl StreamFence for Flag<'_> {
+        fn stream_number(&self) -> u32 {
             1
         }
         fn is_passed(&self) -> bool {
@@ -324,10 +327,10 @@ mod tests {
         assert_eq!(block_size_for_request(u64::MAX), u64::MAX);
     }
 
-    fn block(taken: PoolResponse, pointer: u64) -> Block {
+    fn block(taken: PoolResponse, pointer: u64) -> MemoryBlock {
         match taken {
             PoolResponse::Reused(block) => block,
-            PoolResponse::MustAllocate(size) => Block { pointer, size },
+            PoolResponse::MustAllocate(size) => MemoryBlock { pointer, size },
             PoolResponse::Refused => panic!("refused"),
         }
     }
@@ -340,13 +343,13 @@ mod tests {
             for _ in 0..10 {
                 let block = block(pool.take_block(0, bytes), bytes);
                 assert_eq!((block.pointer, pool.used), (bytes, bytes));
-                assert!(pool.put_block(0, block, bytes));
+                assert!(pool.return_block(0, block, bytes));
             }
             assert_eq!((pool.hits - hits, pool.misses - misses), (9, 1), "{bytes}");
         }
         assert_eq!(pool.total_bytes, pool.free_bytes);
         assert_eq!((pool.used, pool.peak), (0, (100 << 20) + 1));
-        let mut blocks = pool.drain_blocks();
+        let mut blocks = pool.drain_free_blocks();
         blocks.sort_unstable();
         assert_eq!(blocks, [1, 4096, 5000, 33 << 20, (100 << 20) + 1].map(|pointer| (0, pointer)));
         assert_eq!((pool.total_bytes, pool.free_bytes), (0, 0));
@@ -357,7 +360,7 @@ mod tests {
         let mut pool = pool(u64::MAX, u64::MAX);
         let mib = 1 << 20;
         let first = block(pool.take_block(0, 80 * mib), 7);
-        assert!(pool.put_block(0, first, 80 * mib));
+        assert!(pool.return_block(0, first, 80 * mib));
         assert_eq!(pool.take_block(0, 60 * mib), PoolResponse::MustAllocate(60 * mib));
         assert_eq!(pool.take_block(0, 72 * mib), PoolResponse::Reused(first));
         assert!(matches!(pool.take_block(0, 72 * mib), PoolResponse::MustAllocate(_)));
@@ -370,8 +373,8 @@ mod tests {
         pool.record_peak();
         assert_eq!(pool.take_block(0, 2001), PoolResponse::Refused);
         assert_eq!((pool.used, pool.total_bytes), (8000, 8192));
-        assert!(pool.put_block(0, a, 4000));
-        assert!(!pool.put_block(0, b, 4000), "the second is too much to keep");
+        assert!(pool.return_block(0, a, 4000));
+        assert!(!pool.return_block(0, b, 4000), "the second is too much to keep");
         assert_eq!((pool.used, pool.total_bytes, pool.free_bytes), (0, 4096, 4096));
         let PoolResponse::MustAllocate(size) = pool.take_block(0, 9000) else { panic!("nothing of this size is kept") };
         pool.remove_failed_request(9000, size);
@@ -385,11 +388,11 @@ mod tests {
     fn streams_have_blocks_of_their_own() {
         let mut pool = pool(u64::MAX, u64::MAX);
         let one = block(pool.take_block(0, 4096), 1);
-        assert!(pool.put_block(3, one, 4096));
+        assert!(pool.return_block(3, one, 4096));
         assert_eq!(pool.take_block(0, 4096), PoolResponse::MustAllocate(4096));
         assert_eq!(pool.take_block(3, 4096), PoolResponse::Reused(one));
-        assert!(pool.put_block(3, one, 4096));
-        assert_eq!(pool.drain_blocks(), [(3, 1)]);
+        assert!(pool.return_block(3, one, 4096));
+        assert_eq!(pool.drain_free_blocks(), [(3, 1)]);
     }
 
     #[test]
@@ -397,18 +400,18 @@ mod tests {
         let flag = std::cell::Cell::new(false);
         let mut pool = FreeBlockPool::new(u64::MAX, u64::MAX);
         let one = block(pool.take_block(0, 4096), 1);
-        pool.put_fenced_block(0, one, 4096, [Flag(&flag)].into_iter().collect());
+        pool.return_fenced_block(0, one, 4096, [Flag(&flag)].into_iter().collect());
         assert_eq!((pool.used, pool.free_bytes, pool.total_bytes), (0, 4096, 4096));
-        assert_eq!(pool.drain_blocks(), [], "not yet");
+        assert_eq!(pool.drain_free_blocks(), [], "not yet");
         assert_eq!((pool.free_bytes, pool.total_bytes), (4096, 4096));
         let two = block(pool.take_block(0, 4096), 2);
         assert_eq!(two.pointer, 2, "the first is in use");
         flag.set(true);
         assert_eq!(pool.take_block(0, 4096), PoolResponse::Reused(one));
         assert_eq!((pool.free_bytes, pool.total_bytes, pool.hits), (0, 8192, 1));
-        pool.put_fenced_block(0, one, 4096, [Flag(&flag)].into_iter().collect());
+        pool.return_fenced_block(0, one, 4096, [Flag(&flag)].into_iter().collect());
         pool.reclaim_passed_blocks();
-        assert_eq!(pool.drain_blocks(), [(0, 1)]);
+        assert_eq!(pool.drain_free_blocks(), [(0, 1)]);
         assert_eq!((pool.free_bytes, pool.total_bytes), (0, 4096));
     }
 }

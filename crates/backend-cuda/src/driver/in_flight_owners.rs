@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use smallvec::SmallVec;
 
 use super::Context;
-use super::free_blocks::Fence;
+use super::free_blocks::StreamFence;
 use super::per_device::PerDevice;
 use super::stream_mark::StreamMark;
 use crate::error::Result;
@@ -46,7 +46,7 @@ impl InFlightOwners {
 impl Context {
     /// Returns the owners of memory that unfinished work of this device uses.
     pub(super) fn in_flight_owners(&self) -> &'static InFlightOwners {
-        IN_FLIGHT_OWNERS.get(self)
+        IN_FLIGHT_OWNERS.get_or_create(self)
     }
 
     /// Keeps `owner` alive until the work that is queued on this thread's stream has ended.

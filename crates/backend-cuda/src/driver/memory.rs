@@ -4,7 +4,7 @@
 //! The pool keeps free blocks up to a quarter of the device's memory. The module [`reclaim`] lists the cases in which free blocks return to
 //! the device.
 
-mod block;
+mod block_allocation;
 mod buffer;
 mod context_allocator;
 mod fill_and_copy;

@@ -15,7 +15,7 @@ impl<T: Default> PerDevice<T> {
 
     /// Returns the value for the device of `context`. The first call creates the value.
     #[inline]
-    pub(crate) fn get(&'static self, context: &Context) -> &'static T {
+    pub(crate) fn get_or_create(&'static self, context: &Context) -> &'static T {
         let devices = self.0.get_or_init(|| (0..Context::context_slot_count()).map(|_| OnceLock::new()).collect());
         devices[context.info().ordinal].get_or_init(T::default)
     }

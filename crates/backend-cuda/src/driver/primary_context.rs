@@ -29,7 +29,7 @@ pub(super) struct PrimaryContext {
     /// The address of the driver context `raw`, or [`LOST_CONTEXT_ADDRESS`] once the context is lost. If this thread's [`CURRENT_CONTEXT`]
     /// has the same address, the context is current on this thread.
     usable_address: AtomicUsize,
-    /// The error that made the context unusable, if any.
+    /// The unrecoverable error that made the context unusable, if there was one.
     lost: OnceLock<CudaError>,
 }
 
@@ -73,7 +73,7 @@ impl PrimaryContext {
         if CURRENT_CONTEXT.get() == self.usable_address.load(Ordering::Relaxed) { Ok(()) } else { self.set_current() }
     }
 
-    /// Makes the context current on this thread, even if [`CURRENT_CONTEXT`] tells that it is current already.
+    /// Makes the context current on this thread, even if [`CURRENT_CONTEXT`] tells that the context is current already.
     #[cold]
     pub fn set_current(&self) -> Result<()> {
         if let Some(lost) = self.lost.get() {
@@ -95,7 +95,7 @@ impl PrimaryContext {
         }
     }
 
-    /// Marks this context as lost if the unrecoverable `error` belongs to this context, and returns the error to report. A driver call with
+    /// Marks this context as lost if the unrecoverable `error` comes from this context, and returns the error to report. A driver call with
     /// objects of two contexts may return an error of the other context. This method therefore first queries a stream of this context.
     fn mark_lost(&self, error: CudaError) -> CudaError {
         // SAFETY: the stream lives as long as the context.

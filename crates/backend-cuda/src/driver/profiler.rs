@@ -10,26 +10,26 @@ use crate::compile::libraries::{self, LibrarySpec, LoadedLibrary};
 use crate::error::Result;
 
 /// The functions of an NVTX library (`nvToolsExt.h`), which stays loaded.
-struct Nvtx {
+struct NvtxFunctions {
     _library: LoadedLibrary,
     push: unsafe extern "C" fn(*const c_char) -> c_int,
     pop: unsafe extern "C" fn() -> c_int,
 }
 
-fn nvtx() -> Option<&'static Nvtx> {
-    static NVTX: OnceLock<Option<Nvtx>> = OnceLock::new();
+fn load_nvtx() -> Option<&'static NvtxFunctions> {
+    static NVTX: OnceLock<Option<NvtxFunctions>> = OnceLock::new();
     let load = || {
-        let loaded = libraries::load(&LibrarySpec::nvtx()).ok()?;
+        let loaded = libraries::load_library(&LibrarySpec::nvtx_spec()).ok()?;
         // SAFETY: the types are the functions' signatures in nvToolsExt.h, and the library stays loaded.
         let (push, pop) = unsafe { (loaded.symbol("nvtxRangePushA").ok()?, loaded.symbol("nvtxRangePop").ok()?) };
-        Some(Nvtx { _library: loaded, push, pop })
+        Some(NvtxFunctions { _library: loaded, push, pop })
     };
     NVTX.get_or_init(load).as_ref()
 }
 
 /// An NVTX range of this thread in a profiler's timeline. The range ends on drop.
 pub struct NvtxRange {
-    nvtx: &'static Nvtx,
+    nvtx: &'static NvtxFunctions,
     /// Makes the type neither Send nor Sync, because a range must end on the thread that began it.
     _thread: PhantomData<*const ()>,
 }
@@ -37,7 +37,7 @@ pub struct NvtxRange {
 impl NvtxRange {
     /// Begins a range called `name`. Returns `None` if there is no NVTX library.
     pub fn begin_range(name: &str) -> Option<NvtxRange> {
-        let (nvtx, name) = (nvtx()?, CString::new(name.replace('\0', " ")).ok()?);
+        let (nvtx, name) = (load_nvtx()?, CString::new(name.replace('\0', " ")).ok()?);
         // SAFETY: `name` is a NUL-terminated string, which NVTX copies.
         unsafe { (nvtx.push)(name.as_ptr()) };
         Some(NvtxRange { nvtx, _thread: PhantomData })

@@ -15,7 +15,7 @@ enum QueuedWork {
 /// A ring buffer of the operations and kernels that a thread queued last.
 struct RecentWork {
     entries: [Option<QueuedWork>; 4],
-    /// Index in `entries` of the operation that was queued last.
+    /// Index in the ring buffer `entries` of the operation that was queued last.
     at: usize,
 }
 
@@ -23,7 +23,7 @@ thread_local! {
     static RECENT_WORK: RefCell<RecentWork> = const { RefCell::new(RecentWork { entries: [const { None }; 4], at: 0 }) };
 }
 
-fn record_work(latest: QueuedWork) {
+fn record_queued_work(latest: QueuedWork) {
     // An error of `try_with` is ignored, because a thread that is ending has no ring buffer any more.
     let _ = RECENT_WORK.try_with(|last| {
         if let Ok(mut last) = last.try_borrow_mut() {
@@ -36,12 +36,12 @@ fn record_work(latest: QueuedWork) {
 
 /// Records that this thread queued the operation `op`.
 pub(crate) fn record_operation(op: Op) {
-    record_work(QueuedWork::Operation(op));
+    record_queued_work(QueuedWork::Operation(op));
 }
 
 /// Records that this thread queued the user-defined kernel `name`.
 pub(crate) fn record_user_kernel(name: &Arc<str>) {
-    record_work(QueuedWork::Kernel(name.clone()));
+    record_queued_work(QueuedWork::Kernel(name.clone()));
 }
 
 /// Returns a clause for an error message: the names of the operations that this thread queued last, latest first.

@@ -13,9 +13,9 @@ use crate::error::{CudaError, Result};
 pub const COUNTER_COUNT: usize = 4352;
 /// Size of the memory for partial results in a stream's scratch buffer, in bytes. A kernel that needs more memory gets a separate
 /// allocation.
-const PARTIAL_RESULT_BYTES: usize = 256 << 10;
+const SCRATCH_PARTIAL_RESULT_BYTES: usize = 256 << 10;
 
-static SCRATCH: PerDevice<ScratchBuffers> = PerDevice::new();
+static SCRATCH_BUFFERS: PerDevice<ScratchBuffers> = PerDevice::new();
 
 /// The scratch buffers by stream number. Each is allocated at the first use of its stream.
 struct ScratchBuffers([OnceLock<DeviceBuffer>; MAX_STREAMS]);
@@ -45,37 +45,41 @@ impl Context {
         if number >= FIRST_CAPTURE_STREAM_ID {
             return self.allocate_separate_scratch(number, bytes);
         }
-        let kept = match self.scratch_of_stream(number) {
+        let kept = match self.scratch_buffer_of_stream(number) {
             Err(CudaError::OutOfMemory { .. }) => return self.allocate_separate_scratch(number, bytes),
             kept => kept?,
         };
-        let own = if bytes > PARTIAL_RESULT_BYTES { Some(self.alloc_on_stream_or_graph(number, bytes)?) } else { None };
-        let partials = own.as_ref().map_or(kept.pointer() + COUNTER_BYTES as u64, DeviceBuffer::pointer);
+        let own = if bytes > SCRATCH_PARTIAL_RESULT_BYTES { Some(self.alloc_on_stream_or_graph(number, bytes)?) } else { None };
+        let partials = own.as_ref().map_or(kept.pointer() + SCRATCH_COUNTER_BYTES as u64, DeviceBuffer::pointer);
         Ok(ScratchMemory { counters: kept.pointer(), partials, _separate_buffer: own })
     }
 
-    fn scratch_of_stream(&'static self, number: u32) -> Result<&'static DeviceBuffer> {
-        let slot = SCRATCH.get(self).0.get(number as usize).ok_or_else(|| CudaError::Invalid(format!("there is no stream {number}")))?;
+    fn scratch_buffer_of_stream(&'static self, number: u32) -> Result<&'static DeviceBuffer> {
+        let slot = SCRATCH_BUFFERS
+            .get_or_create(self)
+            .0
+            .get(number as usize)
+            .ok_or_else(|| CudaError::Invalid(format!("there is no stream {number}")))?;
         if let Some(kept) = slot.get() {
             return Ok(kept);
         }
         // If two threads allocate at the same time, one of the two buffers is not stored. Its drop frees the memory in stream order.
-        let made = self.allocate_scratch(number, PARTIAL_RESULT_BYTES)?;
+        let made = self.allocate_scratch(number, SCRATCH_PARTIAL_RESULT_BYTES)?;
         Ok(slot.get_or_init(|| made))
     }
 
     fn allocate_separate_scratch(&'static self, number: u32, bytes: usize) -> Result<ScratchMemory> {
         let own = self.allocate_scratch(number, bytes)?;
-        Ok(ScratchMemory { counters: own.pointer(), partials: own.pointer() + COUNTER_BYTES as u64, _separate_buffer: Some(own) })
+        Ok(ScratchMemory { counters: own.pointer(), partials: own.pointer() + SCRATCH_COUNTER_BYTES as u64, _separate_buffer: Some(own) })
     }
 
     /// Allocates a buffer of zeroed counters, followed by `bytes` bytes of uninitialised memory.
     fn allocate_scratch(&'static self, number: u32, bytes: usize) -> Result<DeviceBuffer> {
-        let buffer = self.alloc_on_stream_or_graph(number, COUNTER_BYTES.saturating_add(bytes))?;
+        let buffer = self.alloc_on_stream_or_graph(number, SCRATCH_COUNTER_BYTES.saturating_add(bytes))?;
         self.fill(&buffer, 0, [0u8; 4], COUNTER_COUNT)?;
         Ok(buffer)
     }
 }
 
 /// Size of a scratch buffer's counters in bytes, rounded up to the alignment of device memory.
-const COUNTER_BYTES: usize = (COUNTER_COUNT * size_of::<u32>()).next_multiple_of(256);
+const SCRATCH_COUNTER_BYTES: usize = (COUNTER_COUNT * size_of::<u32>()).next_multiple_of(256);

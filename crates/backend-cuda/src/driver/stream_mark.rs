@@ -4,7 +4,7 @@ use std::fmt;
 use std::ptr;
 use std::sync::Arc;
 
-use super::free_blocks::Fence;
+use super::free_blocks::StreamFence;
 use super::primary_context::check_result;
 use super::stream_order::{StreamQueues, StreamSet, stream_numbers};
 use super::stream_table::EventHandle;
@@ -28,7 +28,7 @@ impl fmt::Debug for StreamMark {
 impl Drop for StreamMark {
     fn drop(&mut self) {
         // The event may be recorded again at once, because waits that are queued already refer to its earlier record.
-        self.context.streams.put_event(self.event);
+        self.context.streams.return_event(self.event);
     }
 }
 
@@ -60,7 +60,7 @@ impl Context {
         // SAFETY: the event and the stream are of this context, which is current.
         let recorded = check_result("cuEventRecord", unsafe { sys::cuEventRecord(event.0, self.raw_stream(stream)) });
         if let Err(error) = recorded {
-            // An event that cannot be recorded is not used again.
+            // An event whose recording failed is destroyed instead of reused.
             // SAFETY: the event is unused, and no mark has its handle.
             unsafe { sys::cuEventDestroy_v2(event.0) };
             return Err(error);
@@ -70,7 +70,7 @@ impl Context {
 
     /// Makes `stream` wait on the device for all work queued so far on the streams `others`.
     pub(super) fn order_stream_after(&'static self, stream: u32, others: StreamSet) -> Result<()> {
-        stream_numbers(others).try_for_each(|other| StreamQueues::wait_mark(&self, stream, &self.record_stream_mark(other)?))
+        stream_numbers(others).try_for_each(|other| StreamQueues::wait_for_mark(&self, stream, &self.record_stream_mark(other)?))
     }
 }
 
@@ -82,13 +82,13 @@ impl StreamQueues for &'static Context {
         Context::record_stream_mark(self, stream)
     }
 
-    fn wait_mark(&self, stream: u32, mark: &Arc<StreamMark>) -> Result<()> {
+    fn wait_for_mark(&self, stream: u32, mark: &Arc<StreamMark>) -> Result<()> {
         self.queue_event_wait(stream, mark.event.0)
     }
 }
 
-impl Fence for StreamMark {
-    fn stream(&self) -> u32 {
+impl StreamFence for StreamMark {
+    fn stream_number(&self) -> u32 {
         self.stream
     }
 

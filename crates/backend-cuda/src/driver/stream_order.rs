@@ -27,13 +27,13 @@ pub(super) trait StreamQueues {
     /// Records and returns an event after all work queued so far on `stream`.
     fn record_mark(&self, stream: u32) -> Result<Self::Mark, Self::Error>;
     /// Makes later work of `stream` wait for the event `mark`.
-    fn wait_mark(&self, stream: u32, mark: &Self::Mark) -> Result<(), Self::Error>;
+    fn wait_for_mark(&self, stream: u32, mark: &Self::Mark) -> Result<(), Self::Error>;
 }
 
 /// The streams that have used a block of device memory, to order their accesses.
 #[derive(Debug)]
 pub(super) struct StreamUses<M> {
-    /// Number of the stream of the last write.
+    /// Number of the stream that wrote the block last.
     writer: AtomicU32,
     /// Bit set of streams (bit i = stream i): the stream of the last write, and the streams that wait for this write.
     ordered_streams: AtomicU64,
@@ -76,7 +76,7 @@ impl<M: Clone> StreamUses<M> {
             Some(mark) => mark,
             None => written.insert(queues.record_mark(self.writer.load(Ordering::Relaxed))?),
         };
-        queues.wait_mark(stream, mark)?;
+        queues.wait_for_mark(stream, mark)?;
         self.used_streams.fetch_or(stream_bit(stream), Ordering::Relaxed);
         self.ordered_streams.fetch_or(stream_bit(stream), Ordering::Release);
         Ok(())
@@ -90,7 +90,7 @@ impl<M: Clone> StreamUses<M> {
         *written = None;
         let others = self.ordered_streams.load(Ordering::Acquire) & !stream_bit(stream);
         for other in stream_numbers(others) {
-            queues.wait_mark(stream, &queues.record_mark(other)?)?;
+            queues.wait_for_mark(stream, &queues.record_mark(other)?)?;
         }
         self.writer.store(stream, Ordering::Relaxed);
         self.used_streams.fetch_or(stream_bit(stream), Ordering::Relaxed);
@@ -115,7 +115,7 @@ mod tests {
     use std::cell::RefCell;
     use std::collections::HashMap;
 
-    use super::super::free_blocks::{Block, Fence, FreeBlockPool, PoolResponse};
+    use super::super::free_blocks::{FreeBlockPool, MemoryBlock, PoolResponse, StreamFence};
     use super::*;
 
     const STREAMS: usize = 4;
@@ -155,7 +155,7 @@ mod tests {
             state.marks += 1;
             Ok((stream, state.clocks[stream as usize]))
         }
-        fn wait_mark(&self, stream: u32, mark: &Self::Mark) -> Result<(), ()> {
+        fn wait_for_mark(&self, stream: u32, mark: &Self::Mark) -> Result<(), ()> {
             let mut state = self.state.borrow_mut();
             state.waits += 1;
             for (mine, theirs) in state.clocks[stream as usize].iter_mut().zip(mark.1) {
@@ -201,8 +201,8 @@ mod tests {
 
     struct Passed<'a>(&'a Device, (u32, Clock));
 
-    impl Fence for Passed<'_> {
-        fn stream(&self) -> u32 {
+    impl StreamFence for Passed<'_> {
+        fn stream_number(&self) -> u32 {
             self.1.0
         }
         fn is_passed(&self) -> bool {
@@ -212,7 +212,7 @@ mod tests {
     }
 
     struct Buffer {
-        block: Block,
+        block: MemoryBlock,
         home: u32,
         uses: StreamUses<(u32, Clock)>,
     }
@@ -245,8 +245,8 @@ mod tests {
             if buffers.len() > 6 || !buffers.is_empty() && random(3) == 0 {
                 let Buffer { block, home, uses } = buffers.swap_remove(random(buffers.len() as u64) as usize);
                 match uses.other_streams(home) {
-                    0 => assert!(pool.put_block(home, block, 100)),
-                    others => pool.put_fenced_block(
+                    0 => assert!(pool.return_block(home, block, 100)),
+                    others => pool.return_fenced_block(
                         home,
                         block,
                         100,
@@ -263,7 +263,7 @@ mod tests {
                 PoolResponse::Reused(block) => block,
                 PoolResponse::MustAllocate(size) => {
                     fresh += 1;
-                    Block { pointer: fresh, size }
+                    MemoryBlock { pointer: fresh, size }
                 }
                 PoolResponse::Refused => panic!("refused"),
             };

@@ -48,7 +48,7 @@ type CaptureState = Arc<dyn Any + Send + Sync>;
 /// The active captures of one context.
 #[derive(Default)]
 struct ActiveCaptures {
-    /// Number of captures so far.
+    /// Number of graph captures begun so far.
     count: u32,
     /// The active captures, with their stream numbers.
     list: Vec<(u32, StreamHandle, CaptureState)>,
@@ -64,12 +64,12 @@ impl ActiveCaptures {
 pub(super) struct StreamTable {
     first: StreamHandle,
     added: [OnceLock<StreamHandle>; MAX_ADDED_STREAMS],
-    /// Number of requests for a stream so far.
+    /// Number of requests for a new stream so far.
     requested: AtomicU32,
     /// Whether a stream besides stream 0 exists.
     has_added_streams: AtomicBool,
     creating: Mutex<()>,
-    /// One lock per stream. A thread holds it while it launches a graph on the stream or makes the stream wait for an event.
+    /// One lock per stream. A thread holds the stream's lock while it launches a graph on the stream or makes the stream wait for an event.
     wait_locks: [Mutex<()>; MAX_STREAMS],
     /// Unused events without timing.
     events: Mutex<Vec<EventHandle>>,
@@ -148,7 +148,7 @@ impl StreamTable {
     }
 
     /// Takes back `event` for reuse.
-    pub fn put_event(&self, event: EventHandle) {
+    pub fn return_event(&self, event: EventHandle) {
         lock(&self.events).push(event);
     }
 
@@ -159,7 +159,7 @@ impl StreamTable {
     }
 
     /// Takes back `stream` for later captures.
-    pub fn put_capture_stream(&self, stream: StreamHandle) {
+    pub fn return_capture_stream(&self, stream: StreamHandle) {
         lock(&self.idle).push(stream);
     }
 

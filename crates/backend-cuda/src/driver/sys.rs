@@ -69,7 +69,7 @@ impl fmt::Display for CUresult {
 /// Returns the driver's library, or `None` if this machine lacks it. The library is never closed.
 ///
 /// On Windows, only the system's folder is searched, because a search by name includes the working directory. On other systems, the dynamic
-/// linker searches by name. If it finds no library, the folders of WSL and Jetson are searched.
+/// linker searches by name. If the linker finds no library, the folders of WSL and Jetson are searched.
 pub fn driver_library() -> Option<&'static Library> {
     static DRIVER_LIBRARY: OnceLock<Option<&'static Library>> = OnceLock::new();
     let by_path = || dynamic_library::open_driver_by_path().map(|library| &*Box::leak(Box::new(library)));

@@ -21,7 +21,7 @@ use crate::device::{self, WithCallContext};
 use crate::driver::Context;
 use crate::error::CudaError;
 use crate::families::copy;
-use crate::families::kernel::{self, DEFAULT_THREADS, KernelSource};
+use crate::families::kernel_lookup::{self, DEFAULT_THREADS_PER_BLOCK, KernelSource};
 use cublas::{Blas, BlasType, Transpose};
 
 static CONTRACT_SOURCE: KernelSource = KernelSource { name: "contract.cu", text: include_str!("../kernels/contract.cu") };
@@ -29,12 +29,12 @@ static CONTRACT_SOURCE: KernelSource = KernelSource { name: "contract.cu", text:
 /// Number of rows and columns of an output tile of the kernel `contract_tiled`.
 const OUTPUT_TILE_SIDE: usize = 64;
 /// Minimum number of results per block of the kernel `contract_sliding_windows`.
-const MIN_RESULTS_PER_WINDOW_BLOCK: usize = 4 * DEFAULT_THREADS as usize;
-/// Intended length of a partial sum of the kernel `contract_dot`, in products. Partial sums are longer if [`MAX_PARTIALS`] limits their
+const MIN_RESULTS_PER_WINDOW_BLOCK: usize = 4 * DEFAULT_THREADS_PER_BLOCK as usize;
+/// Intended length of a partial sum of the kernel `contract_dot`, in products. Partial sums are longer if [`MAX_PARTIAL_SUMS`] limits their
 /// number.
 const PARTIAL_SUM_LENGTH: usize = 2048;
 /// Maximum number of partial sums per result. If there are more results than this number, each result is a single sum.
-const MAX_PARTIALS: usize = 4096;
+const MAX_PARTIAL_SUMS: usize = 4096;
 /// Maximum number of cuBLAS calls for one contraction. If a contraction needs more, operands are packed so that fewer calls suffice.
 const MAX_BLAS_CALLS: usize = 32;
 
@@ -57,7 +57,7 @@ pub fn sources_for_compile_check() -> Vec<(String, String)> {
 }
 
 /// Executes `call`, an operation of the kernel family `Contract`, on the device.
-pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
+pub(crate) fn run_contraction(call: &Call) -> Result<Outcome> {
     let (Work::Contract(call::Contract { plan }), [a, b], [spec]) = (&call.work, call.inputs, call.outputs) else {
         decline!("not a contraction of two arrays");
     };
@@ -80,7 +80,7 @@ pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
                 decline!("the axes do not form a matrix product");
             };
             let precision = matmul_precision()?;
-            arranged.run_product(call, |gemm, addresses| {
+            arranged.run_with_packed_operands(call, |gemm, addresses| {
                 let queued =
                     cublas::none_if_refused(queue_blas_products(blas, kind, precision, gemm, addresses)).with_call_context(call)?;
                 Ok(queued.is_some())
@@ -94,7 +94,9 @@ pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
         let Some(arranged) = PackedOperands::choose_operands_to_pack(plan, a, b, &c, |_| true) else {
             decline!("the axes do not form a matrix product")
         };
-        arranged.run_product(call, |gemm, addresses| launch_product_kernel(call, context, dtype, gemm, addresses).map(|()| true))?;
+        arranged.run_with_packed_operands(call, |gemm, addresses| {
+            launch_product_kernel(call, context, dtype, gemm, addresses).map(|()| true)
+        })?;
     }
     device::outcome_from_buffers(call, [out])
 }
@@ -113,10 +115,10 @@ fn launch_window_product(context: &'static Context, gemm: &Gemm, arrays: [&Store
         let function = CONTRACT_SOURCE.get_or_compile_kernel(context, "contract_sliding_windows", &[("T", dtype), ("BATCH", "0")])?;
         let mut args = Args::new();
         args.push(&c).push(&a).push(&b).push(&gemm.m).push(&gemm.k);
-        let grid = kernel::grid_for_items(gemm.m.div_ceil(MIN_RESULTS_PER_WINDOW_BLOCK) as u64, 1);
+        let grid = kernel_lookup::grid_for_items(gemm.m.div_ceil(MIN_RESULTS_PER_WINDOW_BLOCK) as u64, 1);
         // SAFETY: the arguments match contract_sliding_windows. The layouts were checked against their buffers: `a` has m + k - 1 elements
         // from its offset on, `b` has k and `c` has m.
-        unsafe { function.launch(grid, [DEFAULT_THREADS, 1, 1], 0, args.pointers()) }
+        unsafe { function.launch(grid, [DEFAULT_THREADS_PER_BLOCK, 1, 1], 0, args.pointers()) }
     };
     Ok(launch())
 }
@@ -151,7 +153,7 @@ struct PackedOperands<'a> {
     arrays: [&'a StoredArray; 3],
     /// The layouts in which the product reads a and b and writes c.
     layouts: [Layout; 3],
-    /// Whether a, b and c are packed.
+    /// For each of a, b and c, whether a temporary copy takes its place in the product.
     packed: [bool; 3],
     gemm: Gemm,
 }
@@ -174,7 +176,7 @@ impl<'a> PackedOperands<'a> {
     /// Calls `product` with the addresses of a, b and c. Operands that the plan marks for packing are copied to temporary arrays first. If
     /// c is marked, the result is copied to c afterwards. Returns `false` if `product` returns `false`, and the output is then not
     /// computed. The temporary arrays are freed in stream order, after the work that uses them.
-    fn run_product(&self, call: &Call, product: impl FnOnce(&Gemm, [u64; 3]) -> Result<bool>) -> Result<bool> {
+    fn run_with_packed_operands(&self, call: &Call, product: impl FnOnce(&Gemm, [u64; 3]) -> Result<bool>) -> Result<bool> {
         let mut operands = SmallVec::<[StoredArray; 3]>::new();
         for (n, array) in self.arrays.iter().enumerate() {
             if !self.packed[n] {
@@ -231,7 +233,7 @@ struct ColumnMajorProduct {
 
 /// Returns the leading dimension of a matrix. `down` is the stride between consecutive elements of a column, `along` the stride between
 /// consecutive elements of a row. Returns `None` if cuBLAS does not accept the matrix as column-major.
-fn leading_dimension(rows: usize, columns: usize, [down, along]: [isize; 2]) -> Option<i64> {
+fn column_major_leading_dimension(rows: usize, columns: usize, [down, along]: [isize; 2]) -> Option<i64> {
     let least = rows.max(1) as i64;
     let lead = if columns == 1 { least } else { along as i64 };
     ((down == 1 || rows == 1) && lead >= least).then_some(lead)
@@ -240,16 +242,16 @@ fn leading_dimension(rows: usize, columns: usize, [down, along]: [isize; 2]) -> 
 /// Returns the transpose flag and leading dimension of a matrix. `down` is the stride between consecutive elements of a column, `along` the
 /// stride between consecutive elements of a row. Returns `None` if cuBLAS does not accept the matrix.
 fn blas_operand_layout(rows: usize, columns: usize, [down, along]: [isize; 2]) -> Option<(Transpose, i64)> {
-    let plain = leading_dimension(rows, columns, [down, along]).map(|lead| (Transpose::No, lead));
-    plain.or_else(|| leading_dimension(columns, rows, [along, down]).map(|lead| (Transpose::Yes, lead)))
+    let plain = column_major_leading_dimension(rows, columns, [down, along]).map(|lead| (Transpose::No, lead));
+    plain.or_else(|| column_major_leading_dimension(columns, rows, [along, down]).map(|lead| (Transpose::Yes, lead)))
 }
 
-fn to_column_major(gemm: &Gemm) -> Option<ColumnMajorProduct> {
+fn column_major_product(gemm: &Gemm) -> Option<ColumnMajorProduct> {
     let &Gemm { m, n, k, a, b, c, .. } = gemm;
     let transposed = |[x, y]: [isize; 2]| [y, x];
     let product = |swapped: bool, m: usize, n: usize, a: [isize; 2], b: [isize; 2], c: [isize; 2]| {
         let ((ta, lda), (tb, ldb)) = (blas_operand_layout(m, k, a)?, blas_operand_layout(k, n, b)?);
-        Some(ColumnMajorProduct { swapped, transpose: (ta, tb), m, n, lda, ldb, ldc: leading_dimension(m, n, c)? })
+        Some(ColumnMajorProduct { swapped, transpose: (ta, tb), m, n, lda, ldb, ldc: column_major_leading_dimension(m, n, c)? })
     };
     // Tries b^T a^T first, because its column-major result is the row-major result of a b.
     product(true, n, m, transposed(b), transposed(a), transposed(c)).or_else(|| product(false, m, n, a, b, c))
@@ -259,7 +261,7 @@ fn to_column_major(gemm: &Gemm) -> Option<ColumnMajorProduct> {
 /// for each combination of their indices. Returns `None` if cuBLAS does not accept the strides, or if there are more than
 /// [`MAX_BLAS_CALLS`] calls.
 fn column_major_and_batch_axis(gemm: &Gemm) -> Option<(ColumnMajorProduct, Option<usize>)> {
-    let form = to_column_major(gemm)?;
+    let form = column_major_product(gemm)?;
     let [a, b, c] = &gemm.batch_strides;
     let steps = |axis: &usize| a[*axis] >= 0 && b[*axis] >= 0 && c[*axis] > 0;
     let axis = (0..gemm.batch.len()).filter(steps).max_by_key(|&axis| gemm.batch[axis]);
@@ -269,7 +271,7 @@ fn column_major_and_batch_axis(gemm: &Gemm) -> Option<(ColumnMajorProduct, Optio
 
 /// Returns the cuBLAS calls that compute `gemm` on operands at the addresses `a`, `b` and `c`, or `None` if [`column_major_and_batch_axis`]
 /// returns `None`.
-fn blas_calls(dtype: BlasType, precision: MatmulPrecision, gemm: &Gemm, [a, b, c]: [u64; 3]) -> Option<SmallVec<[cublas::Gemm; 1]>> {
+fn make_blas_calls(dtype: BlasType, precision: MatmulPrecision, gemm: &Gemm, [a, b, c]: [u64; 3]) -> Option<SmallVec<[cublas::Gemm; 1]>> {
     let (form, axis) = column_major_and_batch_axis(gemm)?;
     let item = match dtype {
         BlasType::F16 | BlasType::Bf16 => 2,
@@ -315,7 +317,7 @@ fn blas_calls(dtype: BlasType, precision: MatmulPrecision, gemm: &Gemm, [a, b, c
 }
 
 fn queue_blas_products(blas: &Blas, dtype: BlasType, precision: MatmulPrecision, gemm: &Gemm, addresses: [u64; 3]) -> crate::Result<()> {
-    let products = blas_calls(dtype, precision, gemm, addresses);
+    let products = make_blas_calls(dtype, precision, gemm, addresses);
     for product in products.ok_or_else(|| CudaError::Invalid(format!("not a cuBLAS product: {gemm:?}")))? {
         // SAFETY: extents and strides come from layouts that were checked against the operands' buffers. The buffers live until
         // this work is queued.
@@ -343,7 +345,7 @@ fn prefers_warp_per_result(gemm: &Gemm) -> bool {
 
 /// Returns the number of parts into which each of `results` sums of `k` products is split, so that enough warps run at once.
 fn partial_sum_count(k: usize, results: usize) -> usize {
-    if results > MAX_PARTIALS { 1 } else { k.div_ceil(PARTIAL_SUM_LENGTH).min(MAX_PARTIALS) }
+    if results > MAX_PARTIAL_SUMS { 1 } else { k.div_ceil(PARTIAL_SUM_LENGTH).min(MAX_PARTIAL_SUMS) }
 }
 
 fn launch_product_kernel(call: &Call, context: &'static Context, dtype: DType, gemm: &Gemm, [a, b, c]: [u64; 3]) -> Result<()> {
@@ -358,7 +360,7 @@ fn launch_product_kernel(call: &Call, context: &'static Context, dtype: DType, g
         let function = CONTRACT_SOURCE.get_or_compile_kernel(context, "contract_tiled", &defines).with_call_context(call)?;
         args.push(&c).push(&a).push(&b).push(&sizes).push(&batches).push_bytes(&batch);
         // SAFETY: the arguments match contract_tiled. Extents and strides come from layouts that were checked against their buffers.
-        return unsafe { function.launch(kernel::grid_for_items(tiles, 1), [DEFAULT_THREADS, 1, 1], 0, args.pointers()) }
+        return unsafe { function.launch(kernel_lookup::grid_for_items(tiles, 1), [DEFAULT_THREADS_PER_BLOCK, 1, 1], 0, args.pointers()) }
             .with_call_context(call);
     }
     let results = batches * gemm.m * gemm.n;
@@ -368,16 +370,21 @@ fn launch_product_kernel(call: &Call, context: &'static Context, dtype: DType, g
     let partial = memory.as_ref().map_or(0, |buffer| buffer.pointer());
     let function = CONTRACT_SOURCE.get_or_compile_kernel(context, "contract_dot", &defines).with_call_context(call)?;
     args.push(&c).push(&partial).push(&a).push(&b).push(&sizes).push(&results).push(&splits).push_bytes(&batch);
-    let grid = kernel::grid_for_items(32 * (results * splits) as u64, DEFAULT_THREADS);
+    let grid = kernel_lookup::grid_for_items(32 * (results * splits) as u64, DEFAULT_THREADS_PER_BLOCK);
     // SAFETY: the arguments match contract_dot. If splits > 1, `partial` holds results * splits accumulators.
-    unsafe { function.launch(grid, [DEFAULT_THREADS, 1, 1], 0, args.pointers()) }.with_call_context(call)?;
+    unsafe { function.launch(grid, [DEFAULT_THREADS_PER_BLOCK, 1, 1], 0, args.pointers()) }.with_call_context(call)?;
     if splits > 1 {
         let function = CONTRACT_SOURCE.get_or_compile_kernel(context, "contract_add_partial_sums", &defines).with_call_context(call)?;
         let mut args = Args::new();
         args.push(&c).push(&partial).push(&sizes).push(&results).push(&splits).push_bytes(&batch);
         // SAFETY: the arguments match contract_add_partial_sums. `partial` holds the partial sums, which the previous kernel writes.
         unsafe {
-            function.launch(kernel::grid_for_items(32 * results as u64, DEFAULT_THREADS), [DEFAULT_THREADS, 1, 1], 0, args.pointers())
+            function.launch(
+                kernel_lookup::grid_for_items(32 * results as u64, DEFAULT_THREADS_PER_BLOCK),
+                [DEFAULT_THREADS_PER_BLOCK, 1, 1],
+                0,
+                args.pointers(),
+            )
         }
         .with_call_context(call)?;
     }

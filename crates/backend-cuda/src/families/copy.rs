@@ -11,11 +11,11 @@ use cuprum_core::layout::{Dims, Strides};
 use cuprum_core::plan::elementwise::{self, LoopPlan};
 use cuprum_core::{Array, Call, Error, Outcome, Result, StoredArray, Work, decline};
 
-use crate::codegen::{fits_narrow_index, index_type, pack_axes};
+use crate::codegen::{fits_32_bit_index, index_type, pack_axes};
 use crate::compile::module::Args;
 use crate::device::{self, WithCallContext};
 use crate::driver::{Context, check_result, sys};
-use crate::families::kernel::{self, DEFAULT_THREADS, KernelSource};
+use crate::families::kernel_lookup::{self, DEFAULT_THREADS_PER_BLOCK, KernelSource};
 
 static COPY_SOURCE: KernelSource = KernelSource { name: "copy.cu", text: include_str!("../kernels/copy.cu") };
 
@@ -23,8 +23,8 @@ static COPY_SOURCE: KernelSource = KernelSource { name: "copy.cu", text: include
 const TILE_SIDE: usize = 32;
 /// Size of the chunks that the kernel `copy_rows` writes, in bytes.
 const CHUNK_BYTES: usize = 16;
-/// Minimum size of a row that is written in chunks if its ends are not aligned, in bytes. Shorter rows consist of incomplete chunks for the
-/// most part.
+/// Minimum size of a row, in bytes, that the kernel `copy_rows` writes in aligned chunks although the ends of the row are unaligned. In
+/// shorter rows, too many chunks would be incomplete.
 const MIN_CHUNKED_ROW_BYTES: usize = 8 * CHUNK_BYTES;
 
 /// Returns the C++ type of items of `bytes` bytes: 1, 2, 4, 8 or 16.
@@ -47,7 +47,7 @@ pub fn sources_for_compile_check() -> Vec<(String, String)> {
 }
 
 /// Executes `call`, an operation of the kernel family `Copy`, on the device.
-pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
+pub(crate) fn run_copy(call: &Call) -> Result<Outcome> {
     let (Work::Copy(call::Copy { regions }), [spec]) = (&call.work, call.outputs) else { decline!("not a copy to one output") };
     if call.inputs.iter().any(|a| a.dtype() != spec.dtype) || call.inputs.len() != regions.len() {
         decline!("an input of another dtype, or without a region");
@@ -97,7 +97,7 @@ enum CopyMethod {
     Tiled(usize),
     /// The kernel that writes rows along the last axis in chunks of 16 bytes.
     Rows,
-    /// The kernel for all other strides.
+    /// The kernel `copy_strided`, for layouts that no other method supports.
     Strided,
 }
 
@@ -162,7 +162,7 @@ impl StridedCopy {
 
     /// Returns whether indices and offsets need 64 bits.
     fn needs_wide_index(&self) -> bool {
-        !fits_narrow_index(self.dims.iter().product(), &self.dims, [&self.from[..], &self.to[..]])
+        !fits_32_bit_index(self.dims.iter().product(), &self.dims, [&self.from[..], &self.to[..]])
     }
 
     fn queue_strided_copy(&self, context: &'static Context) -> crate::Result<()> {
@@ -176,7 +176,14 @@ impl StridedCopy {
         args.push(&self.target).push(&self.source).push(&count).push_bytes(&axes);
         // SAFETY: the arguments match copy_strided. If INDEX is i32, the driver reads the low half of `count`, which fits in 32 bits.
         // Extents and strides stay inside both buffers.
-        unsafe { function.launch(kernel::grid_for_items(count as u64, DEFAULT_THREADS), [DEFAULT_THREADS, 1, 1], 0, args.pointers()) }
+        unsafe {
+            function.launch(
+                kernel_lookup::grid_for_items(count as u64, DEFAULT_THREADS_PER_BLOCK),
+                [DEFAULT_THREADS_PER_BLOCK, 1, 1],
+                0,
+                args.pointers(),
+            )
+        }
     }
 
     fn queue_row_copy(&self, context: &'static Context) -> crate::Result<()> {
@@ -195,7 +202,14 @@ impl StridedCopy {
         // SAFETY: the arguments match copy_rows. For its 32-bit parameters, the driver reads the low halves of 64-bit arguments, which fit
         // in 32 bits. Extents and strides stay inside both buffers. There are at most as many chunks as elements: aligned rows have no
         // incomplete chunk, and other rows are at least eight chunks long.
-        unsafe { function.launch(kernel::grid_for_items(count as u64, DEFAULT_THREADS), [DEFAULT_THREADS, 1, 1], 0, args.pointers()) }
+        unsafe {
+            function.launch(
+                kernel_lookup::grid_for_items(count as u64, DEFAULT_THREADS_PER_BLOCK),
+                [DEFAULT_THREADS_PER_BLOCK, 1, 1],
+                0,
+                args.pointers(),
+            )
+        }
     }
 
     fn queue_tiled_copy(&self, context: &'static Context, row: usize) -> crate::Result<()> {
@@ -216,7 +230,7 @@ impl StridedCopy {
         args.push(&steps[0]).push(&steps[1]).push_bytes(&axes);
         // SAFETY: the arguments match copy_tiled. For its 32-bit parameters, the driver reads the low halves of 64-bit arguments, which fit
         // in 32 bits. Extents and strides stay inside both buffers.
-        unsafe { function.launch(kernel::grid_for_items(tiles, 1), [32, 8, 1], 0, args.pointers()) }
+        unsafe { function.launch(kernel_lookup::grid_for_items(tiles, 1), [32, 8, 1], 0, args.pointers()) }
     }
 }
 

@@ -22,7 +22,7 @@ use crate::compile::module::Args;
 use crate::device::{self, CudaBuffer, WithCallContext};
 use crate::driver::Context;
 use crate::error::CudaError;
-use crate::families::kernel::{self, DEFAULT_THREADS, KernelSource};
+use crate::families::kernel_lookup::{self, DEFAULT_THREADS_PER_BLOCK, KernelSource};
 use crate::families::{copy, map};
 use cufft::{BatchLayout, TransformShape, TransformType};
 
@@ -39,7 +39,7 @@ pub fn sources_for_compile_check() -> Vec<(String, String)> {
 }
 
 /// Executes `call`, an operation of the kernel family `Fft`, on the device.
-pub fn run_call(call: &Call) -> Result<Outcome> {
+pub fn run_fft(call: &Call) -> Result<Outcome> {
     let (Work::Fft(fft), [spec]) = (&call.work, call.outputs) else { decline!("not a Fourier transform") };
     if let Some(op) = fft.program.ops().find(|op| !codegen::has_cpp_expression(*op)) {
         decline!("no CUDA expression for {}", op.name());
@@ -138,7 +138,7 @@ impl FftCall<'_> {
                 let plan = LoopPlan::new(&layouts);
                 let work = Work::Map(call::Map { program: &program, plan: &plan });
                 let Call { op, device, stream, .. } = *self.call;
-                match map::run_call(&Call { op, device, stream, inputs, outputs: &outputs, work })? {
+                match map::run_map(&Call { op, device, stream, inputs, outputs: &outputs, work })? {
                     Outcome::Declined(reason) => return Ok(Err(reason)),
                     Outcome::Done(mut results) => match results.pop() {
                         Some(values) => (values, true),
@@ -214,11 +214,13 @@ impl FftCall<'_> {
         let (input, output) = (device::pointer_to_read(from)?, device::pointer_to_read(to)?);
         // cuFFT requires real input to be aligned like complex numbers.
         let is_aligned = input.is_multiple_of(2 * from.dtype().real().itemsize() as u64);
-        let Some(batches) = CufftCalls::plan_calls(kind, from.layout(), to.layout(), axes).filter(|_| is_aligned) else { return Ok(false) };
+        let Some(batches) = CufftCalls::plan_cufft_calls(kind, from.layout(), to.layout(), axes).filter(|_| is_aligned) else {
+            return Ok(false);
+        };
         let plan = self.context.get_or_make_fft_plan(&batches.shape).with_call_context(self.call)?;
         let work = if plan.work_bytes() > 0 { Some(device::allocate(self.call, plan.work_bytes())?) } else { None };
         let work = work.as_ref().map_or(0, |buffer| buffer.pointer());
-        for [a, b] in batches.call_offsets() {
+        for [a, b] in batches.cufft_call_offsets() {
             let at = |address: u64, offset: i64, dtype: DType| address.wrapping_add_signed(offset * dtype.itemsize() as i64);
             let (input, output) = (at(input, a, from.dtype()), at(output, b, to.dtype()));
             // SAFETY: the plan's extents and strides come from layouts that were checked against their buffers. The arrays live until the
@@ -244,8 +246,8 @@ impl FftCall<'_> {
             // extents that are passed.
             unsafe {
                 function.launch(
-                    kernel::grid_for_items((outer * inner) as u64, DEFAULT_THREADS),
-                    [DEFAULT_THREADS, 1, 1],
+                    kernel_lookup::grid_for_items((outer * inner) as u64, DEFAULT_THREADS_PER_BLOCK),
+                    [DEFAULT_THREADS_PER_BLOCK, 1, 1],
                     0,
                     args.pointers(),
                 )
@@ -266,11 +268,11 @@ struct CufftCalls {
 impl CufftCalls {
     /// Plans the calls for transforms along `axes`, pairs of axis and length. Returns `None` if cuFFT cannot describe the layouts, or if
     /// the transforms need more than [`MAX_CUFFT_CALLS`] calls.
-    fn plan_calls(kind: TransformType, from: &Layout, to: &Layout, axes: &[(usize, usize)]) -> Option<CufftCalls> {
+    fn plan_cufft_calls(kind: TransformType, from: &Layout, to: &Layout, axes: &[(usize, usize)]) -> Option<CufftCalls> {
         if axes.is_empty() || axes.len() > MAX_CUFFT_RANK {
             return None;
         }
-        let (mut input, mut output) = (batch_layout(from, axes)?, batch_layout(to, axes)?);
+        let (mut input, mut output) = (cufft_batch_layout(from, axes)?, cufft_batch_layout(to, axes)?);
         // The axes that are not transformed become loops. Adjacent axes are merged if the strides of input and output allow it.
         let mut loops = SmallVec::<[(usize, [i64; 2]); 4]>::new();
         for axis in (0..from.ndim()).filter(|a| axes.iter().all(|(axis, _)| axis != a)) {
@@ -303,7 +305,7 @@ impl CufftCalls {
     }
 
     /// Returns the offsets in the input and in the output, in elements, for each cuFFT call.
-    fn call_offsets(&self) -> impl Iterator<Item = [i64; 2]> + '_ {
+    fn cufft_call_offsets(&self) -> impl Iterator<Item = [i64; 2]> + '_ {
         let calls: usize = self.loops.iter().map(|(extent, _)| *extent).product();
         (0..calls).map(|number| {
             let (mut at, mut rest) = ([0, 0], number);
@@ -322,7 +324,7 @@ impl CufftCalls {
 ///
 /// Returns `None` if cuFFT cannot describe the strides. cuFFT requires positive strides. Each stride must be a multiple of the stride of
 /// the next transformed axis, and at least that stride times the extent of the next transformed axis.
-fn batch_layout(layout: &Layout, axes: &[(usize, usize)]) -> Option<BatchLayout> {
+fn cufft_batch_layout(layout: &Layout, axes: &[(usize, usize)]) -> Option<BatchLayout> {
     let (shape, strides) = (layout.shape(), layout.strides());
     let &(last, _) = axes.last()?;
     let mut side = BatchLayout { embed: [1; MAX_CUFFT_RANK], stride: strides[last] as i64, distance: 1 };
@@ -346,7 +348,7 @@ mod tests {
     }
 
     fn complex(from: &Layout, to: &Layout, axes: &[(usize, usize)]) -> Option<CufftCalls> {
-        CufftCalls::plan_calls(TransformType::C2C, from, to, axes)
+        CufftCalls::plan_cufft_calls(TransformType::C2C, from, to, axes)
     }
 
     #[test]
@@ -360,7 +362,7 @@ mod tests {
         let turned = complex(&view, &a, &[(1, 60)]).unwrap();
         assert_eq!((turned.shape.input.stride, turned.shape.input.distance), (40, 1));
         assert_eq!((turned.shape.output.stride, turned.shape.output.distance), (1, 60));
-        assert_eq!(turned.call_offsets().collect::<Vec<_>>(), [[0, 0]]);
+        assert_eq!(turned.cufft_call_offsets().collect::<Vec<_>>(), [[0, 0]]);
     }
 
     #[test]
@@ -383,7 +385,7 @@ mod tests {
         let a = contiguous(&[3, 8, 5]);
         let middle = complex(&a, &a, &[(1, 8)]).unwrap();
         assert_eq!((middle.shape.batch, middle.shape.input.stride, middle.shape.input.distance), (5, 5, 1));
-        assert_eq!(middle.call_offsets().collect::<Vec<_>>(), [[0, 0], [40, 40], [80, 80]]);
+        assert_eq!(middle.cufft_call_offsets().collect::<Vec<_>>(), [[0, 0], [40, 40], [80, 80]]);
         let many = contiguous(&[1000, 8, 1000]);
         assert_eq!(complex(&many, &many, &[(1, 8)]), None);
     }
@@ -391,12 +393,12 @@ mod tests {
     #[test]
     fn halves_differ_in_extent_on_both_sides() {
         let (real, half) = (contiguous(&[3, 7, 10]), contiguous(&[3, 7, 6]));
-        let both = CufftCalls::plan_calls(TransformType::R2C, &real, &half, &[(1, 7), (2, 10)]).unwrap();
+        let both = CufftCalls::plan_cufft_calls(TransformType::R2C, &real, &half, &[(1, 7), (2, 10)]).unwrap();
         assert_eq!((both.shape.lengths, both.shape.input.embed, both.shape.output.embed), ([7, 10, 1], [7, 10, 1], [7, 6, 1]));
         assert_eq!((both.shape.input.distance, both.shape.output.distance, both.shape.batch), (70, 42, 3));
         // The calls would be at odd offsets, which are not aligned.
         let (real, half) = (contiguous(&[3, 9, 5]), contiguous(&[3, 5, 5]));
-        assert_eq!(CufftCalls::plan_calls(TransformType::R2C, &real, &half, &[(1, 9)]), None);
+        assert_eq!(CufftCalls::plan_cufft_calls(TransformType::R2C, &real, &half, &[(1, 9)]), None);
         assert!(complex(&real, &real, &[(1, 9)]).is_some());
     }
 

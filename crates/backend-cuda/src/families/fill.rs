@@ -7,7 +7,7 @@ use crate::codegen::ctype;
 use crate::compile::module::Args;
 use crate::device::{self, CudaBuffer, WithCallContext};
 use crate::driver::Context;
-use crate::families::kernel::{self, DEFAULT_THREADS, KernelSource};
+use crate::families::kernel_lookup::{self, DEFAULT_THREADS_PER_BLOCK, KernelSource};
 
 static FILL_SOURCE: KernelSource = KernelSource { name: "fill.cu", text: include_str!("../kernels/fill.cu") };
 
@@ -17,7 +17,7 @@ pub fn sources_for_compile_check() -> Vec<(String, String)> {
 }
 
 /// Executes `call`, an operation of the kernel family `Fill`, on the device.
-pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
+pub(crate) fn run_fill(call: &Call) -> Result<Outcome> {
     let (Work::Fill(fill), [spec]) = (&call.work, call.outputs) else { decline!("not a fill of one output") };
     let counted = matches!(fill, Fill::Arange { .. } | Fill::Linspace { .. });
     if counted && !spec.layout.is_c_contiguous() {
@@ -44,7 +44,7 @@ fn queue_fill(context: &'static Context, fill: Fill, spec: &OutputSpec, out: &Cu
             let (pointer, count) = (out.pointer(), size as u64);
             let mut args = Args::new();
             args.push(&pointer).push(&count).push(&start).push(&second).push(&step);
-            launch_fill(context, "fill_arange", dtype, count, &mut args)
+            launch_fill_kernel(context, "fill_arange", dtype, count, &mut args)
         }
         Fill::Linspace { start, stop, step, count, endpoint } => {
             let last = if endpoint { (count as u64).wrapping_sub(1) } else { u64::MAX };
@@ -52,7 +52,7 @@ fn queue_fill(context: &'static Context, fill: Fill, spec: &OutputSpec, out: &Cu
             let (pointer, count) = (out.pointer(), size as u64);
             let mut args = Args::new();
             args.push(&pointer).push(&count).push(&last).push(&start).push(&step).push(&stop);
-            launch_fill(context, "fill_linspace", dtype, count, &mut args)
+            launch_fill_kernel(context, "fill_linspace", dtype, count, &mut args)
         }
         Fill::Eye { k } => {
             context.fill(out.memory(), 0, [0], out.memory().len())?;
@@ -105,14 +105,21 @@ fn fill_constant(context: &'static Context, out: &CudaBuffer, dtype: DType, size
 /// elements further.
 fn fill_strided(context: &'static Context, dtype: DType, pointer: u64, count: u64, step: i64, value: Scalar) -> crate::Result<()> {
     let value = value.to_bytes(dtype);
-    launch_fill(context, "fill_constant", dtype, count, Args::new().push(&pointer).push(&count).push(&step).push(&value))
+    launch_fill_kernel(context, "fill_constant", dtype, count, Args::new().push(&pointer).push(&count).push(&step).push(&value))
 }
 
-fn launch_fill(context: &'static Context, name: &str, dtype: DType, count: u64, args: &mut Args) -> crate::Result<()> {
+fn launch_fill_kernel(context: &'static Context, name: &str, dtype: DType, count: u64, args: &mut Args) -> crate::Result<()> {
     let function = FILL_SOURCE.get_or_compile_kernel(context, name, &[("T", ctype(dtype))])?;
     // SAFETY: callers pass the parameters of their kernel in fill.cu. These are an address in the output, from which `count` elements
     // follow, then values of the declared sizes (16 bytes hold any T).
-    unsafe { function.launch(kernel::grid_for_items(count, DEFAULT_THREADS), [DEFAULT_THREADS, 1, 1], 0, args.pointers()) }
+    unsafe {
+        function.launch(
+            kernel_lookup::grid_for_items(count, DEFAULT_THREADS_PER_BLOCK),
+            [DEFAULT_THREADS_PER_BLOCK, 1, 1],
+            0,
+            args.pointers(),
+        )
+    }
 }
 
 #[cfg(test)]

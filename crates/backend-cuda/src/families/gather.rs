@@ -1,7 +1,7 @@
 //! CUDA kernels of the family `Gather`: reads elements at given indices along an axis. Each thread copies one item, which has several
 //! contiguous elements if alignment allows. Rows that many indices address are copied to shared memory.
 
-mod shared_rows;
+mod shared_memory_gather;
 
 use cuprum_core::call::{self, GatherIndices};
 use cuprum_core::layout::{Dims, Layout, Strides};
@@ -13,9 +13,9 @@ use crate::device::{self, WithCallContext};
 use crate::driver::Context;
 use crate::families::copy::item_cpp_type;
 use crate::families::indexed_loop::IndexedLoop;
-use crate::families::kernel::KernelSource;
+use crate::families::kernel_lookup::KernelSource;
 
-use self::shared_rows::SharedRows;
+use self::shared_memory_gather::SharedMemoryGather;
 
 static GATHER_SOURCE: KernelSource =
     KernelSource { name: "gather.cu", text: concat!(include_str!("../kernels/resolve_index.cuh"), include_str!("../kernels/gather.cu")) };
@@ -27,11 +27,11 @@ pub fn sources_for_compile_check() -> Vec<(String, String)> {
     let listed = |(item, index, wide, rank)| {
         GATHER_SOURCE.named_source(&[("ITEM", item_cpp_type(item)), ("INDEX_ELEMENT", index), ("INDEX", index_type(wide)), ("RANK", rank)])
     };
-    uses.into_iter().map(listed).chain(shared_rows::sources_for_compile_check()).collect()
+    uses.into_iter().map(listed).chain(shared_memory_gather::sources_for_compile_check()).collect()
 }
 
 /// Executes `call`, an operation of the kernel family `Gather`, on the device.
-pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
+pub(crate) fn run_gather(call: &Call) -> Result<Outcome> {
     let (Work::Gather(work), [values, indices], [spec]) = (&call.work, call.inputs, call.outputs) else {
         decline!("not a gather of one array by another");
     };
@@ -82,9 +82,9 @@ fn plan_gather(values: &StoredArray, indices: &Layout, gather: &call::Gather, ad
 }
 
 fn queue_gather(context: &'static Context, gather: &IndexedLoop<2>, indices: u64, index_dtype: DType, op: u64) -> crate::Result<()> {
-    if let Some(rows) = SharedRows::of_loop(gather, context.info()) {
+    if let Some(rows) = SharedMemoryGather::from_indexed_loop(gather, context.info()) {
         // SAFETY: the axes stay inside the input, and the kernel checks every index.
-        return unsafe { rows.queue(context, indices, index_dtype, op) };
+        return unsafe { rows.queue_shared_memory_gather(context, indices, index_dtype, op) };
     }
     let rank = gather.dims.len().to_string();
     let item = item_cpp_type(gather.item);

@@ -9,7 +9,7 @@ use crate::codegen::{self, InputAccess, KernelKey, device_sources, test_programs
 use crate::compile::module::Args;
 use crate::device::{self, WithCallContext};
 use crate::driver::Context;
-use crate::families::kernel;
+use crate::families::kernel_lookup;
 
 const HISTOGRAM_SOURCE: &str = include_str!("../kernels/histogram.cu");
 /// Threads per block, as in `histogram.cu`.
@@ -32,7 +32,7 @@ enum CounterMemory {
 }
 
 impl CounterMemory {
-    /// Selects the memory for the counters of `bins` bins. `edge` is the size of a bin edge in bytes, or 0 if the kernel does not copy the
+    /// Selects the memory for the counters of `bins` bins. `edge` is the size in bytes of a bin edge, or 0 if the kernel does not copy the
     /// edges to shared memory. `most` is the maximum shared memory of a block, in bytes.
     fn select_counter_memory(bins: usize, edge: usize, most: usize) -> CounterMemory {
         let bytes = |copies: usize| {
@@ -48,7 +48,7 @@ fn cuda_source(program: &Expression, access: InputAccess, binning: Binning, shar
     let element = codegen::element_source(program, access)?;
     let rule = device_sources::bin_rule_enumerator(binning);
     let defines = format!("#define RULE {rule}\n#define SHARED {}\n#define ITEMS {ITEMS_PER_THREAD}\n", shared as u8);
-    Ok([codegen::PRELUDE, &element, device_sources::HISTOGRAM_BINS_SOURCE, &defines, HISTOGRAM_SOURCE].concat())
+    Ok([codegen::CUDA_PRELUDE, &element, device_sources::HISTOGRAM_BINS_SOURCE, &defines, HISTOGRAM_SOURCE].concat())
 }
 
 /// Returns names and sources of the kernels, for compile checks without a device. The list covers every binning rule, in shared and in
@@ -66,7 +66,7 @@ pub fn sources_for_compile_check() -> Vec<(String, String)> {
 }
 
 /// Executes `call`, an operation of the kernel family `Histogram`, on the device.
-pub fn run_call(call: &Call) -> Result<Outcome> {
+pub fn run_histogram(call: &Call) -> Result<Outcome> {
     let (&Work::Histogram(call::Histogram { program, binning }), [spec]) = (&call.work, call.outputs) else {
         decline!("not a histogram of one output")
     };
@@ -126,7 +126,7 @@ impl HistogramLaunch<'_> {
             .with_number(self.access.repeated)
             .with_name(device_sources::bin_rule_enumerator(self.binning));
         let make = || Ok((name.to_owned(), cuda_source(self.program, self.access, self.binning, is_shared)?));
-        let function = kernel::get_or_generate_kernel(self.context, key, make)?;
+        let function = kernel_lookup::get_or_generate_kernel(self.context, key, make)?;
         let params = codegen::pack_params(self.program, inputs, device::error_word_address(self.context, self.program)?);
         let mut args = Args::new();
         args.push_bytes(&params).push(&edges).push(&out).push(&self.bins).push(&self.count);
@@ -134,7 +134,12 @@ impl HistogramLaunch<'_> {
             // SAFETY: the arguments match histogram_global in histogram.cu. Each input has `count` elements (or one, repeated), `out`
             // has `bins`, and edges, if the rule has any, one more.
             return unsafe {
-                function.launch(kernel::grid_for_items(self.count as u64, THREADS_PER_BLOCK), [THREADS_PER_BLOCK, 1, 1], 0, args.pointers())
+                function.launch(
+                    kernel_lookup::grid_for_items(self.count as u64, THREADS_PER_BLOCK),
+                    [THREADS_PER_BLOCK, 1, 1],
+                    0,
+                    args.pointers(),
+                )
             };
         };
         let (copies, bytes) = (copies as i32, bytes as u32);

@@ -2,11 +2,11 @@
 
 use cuprum_core::layout::{Dims, Strides};
 
-use crate::codegen::{Bytes, fits_narrow_index, pack_axes};
+use crate::codegen::{Bytes, fits_32_bit_index, pack_axes};
 use crate::compile::module::{Args, Function};
 use crate::driver::Context;
 use crate::families::copy::widest_item_bytes;
-use crate::families::kernel::{self, DEFAULT_THREADS};
+use crate::families::kernel_lookup::{self, DEFAULT_THREADS_PER_BLOCK};
 
 /// A loop over the items that a gather or scatter copies or combines. The last operand is the index array, with one index for each value or
 /// group of values. The other operands are arrays of items. The array that is indexed has stride 0 along the indexed axis, because the
@@ -42,18 +42,18 @@ impl<const OPERANDS: usize> IndexedLoop<OPERANDS> {
         (self.item, self.step) = (wide, self.step / factor as isize);
     }
 
-    /// Returns the number of items.
-    pub fn count(&self) -> usize {
+    /// Returns the number of items of the loop.
+    pub fn item_count(&self) -> usize {
         self.dims.iter().product()
     }
 
     /// Returns whether indices and offsets need 64 bits.
     pub fn needs_wide_index(&self) -> bool {
-        !fits_narrow_index(self.count(), &self.dims, self.stride_slices())
+        !fits_32_bit_index(self.item_count(), &self.dims, self.stride_slices())
     }
 
     /// Returns extents and strides as the `Axes` argument of a kernel.
-    pub fn packed_axes(&self) -> Bytes {
+    pub fn pack_axes_argument(&self) -> Bytes {
         pack_axes(&self.dims, self.stride_slices(), self.needs_wide_index())
     }
 
@@ -77,7 +77,7 @@ impl<const OPERANDS: usize> IndexedLoop<OPERANDS> {
         extra: &[u64],
         op: u64,
     ) -> crate::Result<()> {
-        let (count, axes) = (self.count(), self.packed_axes());
+        let (count, axes) = (self.item_count(), self.pack_axes_argument());
         let ([source, target], fault) = (&self.addresses, context.fault_pointer()?);
         let mut args = Args::new();
         args.push(target).push(source).push(&indices).push(&count).push(&self.extent).push(&self.step);
@@ -85,9 +85,9 @@ impl<const OPERANDS: usize> IndexedLoop<OPERANDS> {
             args.push(value);
         }
         args.push(&fault).push(&op).push_bytes(&axes);
-        let grid = kernel::grid_for_items(count.div_ceil(items_per_thread) as u64, DEFAULT_THREADS);
+        let grid = kernel_lookup::grid_for_items(count.div_ceil(items_per_thread) as u64, DEFAULT_THREADS_PER_BLOCK);
         // SAFETY: the caller guarantees that the arguments match the kernel and that its accesses are valid. For a 32-bit number of items,
         // the driver reads the low half of `count`.
-        unsafe { function.launch(grid, [DEFAULT_THREADS, 1, 1], 0, args.pointers()) }
+        unsafe { function.launch(grid, [DEFAULT_THREADS_PER_BLOCK, 1, 1], 0, args.pointers()) }
     }
 }

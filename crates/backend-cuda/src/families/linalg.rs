@@ -32,7 +32,7 @@ pub fn sources_for_compile_check() -> Vec<(String, String)> {
 }
 
 /// Executes `call`, an operation of the kernel family `Linalg`, on the device.
-pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
+pub(crate) fn run_linear_algebra(call: &Call) -> Result<Outcome> {
     let (&Work::Linalg(task), [a, ..]) = (&call.work, call.inputs) else { decline!("not a decomposition of matrices") };
     let dtype = a.dtype();
     if !matches!(dtype, DType::F32 | DType::F64 | DType::C64 | DType::C128) || call.inputs.iter().any(|b| b.dtype() != dtype) {
@@ -48,18 +48,18 @@ pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
     let context = device::context(call.device)?;
     let path = decomposition_path::choose_decomposition_path(&problem, || library_decomposition::has_svd_batches(context));
     if path == DecompositionPath::Warp {
-        return warp_kernels::run(call, &problem);
+        return warp_kernels::run_with_warp_kernels(call, &problem);
     }
     if path != DecompositionPath::Team {
         let is_only_way = matches!(task, Linalg::Eig { .. });
         match load_library_for_task(context, task) {
-            Ok(()) => return library_decomposition::run(call, context, &problem, path == DecompositionPath::LibraryBatch),
+            Ok(()) => return library_decomposition::run_with_library(call, context, &problem, path == DecompositionPath::LibraryBatch),
             Err(CudaError::Missing(why)) if is_only_way => decline!("{why}"),
             Err(CudaError::Missing(_)) => {}
             Err(failure) => return Err(failure).with_call_context(call),
         }
     }
-    small_matrix_kernels::run(call, &problem)
+    small_matrix_kernels::run_with_team_kernels(call, &problem)
 }
 
 /// Loads the library that computes `task`. Returns [`CudaError::Missing`] if no library can compute it on this thread's stream.

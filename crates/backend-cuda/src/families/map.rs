@@ -1,7 +1,7 @@
 //! CUDA kernels of the family `Map`: evaluates an elementwise expression in one pass over memory. The kernel is generated for the structure
 //! of the expression.
 
-mod fast_path;
+mod cached_map_kernels;
 
 use cuprum_core::call;
 use std::fmt::Write;
@@ -17,9 +17,9 @@ use crate::codegen::{self, Bytes, InputAccess, KernelKey, test_programs};
 use crate::compile::module::{Args, Function};
 use crate::device::{self, WithCallContext};
 use crate::driver::Context;
-use crate::families::kernel::{self, DEFAULT_THREADS};
+use crate::families::kernel_lookup::{self, DEFAULT_THREADS_PER_BLOCK};
 
-pub(crate) use fast_path::run_call as run_cached_call;
+pub(crate) use cached_map_kernels::run_map_with_cache;
 
 /// Maximum size of the kernel parameters, in bytes. CUDA guarantees 4096 bytes, some of which the compiler needs for padding.
 pub(crate) const MAX_PARAMETER_BYTES: usize = 4000;
@@ -31,7 +31,7 @@ const MIN_REPEATS_FOR_CACHE_HITS: usize = 16;
 const MAX_TILE_BYTES: usize = 40 << 10;
 
 /// Executes `call`, an operation of the kernel family `Map`, on the device.
-pub fn run_call(call: &Call) -> Result<Outcome> {
+pub fn run_map(call: &Call) -> Result<Outcome> {
     let Work::Map(call::Map { program, plan }) = call.work else { decline!("not a map") };
     if let Some(op) = program.ops().find(|op| !codegen::has_cpp_expression(*op)) {
         decline!("no CUDA expression for {}", op.name());
@@ -40,10 +40,10 @@ pub fn run_call(call: &Call) -> Result<Outcome> {
         decline!("an output that is not contiguous in loop order");
     }
     let inputs = device::pointers_to_read(call.inputs)?;
-    let kernel = MapKernel::select_for_plan(program, plan, &inputs);
+    let kernel = MapKernel::select_map_kernel(program, plan, &inputs);
     let context = device::context(call.device)?;
     let params = codegen::pack_params(program, &inputs, device::error_word_address(context, program).with_call_context(call)?);
-    let (axes, span, items) = kernel.loop_arguments(plan, inputs.len());
+    let (axes, span, items) = kernel.pack_loop_arguments(plan, inputs.len());
     if params.len() + axes.len() + span.len() + 8 * (call.outputs.len() + 1) > MAX_PARAMETER_BYTES {
         decline!("{} axes of {} inputs exceed the size of kernel parameters", plan.dims.len(), inputs.len());
     }
@@ -61,16 +61,16 @@ pub fn run_call(call: &Call) -> Result<Outcome> {
     args.push_bytes(&to).push(&items);
     let grid = match kernel.class {
         MapKernelClass::Tiled(_) => [u32::try_from(items).unwrap_or(u32::MAX).min(1 << 20), 1, 1],
-        _ => kernel::grid_for_items(items.div_ceil(kernel.elements_per_thread() as u64), DEFAULT_THREADS),
+        _ => kernel_lookup::grid_for_items(items.div_ceil(kernel.elements_per_thread() as u64), DEFAULT_THREADS_PER_BLOCK),
     };
     let function = kernel.kernel_function(context).with_call_context(call)?;
     if let (MapKernelClass::Flat(access), false) = (kernel.class, kernel.wide) {
-        fast_path::cache_kernel(program, call.device, access, kernel.elements_per_thread(), &function);
+        cached_map_kernels::cache_map_kernel(program, call.device, access, kernel.elements_per_thread(), &function);
     }
     // SAFETY: the arguments match the kernels: map_flat.cuh takes no axes, map_packed.cuh and map_strided.cuh the loop axes, and
     // map_tiled.cuh also the tile axes. The plan's strides keep every access inside the input buffers, and each output has `plan.size`
     // elements.
-    unsafe { function.launch(grid, [DEFAULT_THREADS, 1, 1], 0, args.pointers()) }.with_call_context(call)?;
+    unsafe { function.launch(grid, [DEFAULT_THREADS_PER_BLOCK, 1, 1], 0, args.pointers()) }.with_call_context(call)?;
     device::outcome_from_buffers(call, outputs)
 }
 
@@ -132,7 +132,7 @@ impl MapTiling {
     }
 }
 
-/// Everything that determines the source of a map kernel.
+/// The parameters that determine the source of an elementwise kernel.
 struct MapKernel<'a> {
     program: &'a Expression,
     class: MapKernelClass,
@@ -141,9 +141,9 @@ struct MapKernel<'a> {
 }
 
 impl<'a> MapKernel<'a> {
-    fn select_for_plan(program: &'a Expression, plan: &LoopPlan, inputs: &[u64]) -> MapKernel<'a> {
+    fn select_map_kernel(program: &'a Expression, plan: &LoopPlan, inputs: &[u64]) -> MapKernel<'a> {
         let strides = &plan.strides[..inputs.len()];
-        let wide = !codegen::fits_narrow_index(plan.size, &plan.dims, strides.iter().map(|s| s.as_slice()));
+        let wide = !codegen::fits_32_bit_index(plan.size, &plan.dims, strides.iter().map(|s| s.as_slice()));
         if !plan.is_flat() || inputs.len() > 64 {
             let (rank, itemsize) = (plan.dims.len(), |k| program.input_dtype(k).map_or(16, DType::itemsize));
             let tiled = || MapTiling::of(plan, inputs.len(), itemsize).map(MapKernelClass::Tiled);
@@ -167,14 +167,14 @@ impl<'a> MapKernel<'a> {
         match self.class {
             MapKernelClass::Flat(access) | MapKernelClass::Packed { access, .. } => elements_per_thread(self.program, access.repeated),
             // If a user-defined operation has loops, elements may differ in cost, so each thread computes only one element at a time.
-            MapKernelClass::Strided { .. } if has_loops(self.program) => 1,
+            MapKernelClass::Strided { .. } if has_looping_user_operation(self.program) => 1,
             MapKernelClass::Tiled(_) | MapKernelClass::Strided { .. } => 4,
         }
     }
 
     /// Returns three kernel arguments: the loop axes as bytes, the tile axes as bytes, and the number of elements or tiles. Axes are empty
     /// if the kernel has no such parameter.
-    fn loop_arguments(&self, plan: &LoopPlan, inputs: usize) -> (Bytes, Bytes, u64) {
+    fn pack_loop_arguments(&self, plan: &LoopPlan, inputs: usize) -> (Bytes, Bytes, u64) {
         let all = plan.strides[..inputs].iter().map(|s| s.as_slice());
         match self.class {
             MapKernelClass::Flat(_) => (Bytes::new(), Bytes::new(), plan.size as u64),
@@ -257,16 +257,16 @@ impl<'a> MapKernel<'a> {
             output_stores_source(self.program),
         );
         let element = codegen::element_source(self.program, access)?;
-        Ok([codegen::PRELUDE, &element, &constants, &kernel.replace("KERNEL", &self.kernel_name())].concat())
+        Ok([codegen::CUDA_PRELUDE, &element, &constants, &kernel.replace("KERNEL", &self.kernel_name())].concat())
     }
 
     fn kernel_function(&self, context: &'static Context) -> crate::Result<Arc<Function>> {
-        kernel::get_or_generate_kernel(context, self.kernel_key(), || Ok((self.kernel_name(), self.cuda_source()?)))
+        kernel_lookup::get_or_generate_kernel(context, self.kernel_key(), || Ok((self.kernel_name(), self.cuda_source()?)))
     }
 }
 
 /// Returns whether a user-defined operation of `program` has loops.
-fn has_loops(program: &Expression) -> bool {
+fn has_looping_user_operation(program: &Expression) -> bool {
     program.ops().any(|op| op.0.body.is_some_and(|body| body.loops))
 }
 
@@ -276,7 +276,7 @@ fn has_loops(program: &Expression) -> bool {
 /// Each input has stride 0 or 1 along that axis. If rows are not aligned for vector loads, each input must be repeated along another axis:
 /// its elements are then read from a cache, one by one.
 fn packed_input_access(program: &Expression, plan: &LoopPlan, inputs: &[u64]) -> Option<(InputAccess, bool)> {
-    if inputs.len() > 64 || has_loops(program) {
+    if inputs.len() > 64 || has_looping_user_operation(program) {
         return None;
     }
     let mut repeated = 0;
@@ -351,7 +351,7 @@ __device__ inline void store_pack(const Outputs& out, Index i, const Results (&r
 
 /// The variants of [`MapKernelClass::Packed`] in compile checks. Each entry has the bit set of repeated inputs, the number of axes, whether
 /// inputs are aligned, and whether the last extent is a multiple of the elements per thread.
-const PACKED_CHECK_VARIANTS: [(u64, usize, bool, bool); 5] =
+const PACKED_KERNEL_CHECK_VARIANTS: [(u64, usize, bool, bool); 5] =
     [(0, 2, true, true), (1, 2, true, true), (2, 3, false, false), (0, 5, true, true), (0, 2, false, true)];
 
 /// Returns names and sources of the kernels, for compile checks without a device. The list covers every operation and dtype, many results
@@ -369,7 +369,7 @@ pub fn sources_for_compile_check() -> Vec<(String, String)> {
     let classes = [flat(0, false), flat(1, true), flat(2, false)].into_iter().chain((1..=6).map(|rank| MapKernelClass::Strided { rank }));
     let packed =
         |(repeated, rank, aligned, is_multiple)| MapKernelClass::Packed { access: InputAccess { repeated, aligned }, rank, is_multiple };
-    let classes = classes.chain([(1, 2), (2, 3), (3, 4)].map(tiled)).chain(PACKED_CHECK_VARIANTS.map(packed));
+    let classes = classes.chain([(1, 2), (2, 3), (3, 4)].map(tiled)).chain(PACKED_KERNEL_CHECK_VARIANTS.map(packed));
     let others = classes.enumerate().map(|(n, class)| MapKernel { program: &mixed[n % 3], class, wide: n % 2 == 1 });
     let taking = [(DType::F32, DType::I32), (DType::C128, DType::I64), (DType::F16, DType::I64), (DType::Bool, DType::I32)];
     let taking = taking.map(|(table, indices)| test_programs::take_program(table, indices));
@@ -399,7 +399,7 @@ mod tests {
         let operands: Vec<&Layout> = inputs.iter().copied().chain([out]).collect();
         let plan = LoopPlan::new(&operands);
         assert!(outputs_are_contiguous(&plan, inputs.len()));
-        MapKernel::select_for_plan(program, &plan, addresses)
+        MapKernel::select_map_kernel(program, &plan, addresses)
     }
 
     #[test]
@@ -463,8 +463,8 @@ mod tests {
     /// Checks that adding a grid stride to a 32-bit index does not overflow.
     #[test]
     fn narrow_steps_do_not_overflow() {
-        let most = codegen::MAX_NARROW_INDEX as u64;
-        let step = most + u64::from(DEFAULT_THREADS) * 16;
+        let most = codegen::MAX_32_BIT_INDEX as u64;
+        let step = most + u64::from(DEFAULT_THREADS_PER_BLOCK) * 16;
         assert!(most + step < i32::MAX as u64);
     }
 }

@@ -9,7 +9,7 @@ use crate::codegen::ctype;
 use crate::compile::module::Args;
 use crate::device::{self, WithCallContext};
 use crate::driver::Context;
-use crate::families::kernel::{self, DEFAULT_THREADS, KernelSource};
+use crate::families::kernel_lookup::{self, DEFAULT_THREADS_PER_BLOCK, KernelSource};
 
 static RANDOM_SOURCE: KernelSource =
     KernelSource { name: "random.cu", text: concat!(include_str!("../kernels/random_words.cuh"), include_str!("../kernels/random.cu")) };
@@ -49,7 +49,7 @@ pub fn sources_for_compile_check() -> Vec<(String, String)> {
 }
 
 /// Executes `call`, an operation of the kernel family `Random`, on the device.
-pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
+pub(crate) fn run_random_generation(call: &Call) -> Result<Outcome> {
     let (Work::Random(random), [spec]) = (&call.work, call.outputs) else { decline!("not a draw of one output") };
     if !spec.layout.is_c_contiguous() {
         decline!("an output that is not in C order");
@@ -98,7 +98,14 @@ fn queue_sampler_kernel(
     });
     // SAFETY: the arguments match random_samples. The output has `count` elements. Each parameter array has `count` elements, or its
     // address is null.
-    unsafe { function.launch(kernel::grid_for_items(count, DEFAULT_THREADS), [DEFAULT_THREADS, 1, 1], 0, args.pointers()) }
+    unsafe {
+        function.launch(
+            kernel_lookup::grid_for_items(count, DEFAULT_THREADS_PER_BLOCK),
+            [DEFAULT_THREADS_PER_BLOCK, 1, 1],
+            0,
+            args.pointers(),
+        )
+    }
 }
 
 fn queue_random_numbers(context: &'static Context, random: &Random, dtype: DType, pointer: u64, count: u64) -> crate::Result<()> {
@@ -116,7 +123,7 @@ fn queue_random_numbers(context: &'static Context, random: &Random, dtype: DType
         Distribution::Normal { mean, std } => ("random_normal", vec![real(mean), real(std)]),
         // A cast of `low` to u64 suffices, because the kernel uses only as many low bits as the output's dtype has.
         Distribution::Integers { low, span } => ("random_integers", vec![integer(low as u64), integer(span)]),
-        // Nothing to queue here: `run_call` queues the kernels of samplers with `queue_sampler_kernel`.
+        // Nothing to queue here: `run_random_generation` queues the kernels of samplers with `queue_sampler_kernel`.
         Distribution::Sampled { .. } => return Ok(()),
     };
     let mut args = Args::new();
@@ -128,5 +135,12 @@ fn queue_random_numbers(context: &'static Context, random: &Random, dtype: DType
     let blocks = count.div_ceil(random.distribution.elements_per_philox_block(dtype) as u64);
     // SAFETY: the arguments match the kernel in random.cu. The output has `count` elements. Each of `values` has 16 bytes, and the kernel's
     // parameter has at most 16.
-    unsafe { function.launch(kernel::grid_for_items(blocks, DEFAULT_THREADS), [DEFAULT_THREADS, 1, 1], 0, args.pointers()) }
+    unsafe {
+        function.launch(
+            kernel_lookup::grid_for_items(blocks, DEFAULT_THREADS_PER_BLOCK),
+            [DEFAULT_THREADS_PER_BLOCK, 1, 1],
+            0,
+            args.pointers(),
+        )
+    }
 }

@@ -17,11 +17,11 @@ use crate::codegen::{self, AccumulatorCode, InputAccess, KernelKey, ctype, test_
 use crate::compile::module::{Args, Function};
 use crate::device::{self, WithCallContext};
 use crate::driver::{COUNTER_COUNT, Context};
-use crate::families::kernel::{self, DEFAULT_THREADS};
+use crate::families::kernel_lookup::{self, DEFAULT_THREADS_PER_BLOCK};
 use crate::families::rows;
 use crate::user_kernels::{self, ReductionCall, UserCppReduction};
 
-const COMMON_SOURCE: &str = concat!(include_str!("../kernels/warp.cuh"), include_str!("../kernels/reduce.cuh"));
+const REDUCE_COMMON_SOURCE: &str = concat!(include_str!("../kernels/warp.cuh"), include_str!("../kernels/reduce.cuh"));
 /// Maximum number of kept axes, and maximum number of reduced axes, after adjacent axes are merged.
 const MAX_RANK: usize = 8;
 /// Number of blocks among which long rows are split. These blocks fill any GPU sold today. The number is a constant, so that results do not
@@ -40,19 +40,19 @@ const _: () = assert!(ROW_SPLIT_BLOCKS / 2 * 8 <= COUNTER_COUNT);
 
 /// The kernel of a reduction, and the number of its threads that share a row or load adjacent columns.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum ThreadLayout {
+enum ReduceThreadLayout {
     /// Kernel `reduce_rows`. The field is the number of threads per row.
     Team(usize),
     /// Kernel `reduce_columns`. The field is the number of threads over adjacent columns.
     Lanes(usize),
 }
 
-impl ThreadLayout {
+impl ReduceThreadLayout {
     /// Returns the name of the kernel.
     fn kernel_name(self) -> &'static str {
         match self {
-            ThreadLayout::Team(_) => "reduce_rows",
-            ThreadLayout::Lanes(_) => "reduce_columns",
+            ReduceThreadLayout::Team(_) => "reduce_rows",
+            ReduceThreadLayout::Lanes(_) => "reduce_columns",
         }
     }
 }
@@ -60,7 +60,7 @@ impl ThreadLayout {
 /// The parameters that determine the source of a reduction kernel, besides program, operation and dtypes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct ReduceKernelConfig {
-    threads: ThreadLayout,
+    threads: ReduceThreadLayout,
     kept_rank: usize,
     reduced_rank: usize,
     /// Number of elements per vector load. The value 0 means that the reduced elements are not contiguous, so that each element is located
@@ -80,7 +80,7 @@ fn cuda_source(
     shape: ReduceKernelConfig,
 ) -> std::result::Result<String, &'static str> {
     let element = codegen::element_source_with_user_functions(program, shape.access, op.0.body)?;
-    Ok([codegen::PRELUDE, &element, &reduction_kernel_source(code, out, shape)].concat())
+    Ok([codegen::CUDA_PRELUDE, &element, &reduction_kernel_source(code, out, shape)].concat())
 }
 
 /// Returns the part of the CUDA source that follows the generated code of an element: definitions and the kernel.
@@ -89,8 +89,8 @@ fn reduction_kernel_source(code: ReductionCode, out: DType, shape: ReduceKernelC
     let AccumulatorCode { acc, size: acc_size, identity, value, combine, finish } = combination;
     let ReduceKernelConfig { kept_rank, reduced_rank, width, wide, .. } = shape;
     let (threads, count, kernel) = match shape.threads {
-        ThreadLayout::Team(n) => ("TEAM", n, include_str!("../kernels/reduce_rows.cu")),
-        ThreadLayout::Lanes(n) => ("LANES", n, include_str!("../kernels/reduce_columns.cu")),
+        ReduceThreadLayout::Team(n) => ("TEAM", n, include_str!("../kernels/reduce_rows.cu")),
+        ReduceThreadLayout::Lanes(n) => ("LANES", n, include_str!("../kernels/reduce_columns.cu")),
     };
     let take = match replaces {
         Some(condition) => format!("if ({condition}) a = value(x, index);"),
@@ -119,7 +119,7 @@ static_assert(sizeof(cuprum::Reduction::Acc) <= {acc_size}, "a partial result fi
 #define WIDTH {width}
 "#,
     );
-    [&definitions, COMMON_SOURCE, kernel].concat()
+    [&definitions, REDUCE_COMMON_SOURCE, kernel].concat()
 }
 
 /// Returns names and sources of the kernels, for compile checks without a device. The list covers every operation and dtype, in several
@@ -146,17 +146,21 @@ pub fn sources_for_compile_check() -> Vec<(String, String)> {
             };
             let width = [0, 1, 16 / dtype.itemsize()][(n + m / 3) % 3];
             let access = InputAccess { repeated: 0, aligned: width > 1 };
-            let threads = [ThreadLayout::Team(8), ThreadLayout::Lanes(32), ThreadLayout::Team(256), ThreadLayout::Lanes([2, 256][n % 2])]
-                [(n + m) / 3 % 4];
+            let threads = [
+                ReduceThreadLayout::Team(8),
+                ReduceThreadLayout::Lanes(32),
+                ReduceThreadLayout::Team(256),
+                ReduceThreadLayout::Lanes([2, 256][n % 2]),
+            ][(n + m) / 3 % 4];
             let most = max_columns_per_thread(reduction_code::accumulator_size(reduction, acc));
-            let width = if let ThreadLayout::Lanes(_) = threads { width.clamp(1, most) } else { width };
+            let width = if let ReduceThreadLayout::Lanes(_) = threads { width.clamp(1, most) } else { width };
             let shape = ReduceKernelConfig { threads, kept_rank: n % 3, reduced_rank: m % 3, width, wide: n % 2 == 0, access };
-            list.extend(named_source(op, reduction, &Expression::identity(dtype), &dtype.to_string(), (acc, out), shape));
+            list.extend(named_reduction_source(op, reduction, &Expression::identity(dtype), &dtype.to_string(), (acc, out), shape));
         }
     }
     let taking = test_programs::take_program(DType::F32, DType::I32);
     for ((op, reduction), (threads, width)) in
-        reduction_code::axis_reductions().zip([(ThreadLayout::Team(8), 4), (ThreadLayout::Lanes(32), 1)])
+        reduction_code::axis_reductions().zip([(ReduceThreadLayout::Team(8), 4), (ReduceThreadLayout::Lanes(32), 1)])
     {
         let shape = ReduceKernelConfig {
             threads,
@@ -166,7 +170,7 @@ pub fn sources_for_compile_check() -> Vec<(String, String)> {
             wide: false,
             access: InputAccess { repeated: 0b10, aligned: true },
         };
-        list.extend(named_source(op, reduction, &taking, "take", (DType::F32, DType::F32), shape));
+        list.extend(named_reduction_source(op, reduction, &taking, "take", (DType::F32, DType::F32), shape));
     }
     let ways = [([300, 5000], &[1][..], 256), ([300, 5000], &[0], 256), ([1, 100_001], &[0, 1], 8), ([300, 40], &[-1], 256)];
     let strings = DType::ALL.into_iter().enumerate().map(|(n, dtype)| (dtype, ways[n % ways.len()]));
@@ -176,7 +180,7 @@ pub fn sources_for_compile_check() -> Vec<(String, String)> {
 
 /// Returns the name and source of a reduction of `program`, or `None` if the reduction has no C++ expression. `what` describes `program` in
 /// the name.
-fn named_source(
+fn named_reduction_source(
     op: Op,
     reduction: &ReductionDef,
     program: &Expression,
@@ -189,7 +193,7 @@ fn named_source(
 }
 
 /// Executes `call`, an operation of the kernel family `Reduce`, on the device.
-pub fn run_call(call: &Call) -> Result<Outcome> {
+pub fn run_reduction(call: &Call) -> Result<Outcome> {
     let (Work::Reduce(reduce), [spec]) = (&call.work, call.outputs) else { decline!("not a reduction of one output") };
     let call::Reduce { program, reduction, plan, acc, .. } = *reduce;
     if !reduction_code::has_reduction_code(call.op, reduction) {
@@ -208,7 +212,7 @@ pub fn run_call(call: &Call) -> Result<Outcome> {
             let code = ReductionCode::of(call.op, reduction, acc).ok_or(call.op.name())?;
             Ok((shape.threads.kernel_name().to_owned(), cuda_source(program, call.op, code, spec.dtype, shape)?))
         };
-        kernel::get_or_generate_kernel(context, key, make).with_call_context(call)
+        kernel_lookup::get_or_generate_kernel(context, key, make).with_call_context(call)
     })
 }
 
@@ -226,17 +230,18 @@ pub fn run_user_reduction(call: &Call) -> Result<Outcome> {
     })
 }
 
-/// Returns the source of the user-defined `reduction` for `shape`.
+/// Returns the source of the user-defined `reduction` for the kernel configuration `shape`.
 pub(crate) fn user_reduction_source(reduction: &UserCppReduction, shape: ReduceKernelConfig) -> String {
     let kernel = reduction_kernel_source(reduction.combination().into(), reduction.output_dtype(), shape);
-    [codegen::PRELUDE, &reduction.element_source(shape.access), &kernel].concat()
+    [codegen::CUDA_PRELUDE, &reduction.element_source(shape.access), &kernel].concat()
 }
 
-/// Returns a kernel key for `program` and `shape`. The caller adds the operation and its dtypes, on which the source also depends.
+/// Returns a kernel key for `program` and the kernel configuration `shape`. The caller adds the operation and its dtypes, on which the
+/// source also depends.
 fn kernel_key(program: &Expression, shape: ReduceKernelConfig) -> KernelKey<'_> {
     let ReduceKernelConfig { threads, kept_rank, reduced_rank, width, wide, access } = shape;
-    let (ThreadLayout::Team(count) | ThreadLayout::Lanes(count)) = threads;
-    // Each number takes eight bits of `packed`, except the thread count, which takes the remaining bits.
+    let (ReduceThreadLayout::Team(count) | ReduceThreadLayout::Lanes(count)) = threads;
+    // Packs the numbers into `packed` with eight bits each, except the thread count, which takes the remaining bits.
     let numbers = [wide as usize, access.aligned as usize, kept_rank, reduced_rank, width, count];
     let packed = numbers.iter().rev().fold(0, |bits, &n| bits << 8 | n as u64);
     KernelKey::new(threads.kernel_name(), program).with_number(packed).with_number(access.repeated)
@@ -258,7 +263,7 @@ fn launch_reduction(
     let inputs = device::pointers_to_read(call.inputs)?;
     let mut itemsizes = SmallVec::<[usize; 4]>::new();
     call.inputs.iter().for_each(|array| itemsizes.push(array.dtype().itemsize()));
-    let (shape, blocks) = select_kernel(plan, &inputs, &itemsizes, (max_columns_per_thread(acc_size), column_blocks));
+    let (shape, blocks) = select_reduce_kernel(plan, &inputs, &itemsizes, (max_columns_per_thread(acc_size), column_blocks));
     let function = function(context, shape)?;
     let out = device::allocate_output(call, 0)?;
     let reduction = ReduceLaunch { context, program, plan, shape, blocks, slot: acc_size.next_multiple_of(4) };
@@ -273,7 +278,7 @@ fn max_columns_per_thread(acc_size: usize) -> usize {
 
 /// Numbers of thread blocks and partial results of a reduction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct BlockSplit {
+struct ReduceBlockSplit {
     /// Number of rows, or of groups of adjacent columns, that are reduced independently.
     groups: usize,
     /// Number of blocks that share one row or group of columns.
@@ -282,11 +287,11 @@ struct BlockSplit {
     slots: usize,
 }
 
-/// Returns the kernel shape of the user-defined reduction `asked`, assuming that all its inputs start at `address`.
+/// Returns the kernel configuration for the user-defined reduction `asked`, assuming that all its inputs start at `address`.
 pub(crate) fn user_reduction_config(asked: &ReductionCall, address: u64) -> ReduceKernelConfig {
     let itemsizes: Vec<usize> = asked.inputs.iter().map(|a| a.dtype().itemsize()).collect();
     let (addresses, most) = (vec![address; itemsizes.len()], max_columns_per_thread(asked.reduction.combination().size));
-    select_kernel(asked.reduction.plan(), &addresses, &itemsizes, (most, COLUMN_SPLIT_BLOCKS)).0
+    select_reduce_kernel(asked.reduction.plan(), &addresses, &itemsizes, (most, COLUMN_SPLIT_BLOCKS)).0
 }
 
 /// Returns the name and source of a user-defined reduction over `axes` of a matrix with the extents `shape`, which starts at `address`.
@@ -298,14 +303,19 @@ fn user_reduction_check_source(dtype: DType, shape: [usize; 2], axes: &[isize], 
     Some((format!("reduce<strings, {dtype}, {shape:?}>"), asked.reduction.inline_headers(user_reduction_source(&asked.reduction, shape))))
 }
 
-/// Selects the kernel for `plan` and its number of blocks. The load width also depends on the alignment of the addresses `inputs`.
-/// `columns` has the maximum number of columns per thread, and the number of blocks among which columns are split.
-fn select_kernel(plan: &ReducePlan, inputs: &[u64], itemsizes: &[usize], columns: (usize, usize)) -> (ReduceKernelConfig, BlockSplit) {
+/// Selects the kernel for `plan` and its number of blocks. The number of elements per load also depends on the alignment of the addresses
+/// `inputs`. `columns` holds the maximum number of columns per thread and the number of blocks among which columns are split.
+fn select_reduce_kernel(
+    plan: &ReducePlan,
+    inputs: &[u64],
+    itemsizes: &[usize],
+    columns: (usize, usize),
+) -> (ReduceKernelConfig, ReduceBlockSplit) {
     let (max_columns_per_thread, column_blocks) = columns;
     let itemsize = itemsizes.iter().copied().max().unwrap_or(1);
     let pack = (16 / itemsize).clamp(1, 8);
     let is_column = plan.pattern == ReducePattern::Column;
-    // Vector loads run along the last of the axes that have the strides `along`. The strides of all other axes must keep the loads aligned.
+    // Vector loads run along the last axis in `along`. The strides of all other axes must keep the loads aligned.
     let (along, other) = if is_column { (&plan.kept_strides, &plan.reduced_strides) } else { (&plan.reduced_strides, &plan.kept_strides) };
     let repeated = |k: usize| along[k].last().is_none_or(|s| *s == 0);
     let is_aligned = |width: usize| {
@@ -320,13 +330,13 @@ fn select_kernel(plan: &ReducePlan, inputs: &[u64], itemsizes: &[usize], columns
         let widest = (0..).map(|n| 1 << n).take_while(|w| *w <= pack.min(max_columns_per_thread) && inner % w == 0).last().unwrap_or(1);
         // The number of threads over adjacent columns depends on the shape alone, so that the order of combination does not depend on
         // addresses.
-        let most = DEFAULT_THREADS as usize / plan.reduced_size.clamp(1, MIN_THREADS_PER_COLUMN).next_power_of_two();
+        let most = DEFAULT_THREADS_PER_BLOCK as usize / plan.reduced_size.clamp(1, MIN_THREADS_PER_COLUMN).next_power_of_two();
         let lanes = plan.kept_size.div_ceil(widest).next_power_of_two().min(most);
         let shared = plan.kept_size.div_ceil(lanes * widest).max(1);
-        let splits = (column_blocks / shared).min(plan.reduced_size / (8 * DEFAULT_THREADS as usize / lanes)).clamp(1, 256);
+        let splits = (column_blocks / shared).min(plan.reduced_size / (8 * DEFAULT_THREADS_PER_BLOCK as usize / lanes)).clamp(1, 256);
         let width = if widest > 1 && is_aligned(widest) { widest } else { 1 };
         let groups = plan.kept_size.div_ceil(lanes * width);
-        (ThreadLayout::Lanes(lanes), width, width > 1, BlockSplit { groups, splits, slots: groups * splits * lanes * width })
+        (ReduceThreadLayout::Lanes(lanes), width, width > 1, ReduceBlockSplit { groups, splits, slots: groups * splits * lanes * width })
     } else {
         let flat = plan.reduced.len() <= 1 && plan.reduced_strides.iter().all(|s| matches!(s.last(), None | Some(0 | 1)));
         let width = if flat && plan.reduced_size >= pack { pack } else { flat as usize };
@@ -337,16 +347,16 @@ fn select_kernel(plan: &ReducePlan, inputs: &[u64], itemsizes: &[usize], columns
             9..=32 => 8,
             33..=64 => 32,
             65..=512 if plan.kept_size >= 2 * ROW_SPLIT_BLOCKS => 32,
-            _ => DEFAULT_THREADS as usize,
+            _ => DEFAULT_THREADS_PER_BLOCK as usize,
         };
         // Several blocks share a row only if the row is long enough to occupy whole blocks.
-        let splits = if team < DEFAULT_THREADS as usize {
+        let splits = if team < DEFAULT_THREADS_PER_BLOCK as usize {
             1
         } else {
             (ROW_SPLIT_BLOCKS / plan.kept_size.max(1)).min(plan.reduced_size / 8192).clamp(1, 1024)
         };
-        let blocks = BlockSplit { groups: plan.kept_size, splits, slots: plan.kept_size * splits };
-        (ThreadLayout::Team(team), width, width > 1 && is_aligned(width), blocks)
+        let blocks = ReduceBlockSplit { groups: plan.kept_size, splits, slots: plan.kept_size * splits };
+        (ReduceThreadLayout::Team(team), width, width > 1 && is_aligned(width), blocks)
     };
     let repeated = (0..inputs.len()).filter(|&k| repeated(k)).fold(0, |bits, k| bits | 1 << k);
     let shape = ReduceKernelConfig {
@@ -354,7 +364,7 @@ fn select_kernel(plan: &ReducePlan, inputs: &[u64], itemsizes: &[usize], columns
         kept_rank: plan.kept.len(),
         reduced_rank: plan.reduced.len(),
         width,
-        wide: !codegen::reduction_fits_narrow_index(plan),
+        wide: !codegen::reduction_fits_32_bit_index(plan),
         access: if width > 0 { InputAccess { repeated, aligned } } else { InputAccess::default() },
     };
     (shape, blocks)
@@ -366,14 +376,14 @@ struct ReduceLaunch<'a> {
     program: &'a Expression,
     plan: &'a ReducePlan,
     shape: ReduceKernelConfig,
-    blocks: BlockSplit,
+    blocks: ReduceBlockSplit,
     /// Size of a partial result in scratch memory, in bytes (`Slot` in warp.cuh).
     slot: usize,
 }
 
 impl ReduceLaunch<'_> {
     fn queue_reduction(&self, function: &Function, inputs: &[u64], out: u64) -> crate::Result<()> {
-        let (plan, shape, BlockSplit { groups, splits, slots }) = (self.plan, self.shape, self.blocks);
+        let (plan, shape, ReduceBlockSplit { groups, splits, slots }) = (self.plan, self.shape, self.blocks);
         let params = codegen::pack_params(self.program, inputs, device::error_word_address(self.context, self.program)?);
         let kept = codegen::pack_axes(&plan.kept, plan.kept_strides.iter().map(|s| &s[..]), shape.wide);
         let reduced = codegen::pack_axes(&plan.reduced, plan.reduced_strides.iter().map(|s| &s[..]), shape.wide);
@@ -386,14 +396,14 @@ impl ReduceLaunch<'_> {
         // The grid may have any size, because blocks that share a row do not wait for each other. A team of up to 8 threads reduces two
         // rows at once (`ROWS_PER_TEAM` in reduce_rows.cu).
         let blocks = match shape.threads {
-            ThreadLayout::Team(n) => (groups * splits).div_ceil(DEFAULT_THREADS as usize / n * if n <= 8 { 2 } else { 1 }),
-            ThreadLayout::Lanes(_) => groups * splits,
+            ReduceThreadLayout::Team(n) => (groups * splits).div_ceil(DEFAULT_THREADS_PER_BLOCK as usize / n * if n <= 8 { 2 } else { 1 }),
+            ReduceThreadLayout::Lanes(_) => groups * splits,
         };
         let grid = [u32::try_from(blocks).unwrap_or(u32::MAX).min(1 << 20), 1, 1];
         // SAFETY: the arguments match reduce_rows.cu and reduce_columns.cu. The plan keeps every element inside its input, and `out` has
         // one element per result. If `splits` > 1, scratch memory has a slot for each partial result, and a counter for each row or group
         // of columns (at most COUNTER_COUNT).
-        unsafe { function.launch(grid, [DEFAULT_THREADS, 1, 1], 0, args.pointers()) }
+        unsafe { function.launch(grid, [DEFAULT_THREADS_PER_BLOCK, 1, 1], 0, args.pointers()) }
     }
 }
 
@@ -401,22 +411,24 @@ impl ReduceLaunch<'_> {
 mod tests {
     use super::*;
 
-    fn pick(shape_of: &[usize], axes: &[usize], address: u64) -> (ReduceKernelConfig, BlockSplit) {
+    fn pick(shape_of: &[usize], axes: &[usize], address: u64) -> (ReduceKernelConfig, ReduceBlockSplit) {
         let layout = Layout::contiguous(shape_of).unwrap();
         let plan = ReducePlan::new(shape_of, &[&layout], axes, false);
-        select_kernel(&plan, &[address], &[4], (8, COLUMN_SPLIT_BLOCKS))
+        select_reduce_kernel(&plan, &[address], &[4], (8, COLUMN_SPLIT_BLOCKS))
     }
 
     #[test]
     fn kernels_follow_the_plan() {
         let (all, blocks) = pick(&[1 << 24], &[0], 256);
-        assert!((all.width, all.threads, blocks.groups) == (4, ThreadLayout::Team(256), 1) && all.access.aligned && blocks.splits == 1024);
+        assert!(
+            (all.width, all.threads, blocks.groups) == (4, ReduceThreadLayout::Team(256), 1) && all.access.aligned && blocks.splits == 1024
+        );
         assert!(!pick(&[1 << 24], &[0], 4).0.access.aligned);
         let (rows, blocks) = pick(&[4096, 32], &[1], 256);
-        assert_eq!((rows.threads, rows.width, blocks.splits), (ThreadLayout::Team(8), 4, 1));
-        assert_eq!(pick(&[4096, 3], &[1], 256).0.threads, ThreadLayout::Team(4), "no vectorised loads");
-        assert_eq!(pick(&[100_000, 1000], &[1], 256).0.threads, ThreadLayout::Team(32));
-        assert_eq!(pick(&[256, 1000], &[1], 256).0.threads, ThreadLayout::Team(256), "few rows");
+        assert_eq!((rows.threads, rows.width, blocks.splits), (ReduceThreadLayout::Team(8), 4, 1));
+        assert_eq!(pick(&[4096, 3], &[1], 256).0.threads, ReduceThreadLayout::Team(4), "no vectorised loads");
+        assert_eq!(pick(&[100_000, 1000], &[1], 256).0.threads, ReduceThreadLayout::Team(32));
+        assert_eq!(pick(&[256, 1000], &[1], 256).0.threads, ReduceThreadLayout::Team(256), "few rows");
         assert!(!pick(&[100, 1001], &[1], 256).0.access.aligned, "rows of 1001 do not all begin at a multiple of 16 bytes");
         assert_eq!(pick(&[10, 11, 12], &[0, 2], 256).0.width, 0);
     }
@@ -424,13 +436,13 @@ mod tests {
     #[test]
     fn columns_follow_the_plan() {
         let (wide, blocks) = pick(&[1000, 1000], &[0], 256);
-        assert_eq!((wide.threads, wide.width, wide.access.aligned), (ThreadLayout::Lanes(32), 4, true));
-        assert_eq!(blocks, BlockSplit { groups: 8, splits: 15, slots: 8 * 15 * 128 });
+        assert_eq!((wide.threads, wide.width, wide.access.aligned), (ReduceThreadLayout::Lanes(32), 4, true));
+        assert_eq!(blocks, ReduceBlockSplit { groups: 8, splits: 15, slots: 8 * 15 * 128 });
         let (unaligned, blocks) = pick(&[1000, 1000], &[0], 4);
         assert_eq!((unaligned.width, blocks.groups, blocks.splits), (1, 32, 15), "the same split, without vectorised loads");
         assert_eq!(pick(&[1000, 1001], &[0], 256).0.width, 1);
-        assert_eq!(pick(&[2, 1000], &[0], 256).0.threads, ThreadLayout::Lanes(128), "two rows");
-        assert_eq!(pick(&[1_000_000, 4], &[0], 256).0.threads, ThreadLayout::Lanes(1), "the other threads take further rows");
+        assert_eq!(pick(&[2, 1000], &[0], 256).0.threads, ReduceThreadLayout::Lanes(128), "two rows");
+        assert_eq!(pick(&[1_000_000, 4], &[0], 256).0.threads, ReduceThreadLayout::Lanes(1), "the other threads take further rows");
     }
 
     #[test]
@@ -446,7 +458,7 @@ mod tests {
         for (a, b) in shapes.iter().flat_map(|a| shapes.iter().map(move |b| (*a, *b))) {
             assert_eq!(kernel_key(&program, a).serialize() == kernel_key(&program, b).serialize(), a == b, "{a:?}, {b:?}");
         }
-        assert!(shapes.iter().any(|shape| shape.wide) && shapes.iter().any(|shape| shape.threads == ThreadLayout::Lanes(32)));
+        assert!(shapes.iter().any(|shape| shape.wide) && shapes.iter().any(|shape| shape.threads == ReduceThreadLayout::Lanes(32)));
     }
 
     #[test]

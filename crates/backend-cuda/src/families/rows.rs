@@ -18,7 +18,7 @@ use crate::codegen::{self, KernelKey, reduction_code};
 use crate::compile::module::{Args, Function};
 use crate::device::{self, WithCallContext};
 use crate::driver::Context;
-use crate::families::kernel;
+use crate::families::kernel_lookup;
 use crate::families::map::MAX_PARAMETER_BYTES;
 
 mod test_programs;
@@ -32,7 +32,7 @@ const MAX_ROW_REGISTERS_PER_THREAD: [usize; 2] = [32, 24];
 /// registers per thread.
 const MAX_ROW_REGISTERS_IN_LARGE_BLOCK: usize = 40;
 /// Number of threads that fills any GPU sold today. If all rows together need fewer threads, more threads share each row.
-const FULL_DEVICE_THREADS: usize = 1 << 17;
+const THREADS_TO_FILL_DEVICE: usize = 1 << 17;
 /// Possible numbers of vector loads per thread. The list is short, so that rows of similar length share a kernel.
 const VECTOR_LOADS_PER_THREAD_CHOICES: [usize; 23] = [1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 18, 20, 22, 24, 28, 32, 36, 40, 44, 46, 48];
 
@@ -45,7 +45,7 @@ struct RowKernelConfig {
     packs: usize,
     /// Number of elements per vector load.
     width: usize,
-    /// Number of axes besides the axis along the rows.
+    /// Number of axes that enumerate the rows.
     rank: usize,
     /// Whether indices have 64 bits.
     wide: bool,
@@ -53,7 +53,7 @@ struct RowKernelConfig {
 }
 
 impl RowKernelConfig {
-    /// Selects the shape of the kernel for inputs at the addresses `inputs`. If a row does not fit in registers, returns the reason why
+    /// Selects the kernel configuration for inputs at the addresses `inputs`. If a row does not fit in registers, returns the reason why
     /// this kernel family does not execute the call.
     fn select_row_kernel(
         stages: &RowStages,
@@ -76,7 +76,7 @@ impl RowKernelConfig {
         while team < 1024 && packs_of(team) * words > MAX_ROW_REGISTERS_PER_THREAD[(team > 32) as usize] {
             team *= 2;
         }
-        while team < 256 && packs_of(team) > few && plan.rows * team < FULL_DEVICE_THREADS {
+        while team < 256 && packs_of(team) > few && plan.rows * team < THREADS_TO_FILL_DEVICE {
             team *= 2;
         }
         let packs = VECTOR_LOADS_PER_THREAD_CHOICES
@@ -102,7 +102,7 @@ impl RowKernelConfig {
             results: bits(inputs.len()..plan.row_strides.len()),
             aligned: (0..inputs.len()).filter(along).all(is_aligned),
         };
-        let wide = !codegen::fits_narrow_index(plan.rows, &plan.outer, plan.outer_strides.iter().map(|s| s.as_slice()));
+        let wide = !codegen::fits_32_bit_index(plan.rows, &plan.outer, plan.outer_strides.iter().map(|s| s.as_slice()));
         Ok(RowKernelConfig { team, packs, width, rank: plan.outer.len(), wide, layout })
     }
 
@@ -143,7 +143,7 @@ impl RowKernelConfig {
         );
         let kernel = include_str!("../kernels/rows.cu").replace("KERNEL", &kernel_name(program));
         Ok([
-            codegen::PRELUDE,
+            codegen::CUDA_PRELUDE,
             codegen::device_sources::WARP_SHUFFLE_SOURCE,
             codegen::device_sources::TYPE_LIMITS_SOURCE,
             &constants,
@@ -155,7 +155,9 @@ impl RowKernelConfig {
     }
 
     fn kernel_function(self, context: &'static Context, program: &Expression, stages: &RowStages) -> crate::Result<Arc<Function>> {
-        kernel::get_or_generate_kernel(context, self.kernel_key(program), || Ok((kernel_name(program), self.cuda_source(program, stages)?)))
+        kernel_lookup::get_or_generate_kernel(context, self.kernel_key(program), || {
+            Ok((kernel_name(program), self.cuda_source(program, stages)?))
+        })
     }
 }
 
@@ -165,7 +167,7 @@ fn kernel_name(program: &Expression) -> String {
 }
 
 /// Executes `call`, an operation of the kernel family `Rows`, on the device.
-pub fn run_call(call: &Call) -> Result<Outcome> {
+pub fn run_row_program(call: &Call) -> Result<Outcome> {
     let Work::Rows(call::RowProgram { program, plan }) = call.work else { decline!("not work on rows") };
     launch_row_kernel(call, program, plan)
 }
@@ -238,7 +240,7 @@ fn launch_row_kernel(call: &Call, program: &Expression, plan: &RowLoopPlan) -> R
     let (rows, length, block) = (plan.rows as u64, plan.length as u64, shape.threads_per_block() as u32);
     let mut args = Args::new();
     args.push_bytes(&params).push_bytes(&axes).push_bytes(&to).push(&rows).push(&length);
-    let grid = kernel::grid_for_items(rows * shape.team as u64, block);
+    let grid = kernel_lookup::grid_for_items(rows * shape.team as u64, block);
     // SAFETY: the arguments match rows.cu. The plan's strides keep every access to each row's `length` elements inside the buffers. Vector
     // loads do not pass the end of a row, because `length` is a multiple of their width.
     unsafe { function.launch(grid, [block, 1, 1], 0, args.pointers()) }.with_call_context(call)?;

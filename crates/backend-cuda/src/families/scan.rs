@@ -17,9 +17,9 @@ use crate::codegen::{self, InputAccess, KernelKey, device_sources, test_programs
 use crate::compile::module::{Args, Function};
 use crate::device::{self, CudaBuffer, WithCallContext};
 use crate::driver::Context;
-use crate::families::kernel::{self, DEFAULT_THREADS};
+use crate::families::kernel_lookup::{self, DEFAULT_THREADS_PER_BLOCK};
 
-const COMMON_SOURCE: &str = include_str!("../kernels/scan.cuh");
+const SCAN_COMMON_SOURCE: &str = include_str!("../kernels/scan.cuh");
 const LOOK_BACK_SOURCE: &str = include_str!("../kernels/scan_look_back.cu");
 /// Maximum length in elements of a line (a 1-D slice along the scanned axis) that one block scans faster than several blocks.
 const MAX_SINGLE_BLOCK_LENGTH: usize = 1 << 15;
@@ -56,24 +56,24 @@ fn accumulator_size(dtype: DType) -> usize {
 
 /// Returns the number of elements per tile of a scan with decoupled look-back, as in `scan_look_back.cu`.
 fn look_back_tile_length(dtype: DType) -> usize {
-    DEFAULT_THREADS as usize * (128 / accumulator_size(dtype).max(4))
+    DEFAULT_THREADS_PER_BLOCK as usize * (128 / accumulator_size(dtype).max(4))
 }
 
 /// Returns the elementwise operation with which `reduction` combines two values, or `None` if that operation has no C++ expression.
 fn combining_operation(reduction: &ReductionDef) -> Option<Op> {
-    reduction.elementwise_combination().filter(|op| codegen::expression(*op).is_some())
+    reduction.elementwise_combination().filter(|op| codegen::cpp_expression(*op).is_some())
 }
 
 fn cuda_source(program: &Expression, combine: Op, rank: usize, wide: bool, look_back: bool) -> std::result::Result<String, &'static str> {
     let element = codegen::element_source(program, InputAccess::default())?;
-    let combine = codegen::expression(combine).ok_or(combine.name())?.with_arguments(["(a)", "(b)"]);
+    let combine = codegen::cpp_expression(combine).ok_or(combine.name())?.with_arguments(["(a)", "(b)"]);
     let defines = format!("using Index = cuprum::{};\n#define RANK {rank}\n#define COMBINE(a, b) {combine}\n", codegen::index_type(wide));
     let kernels = if look_back {
         [device_sources::RELAXED_ATOMICS_SOURCE, device_sources::FOLD_LOOK_BACK_SOURCE, LOOK_BACK_SOURCE].concat()
     } else {
         include_str!("../kernels/scan.cu").into()
     };
-    Ok([codegen::PRELUDE, &element, &defines, device_sources::WARP_SHUFFLE_SOURCE, COMMON_SOURCE, &kernels].concat())
+    Ok([codegen::CUDA_PRELUDE, &element, &defines, device_sources::WARP_SHUFFLE_SOURCE, SCAN_COMMON_SOURCE, &kernels].concat())
 }
 
 /// Returns names and sources of the kernels, for compile checks without a device. The list covers the operations over every dtype, with
@@ -97,7 +97,7 @@ pub fn sources_for_compile_check() -> Vec<(String, String)> {
 }
 
 /// Executes `call`, an operation of the kernel family `Scan`, on the device.
-pub fn run_call(call: &Call) -> Result<Outcome> {
+pub fn run_scan(call: &Call) -> Result<Outcome> {
     let (Work::Scan(call::Scan { program, reduction, plan, .. }), [spec]) = (&call.work, call.outputs) else {
         decline!("not a scan of one output")
     };
@@ -146,13 +146,13 @@ impl ScanLaunch<'_> {
         let lines = plan.line_strides.iter().chain([&plan.out_line_strides]);
         let all: SmallVec<[SmallVec<[isize; 8]>; 5]> = lines.zip(&steps).map(|(l, s)| l.iter().copied().chain([*s]).collect()).collect();
         let size = plan.line_count.saturating_mul(plan.len);
-        !codegen::fits_narrow_index(size, &dims, all.iter().map(|s| &s[..]))
+        !codegen::fits_32_bit_index(size, &dims, all.iter().map(|s| &s[..]))
     }
 
     fn kernel_function(&self, name: &'static str, wide: bool, look_back: bool) -> crate::Result<Arc<Function>> {
         let rank = self.plan.lines.len();
         let key = KernelKey::new(name, self.program).with_number(rank as u64).with_number(wide as u64).with_op(self.combine);
-        kernel::get_or_generate_kernel(self.context, key, || {
+        kernel_lookup::get_or_generate_kernel(self.context, key, || {
             Ok((name.to_owned(), cuda_source(self.program, self.combine, rank, wide, look_back)?))
         })
     }
@@ -164,7 +164,7 @@ impl ScanLaunch<'_> {
         let step = codegen::pack_offsets(&self.scan_axis_strides(), wide);
         let (line_count, length, tiles) = (plan.line_count as u64, plan.len as u64, tiles as u64);
         let all_tiles = line_count * tiles;
-        let block = [DEFAULT_THREADS, 1, 1];
+        let block = [DEFAULT_THREADS_PER_BLOCK, 1, 1];
         let mut args = Args::new();
         args.push_bytes(&params).push_bytes(&lines).push_bytes(&step).push(&self.out);
         if let (ScanStrategy::LookBack, Some(states)) = (strategy, states) {
@@ -179,7 +179,7 @@ impl ScanLaunch<'_> {
         }
         args.push(&line_count).push(&length);
         let (name, grid) = match strategy {
-            ScanStrategy::ThreadPerLine => ("scan_serial", kernel::grid_for_items(line_count, DEFAULT_THREADS)),
+            ScanStrategy::ThreadPerLine => ("scan_serial", kernel_lookup::grid_for_items(line_count, DEFAULT_THREADS_PER_BLOCK)),
             _ => ("scan_blocks", [u32::try_from(line_count).unwrap_or(u32::MAX).min(1 << 20), 1, 1]),
         };
         let function = self.kernel_function(name, wide, false)?;

@@ -3,15 +3,15 @@
 //!
 //! If several values are stored in one row, the last one remains. A first kernel finds the position of the last index that selects each
 //! row. Integers are combined by atomic operations, because the order does not matter for them. Sums of floats are computed with integers
-//! (module `sum`), or by atomic operations if the call requests sums in any order. For other combinations of floats, the core crate groups
-//! the values by row, and one thread combines the values of a group in order. If a row is a single element, the core crate instead reduces
-//! the values of each row beforehand, so that the indices of the call are distinct.
+//! (module `reproducible_sum`), or by atomic operations if the call requests sums in any order. For other combinations of floats, the core
+//! crate groups the values by row, and one thread combines the values of a group in order. If a row is a single element, the core crate
+//! instead reduces the values of each row beforehand, so that the indices of the call are distinct.
 
 mod bucket_sum;
-mod launch;
 mod packed_store;
 mod partitioned_store;
-mod sum;
+mod reproducible_sum;
+mod scatter_launch;
 
 use cuprum_core::call;
 use cuprum_core::call::RowAssignment;
@@ -19,22 +19,22 @@ use cuprum_core::ops::elementwise::ADD;
 use cuprum_core::{Array, Call, Capability, DType, Outcome, Result, Work, decline};
 
 use crate::device::{self, WithCallContext};
-use launch::{CombineDefinitions, ScatterLaunch, plan_scatter};
+use scatter_launch::{CombineMacros, ScatterLaunch, plan_scatter};
 
 /// Returns names and sources of the kernels, for compile checks without a device.
 pub fn sources_for_compile_check() -> Vec<(String, String)> {
     [
-        launch::sources_for_compile_check(),
+        scatter_launch::sources_for_compile_check(),
         packed_store::sources_for_compile_check(),
         partitioned_store::sources_for_compile_check(),
-        sum::sources_for_compile_check(),
+        reproducible_sum::sources_for_compile_check(),
         bucket_sum::sources_for_compile_check(),
     ]
     .concat()
 }
 
 /// Executes `call`, an operation of the kernel family `Scatter`, on the device.
-pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
+pub(crate) fn run_scatter(call: &Call) -> Result<Outcome> {
     let (&Work::Scatter(call::Scatter { region, combine, rows, needs }), [indices, values, groups @ ..], [spec]) =
         (&call.work, call.inputs, call.outputs)
     else {
@@ -47,7 +47,7 @@ pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
         decline!("no target");
     }
     let combination = match combine {
-        Some(op) => match CombineDefinitions::of(op, spec.dtype, rows) {
+        Some(op) => match CombineMacros::macros_for_operation(op, spec.dtype, rows) {
             Some(combination) => Some(combination),
             None => decline!("no CUDA expression for {}", op.name()),
         },
@@ -71,7 +71,7 @@ pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
         ScatterLaunch { context, scatter, indices: indices_at, index_dtype: indices.dtype(), op: device::fault_operation_id(call.op, 0) };
     let has_several_values = values.layout().strides()[0] != 0 && count > 1;
     match (combination, rows, groups) {
-        _ if is_reproducible_sum => sum::queue_sum(call, &launch, values, region, count)?,
+        _ if is_reproducible_sum => reproducible_sum::queue_reproducible_sum(call, &launch, values, region, count)?,
         (None, RowAssignment::Indexed, _) if has_several_values && launch.fits_partitioned_store(count) => {
             launch.queue_partitioned_store(call, count)?;
         }

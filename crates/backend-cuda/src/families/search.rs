@@ -8,7 +8,7 @@ use crate::codegen::ctype;
 use crate::compile::module::Args;
 use crate::device::{self, WithCallContext};
 use crate::driver::Context;
-use crate::families::kernel::KernelSource;
+use crate::families::kernel_lookup::KernelSource;
 
 static SEARCH_SOURCE: KernelSource =
     KernelSource { name: "search.cu", text: concat!(include_str!("../kernels/sort_keys.cuh"), include_str!("../kernels/search.cu")) };
@@ -55,7 +55,7 @@ pub fn sources_for_compile_check() -> Vec<(String, String)> {
 }
 
 /// Executes `call`, an operation of the kernel family `Search`, on the device.
-pub fn run_call(call: &Call) -> Result<Outcome> {
+pub fn run_search(call: &Call) -> Result<Outcome> {
     let (&Work::Search(call::Search { result }), [sorted, values], [spec]) = (&call.work, call.inputs, call.outputs) else {
         decline!("not a search of one array in another");
     };

@@ -9,10 +9,10 @@ use crate::codegen::{self, FoldClass, InputAccess, KernelKey, ctype, device_sour
 use crate::compile::module::Args;
 use crate::device::{self, WithCallContext};
 use crate::driver::Context;
-use crate::families::kernel::{self, DEFAULT_THREADS};
+use crate::families::kernel_lookup::{self, DEFAULT_THREADS_PER_BLOCK};
 
 /// Name of the kernel function in the C++ source.
-const KERNEL_NAME: &str = "fold_segments";
+const SEGMENT_KERNEL_NAME: &str = "fold_segments";
 
 /// Returns the number of threads that share a segment, a power of 2. In a segment of mean length, each thread reduces about 4 values.
 fn threads_per_segment(values: usize, segments: usize) -> u32 {
@@ -38,7 +38,7 @@ struct SegmentKernelConfig<'a> {
 
 impl<'a> SegmentKernelConfig<'a> {
     fn kernel_key(self) -> KernelKey<'a> {
-        let key = KernelKey::new(KERNEL_NAME, self.program).with_number(self.access.repeated).with_number(u64::from(self.team));
+        let key = KernelKey::new(SEGMENT_KERNEL_NAME, self.program).with_number(self.access.repeated).with_number(u64::from(self.team));
         key.with_dtype(self.acc).with_name(self.fold.name)
     }
 
@@ -51,7 +51,7 @@ impl<'a> SegmentKernelConfig<'a> {
             min_resident_blocks(self.program),
         );
         let parts = [
-            codegen::PRELUDE,
+            codegen::CUDA_PRELUDE,
             device_sources::WARP_SHUFFLE_SOURCE,
             device_sources::TYPE_LIMITS_SOURCE,
             device_sources::FOLD_SOURCE,
@@ -86,7 +86,7 @@ pub fn sources_for_compile_check() -> Vec<(String, String)> {
 }
 
 /// Runs `call`, a reduction of segments.
-pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
+pub(crate) fn run_segment_reduction(call: &Call) -> Result<Outcome> {
     let (&Work::Segments(call::SegmentReduction { program, reduction, acc }), [spec]) = (&call.work, call.outputs) else {
         decline!("not a reduction of segments with one output")
     };
@@ -116,7 +116,7 @@ pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
     };
     let reduction = SegmentLaunch { context, spec, length, segments };
     reduction
-        .queue_reduction(&inputs, device::pointer_to_read(offsets)?, out.pointer(), device::fault_operation_id(call.op, 0))
+        .queue_segment_reduction(&inputs, device::pointer_to_read(offsets)?, out.pointer(), device::fault_operation_id(call.op, 0))
         .with_call_context(call)?;
     device::outcome_from_buffers(call, [out])
 }
@@ -130,19 +130,19 @@ struct SegmentLaunch<'a> {
 }
 
 impl SegmentLaunch<'_> {
-    fn queue_reduction(&self, inputs: &[u64], offsets: u64, out: u64, op: u64) -> crate::Result<()> {
+    fn queue_segment_reduction(&self, inputs: &[u64], offsets: u64, out: u64, op: u64) -> crate::Result<()> {
         let SegmentKernelConfig { program, team, .. } = self.spec;
-        let function = kernel::get_or_generate_kernel(self.context, self.spec.kernel_key(), || {
-            Ok((KERNEL_NAME.to_owned(), self.spec.cuda_source()?))
+        let function = kernel_lookup::get_or_generate_kernel(self.context, self.spec.kernel_key(), || {
+            Ok((SEGMENT_KERNEL_NAME.to_owned(), self.spec.cuda_source()?))
         })?;
         let fault = self.context.fault_pointer()?;
         let params = codegen::pack_params(program, inputs, device::error_word_address(self.context, program)?);
         let mut args = Args::new();
         args.push_bytes(&params).push(&out).push(&self.length).push(&offsets).push(&self.segments).push(&fault).push(&op);
-        let grid = kernel::grid_for_items(u64::from(team) * self.segments as u64, DEFAULT_THREADS);
+        let grid = kernel_lookup::grid_for_items(u64::from(team) * self.segments as u64, DEFAULT_THREADS_PER_BLOCK);
         // SAFETY: the arguments match fold_segments in segment.cu. Each input has `length` elements (or one, repeated). `out` has
         // `segments` elements and `offsets` one more. The kernel checks each offset against `length`.
-        unsafe { function.launch(grid, [DEFAULT_THREADS, 1, 1], 0, args.pointers()) }
+        unsafe { function.launch(grid, [DEFAULT_THREADS_PER_BLOCK, 1, 1], 0, args.pointers()) }
     }
 }
 

@@ -12,7 +12,7 @@ use crate::compile::module::Args;
 use crate::device::{self, CudaBuffer, WithCallContext};
 use crate::driver::Context;
 use crate::families::copy::item_cpp_type;
-use crate::families::kernel::{self, DEFAULT_THREADS};
+use crate::families::kernel_lookup::{self, DEFAULT_THREADS_PER_BLOCK};
 
 const SELECT_SOURCE: &str = include_str!("../kernels/select.cu");
 
@@ -29,9 +29,9 @@ struct SelectKernelConfig {
 }
 
 impl SelectKernelConfig {
-    /// Returns a shape whose tiles have about 16 KiB of the widest input. If values are an output, tiles may be smaller, because selected
-    /// values stay in registers until their output positions are known. `indices` tells whether indices are an output.
-    fn for_itemsizes(
+    /// Returns a kernel configuration whose tiles have about 16 KiB of the widest input. If values are an output, tiles may be smaller,
+    /// because selected values stay in registers until their output positions are known. `indices` tells whether indices are an output.
+    fn config_for_itemsizes(
         itemsizes: impl IntoIterator<Item = usize>,
         access: InputAccess,
         values: Option<usize>,
@@ -48,7 +48,7 @@ fn cuda_source(condition: &Expression, shape: SelectKernelConfig) -> std::result
     let (item, has_values, has_indices) = (item_cpp_type(values.unwrap_or(1)), values.is_some() as u8, indices as u8);
     let defines = format!("#define ITEM {item}\n#define ITEMS {items}\n#define VALUES {has_values}\n#define INDICES {has_indices}\n");
     Ok([
-        codegen::PRELUDE,
+        codegen::CUDA_PRELUDE,
         &element,
         &defines,
         device_sources::RELAXED_ATOMICS_SOURCE,
@@ -70,13 +70,13 @@ pub fn sources_for_compile_check() -> Vec<(String, String)> {
         (DType::C128, Some(16), true),
     ];
     let listed = uses.into_iter().filter_map(|(dtype, values, indices)| {
-        let shape = SelectKernelConfig::for_itemsizes([dtype.itemsize()], InputAccess::default(), values, indices);
+        let shape = SelectKernelConfig::config_for_itemsizes([dtype.itemsize()], InputAccess::default(), values, indices);
         let text = cuda_source(&nonzero_program(dtype), shape).ok()?;
         Some((format!("select<{dtype}, {values:?}, {indices}>"), text))
     });
     let taking = cuda_source(
         &test_programs::take_program(DType::Bool, DType::I64),
-        SelectKernelConfig::for_itemsizes([1, 1, 8], InputAccess::default(), None, true),
+        SelectKernelConfig::config_for_itemsizes([1, 1, 8], InputAccess::default(), None, true),
     );
     listed.chain(taking.ok().map(|text| ("select<of take>".to_owned(), text))).collect()
 }
@@ -91,7 +91,7 @@ fn nonzero_program(dtype: DType) -> Expression {
 }
 
 /// Executes `call`, an operation of the kernel family `Select`, on the device.
-pub fn run_call(call: &Call) -> Result<Outcome> {
+pub fn run_selection(call: &Call) -> Result<Outcome> {
     let &Work::Select(call::Select { program, values, indices }) = &call.work else { decline!("not a selection") };
     let (conditions, from) = call.program_inputs();
     let (Some(size), true) =
@@ -110,7 +110,7 @@ pub fn run_call(call: &Call) -> Result<Outcome> {
         return device::outcome_with_length(call, 0, buffers?);
     }
     let itemsizes = conditions.iter().map(|a| a.dtype().itemsize());
-    let shape = SelectKernelConfig::for_itemsizes(
+    let shape = SelectKernelConfig::config_for_itemsizes(
         itemsizes,
         InputAccess::access_of_flat_inputs(conditions),
         from.map(|a| a.dtype().itemsize()),
@@ -123,16 +123,16 @@ pub fn run_call(call: &Call) -> Result<Outcome> {
     let room: Result<Buffers> = (0..call.outputs.len()).map(|n| device::allocate_output(call, n)).collect();
     match room {
         Ok(buffers) => {
-            let length = select.count_or_write(call, &buffers)?;
+            let length = select.count_or_write_selected(call, &buffers)?;
             device::outcome_with_length(call, length, buffers)
         }
         // There is too little memory for outputs of full length, so the kernel runs twice. The first run counts the selected elements. The
         // second run writes them to outputs of that length.
         Err(Error::OutOfMemory { .. }) => {
-            let length = select.count_or_write(call, &[])?;
+            let length = select.count_or_write_selected(call, &[])?;
             let exact = call.outputs.iter().map(|o| device::allocate(call, length.saturating_mul(o.dtype.itemsize())));
             let buffers = exact.collect::<Result<Buffers>>()?;
-            select.count_or_write(call, &buffers)?;
+            select.count_or_write_selected(call, &buffers)?;
             device::outcome_with_length(call, length, buffers)
         }
         Err(e) => Err(e),
@@ -154,9 +154,9 @@ struct SelectLaunch<'a> {
 impl SelectLaunch<'_> {
     /// Writes the selected elements to `buffers`, one per output, and returns their number. If `buffers` is empty, only counts the
     /// elements.
-    fn count_or_write(&self, call: &Call, buffers: &[Arc<CudaBuffer>]) -> Result<usize> {
+    fn count_or_write_selected(&self, call: &Call, buffers: &[Arc<CudaBuffer>]) -> Result<usize> {
         let SelectKernelConfig { access, values, indices, items } = self.shape;
-        let tiles = self.size.div_ceil(DEFAULT_THREADS as usize * items);
+        let tiles = self.size.div_ceil(DEFAULT_THREADS_PER_BLOCK as usize * items);
         // The scratch memory holds the number of selected elements, the ticket counter from which blocks take tile numbers, and the
         // look-back states of the tiles.
         let words = 2 + device_sources::look_back_state_count(tiles);
@@ -166,7 +166,7 @@ impl SelectLaunch<'_> {
             let key = KernelKey::new("select", self.condition).with_number(access.repeated).with_number(values.unwrap_or(0) as u64);
             let key = key.with_number(indices as u64).with_number(items as u64);
             let make = || Ok(("select_flat".to_owned(), cuda_source(self.condition, self.shape)?));
-            let function = kernel::get_or_generate_kernel(self.context, key, make)?;
+            let function = kernel_lookup::get_or_generate_kernel(self.context, key, make)?;
             let params = codegen::pack_params(self.condition, &self.inputs, device::error_word_address(self.context, self.condition)?);
             let mut addresses = buffers.iter().map(|b| b.pointer());
             let mut next = |asked: bool| if asked { addresses.next().unwrap_or(0) } else { 0 };
@@ -178,10 +178,10 @@ impl SelectLaunch<'_> {
             let grid = [u32::try_from(tiles).unwrap_or(u32::MAX), 1, 1];
             // SAFETY: the arguments match select_flat in select.cu. Each input has `size` elements (or one, repeated). Each output address
             // is null, or has memory for `size` elements or for the number that a first run has counted.
-            unsafe { function.launch(grid, [DEFAULT_THREADS, 1, 1], 0, args.pointers()) }
+            unsafe { function.launch(grid, [DEFAULT_THREADS_PER_BLOCK, 1, 1], 0, args.pointers()) }
         };
         queue().with_call_context(call)?;
-        device::read_length(call, &scratch)
+        device::read_output_length(call, &scratch)
     }
 }
 
@@ -191,8 +191,9 @@ mod tests {
 
     #[test]
     fn tiles_follow_the_widest_input() {
-        let items =
-            |sizes: &[usize], values| SelectKernelConfig::for_itemsizes(sizes.iter().copied(), InputAccess::default(), values, false).items;
+        let items = |sizes: &[usize], values| {
+            SelectKernelConfig::config_for_itemsizes(sizes.iter().copied(), InputAccess::default(), values, false).items
+        };
         assert_eq!(
             [items(&[1], None), items(&[1], Some(1)), items(&[4], None), items(&[1], Some(8)), items(&[16], Some(1))],
             [32, 16, 16, 8, 8]

@@ -14,7 +14,7 @@ use crate::codegen::ctype;
 use crate::compile::module::{Args, Function};
 use crate::device::{self, CudaBuffer, WithCallContext};
 use crate::driver::Context;
-use crate::families::kernel::{DEFAULT_THREADS, KernelSource};
+use crate::families::kernel_lookup::{DEFAULT_THREADS_PER_BLOCK, KernelSource};
 
 static ALL_PAIRS_SOURCE: KernelSource =
     KernelSource { name: "sort_tiny.cu", text: concat!(include_str!("../kernels/sort_keys.cuh"), include_str!("../kernels/sort_tiny.cu")) };
@@ -49,7 +49,7 @@ const MIN_DIGITS_COUNTED_PER_BLOCK: usize = 1 << 15;
 /// The algorithm of a sort.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum SortStrategy {
-    /// Comparison of all pairs of a row, with one element per thread.
+    /// Comparison of all pairs of elements of a row. Each thread counts the elements that precede its own in the sorted row.
     AllPairs,
     /// Radix sort in shared memory, with one row per block.
     SharedRadix(SortTile),
@@ -157,7 +157,7 @@ pub fn sources_for_compile_check() -> Vec<(String, String)> {
 }
 
 /// Executes `call`, an operation of the kernel family `Sort`, on the device.
-pub fn run_call(call: &Call) -> Result<Outcome> {
+pub fn run_sort(call: &Call) -> Result<Outcome> {
     let (&Work::Sort(sort), [input]) = (&call.work, call.inputs) else { decline!("not a sort of one array") };
     let output_count = usize::from(sort.values) + usize::from(sort.indices);
     let Some(plan) = call.outputs.first().and_then(|o| SortPlan::new(input.layout(), &o.layout)) else { decline!("no axis to sort along") };
@@ -231,13 +231,13 @@ impl SortLaunch<'_> {
         args.push(&self.from).push(&values).push(&index_out).push(&self.rows).push(&length).push(&limit);
         match strategy {
             SortStrategy::AllPairs => {
-                let (together, descending) = ((DEFAULT_THREADS as usize / self.length) as i32, i32::from(self.sort.descending));
+                let (together, descending) = ((DEFAULT_THREADS_PER_BLOCK as usize / self.length) as i32, i32::from(self.sort.descending));
                 args.push(&together).push(&descending);
                 let function = self.kernel_function(strategy, "sort_tiny")?;
                 let grid = grid_of_blocks(self.rows.div_ceil(together as usize));
                 // SAFETY: the arguments match sort_tiny in sort_tiny.cu: `rows` rows of `length` elements, and outputs of `limit` elements
                 // per row, or null.
-                unsafe { function.launch(grid, [DEFAULT_THREADS, 1, 1], 0, args.pointers()) }.with_call_context(self.call)
+                unsafe { function.launch(grid, [DEFAULT_THREADS_PER_BLOCK, 1, 1], 0, args.pointers()) }.with_call_context(self.call)
             }
             SortStrategy::SharedRadix(tile) => {
                 args.push(&digit_xor_mask);
@@ -261,8 +261,8 @@ impl SortLaunch<'_> {
             .next_multiple_of(tile.threads);
         let chunks = length.div_ceil(chunk);
 
-        // The zeroed memory holds the digit counts, tile states, row masks and tickets. A second set of tile states follows: each pass uses
-        // one set and clears the other for the next pass.
+        // The zeroed memory holds the digit counts, the look-back states of the tiles, row masks and tickets. A second set of states
+        // follows: each pass uses one set and clears the other for the next pass.
         let (counts, states) = (rows * passes * RADIX * word, rows * tiles * RADIX * word);
         let zeros = counts + states + (rows + passes) * 4;
         let other_states = zeros.next_multiple_of(16);
@@ -270,8 +270,8 @@ impl SortLaunch<'_> {
         self.context.fill(scratch.memory(), 0, [0u8; 4], zeros / 4).with_call_context(call)?;
         let at = |offset: usize| scratch.pointer() + offset as u64;
         let (starts, masks) = (at(0), at(counts + states));
-        // A single pass has no next pass, so it clears its own states. This is harmless, because a block clears only the states that it
-        // writes afterwards.
+        // A single pass has no next pass, so it clears its own look-back states. This is harmless, because a block clears only the states
+        // that it writes afterwards.
         let states = [at(counts), if passes > 1 { at(other_states) } else { at(counts) }];
 
         // Radix passes alternate between two buffers of elements, and between two buffers of indices. The first buffer of each pair may be
@@ -286,8 +286,8 @@ impl SortLaunch<'_> {
         };
         let values = moved(itemsize, self.values)?;
         let index_out = if self.sort.indices { Some(moved(word, self.index_out)?) } else { None };
-        // If `whole`, the int64 index output is also the first index buffer. Between passes, an index in this buffer has `word` bytes. Each
-        // row's indices then begin where the row's output begins, so that no other row writes to them.
+        // If `whole` (all elements of each row are output), the int64 index output is also the first index buffer. Between passes, this
+        // buffer holds indices of `word` bytes. The indices of a row begin where its output begins, so no other row overwrites them.
         let row_pitches = [if whole { length * (8 / word) } else { length }, length];
 
         let threads = [tile.threads as u32, 1, 1];
@@ -322,7 +322,7 @@ impl SortLaunch<'_> {
             args.push(&buffers).push(&starts).push(&masks).push(&ticket).push(&mine).push(&next);
             args.push(&length).push(&limit).push(&tiles).push(&pass).push(&digit_xor_mask);
             // SAFETY: the arguments match sort_pass in sort_onesweep.cu. `buffers` has the layout of the C++ struct. Each buffer has
-            // `length` elements per row, the outputs `limit`. There are RADIX states per tile, and a block per tile.
+            // `length` elements per row, the outputs `limit`. There are RADIX look-back states per tile, and a block per tile.
             unsafe { function.launch(grid_of_blocks(rows * tiles), threads, 0, args.pointers()) }.with_call_context(call)?;
         }
         Ok(())

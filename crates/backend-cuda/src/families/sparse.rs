@@ -12,7 +12,7 @@ use cuprum_core::{Array, Call, DType, DeclineReason, Outcome, Result, StoredArra
 use crate::codegen::ctype;
 use crate::compile::module::Args;
 use crate::device::{self, WithCallContext};
-use crate::families::kernel::{DEFAULT_THREADS, KernelSource};
+use crate::families::kernel_lookup::{DEFAULT_THREADS_PER_BLOCK, KernelSource};
 
 static SPARSE_SOURCE: KernelSource =
     KernelSource { name: "sparse.cu", text: concat!(include_str!("../kernels/sparse.cuh"), include_str!("../kernels/sparse.cu")) };
@@ -40,16 +40,16 @@ struct SparseKernelConfig {
 }
 
 impl SparseKernelConfig {
-    /// Returns the shape for the product of a vector and a sparse matrix with `elements` stored elements and `rows` rows. In a row of mean
-    /// length, each thread multiplies about 4 elements, or 2 if rows are long, so that more threads load elements at once.
-    fn for_vector_product(elements: usize, rows: usize) -> SparseKernelConfig {
+    /// Returns the kernel configuration for the product of a vector and a sparse matrix with `elements` stored elements and `rows` rows. In
+    /// a row of mean length, each thread multiplies about 4 elements, or 2 if rows are long, so that more threads load elements at once.
+    fn config_for_vector_product(elements: usize, rows: usize) -> SparseKernelConfig {
         let mean = elements / rows.max(1);
         let per_thread = if mean < 32 { 4 } else { 2 };
         SparseKernelConfig { team: 1 << (mean / per_thread).clamp(1, 32).ilog2(), per: 1 }
     }
 
-    /// Returns the shape for the product of a sparse matrix and a dense matrix of `width` columns.
-    fn for_matrix_product(width: usize) -> SparseKernelConfig {
+    /// Returns the kernel configuration for the product of a sparse matrix and a dense matrix of `width` columns.
+    fn config_for_matrix_product(width: usize) -> SparseKernelConfig {
         let team = width.next_power_of_two().min(32);
         SparseKernelConfig { team, per: (width / team).next_power_of_two().clamp(1, 4) }
     }
@@ -102,9 +102,9 @@ fn check_product_inputs(inputs: &[StoredArray], values: DType, b: DType) -> std:
 }
 
 /// Executes `call`, an operation of the kernel family `Sparse`, on the device.
-pub fn run_call(call: &Call) -> Result<Outcome> {
+pub fn run_sparse_operation(call: &Call) -> Result<Outcome> {
     if let Work::Sparse(Sparse::Product { columns }) = call.work {
-        return sparse_product::run_product(call, columns);
+        return sparse_product::run_sparse_product(call, columns);
     }
     let (Work::Sparse(Sparse::Multiply), [indptr, indices, values, b], [spec]) = (&call.work, call.inputs, call.outputs) else {
         decline!("a sampled product or a triangular solve");
@@ -130,12 +130,12 @@ pub fn run_call(call: &Call) -> Result<Outcome> {
     let op = device::fault_operation_id(call.op, 1);
     let queue = || {
         let (name, shape) = match width {
-            None => ("csr_times_vector", SparseKernelConfig::for_vector_product(count, rows)),
-            Some(width) => ("csr_times_matrix", SparseKernelConfig::for_matrix_product(width)),
+            None => ("csr_times_vector", SparseKernelConfig::config_for_vector_product(count, rows)),
+            Some(width) => ("csr_times_matrix", SparseKernelConfig::config_for_matrix_product(width)),
         };
         let function = SPARSE_SOURCE.get_or_compile_kernel(context, name, &shape.kernel_defines(values.dtype(), indices.dtype()))?;
         let fault = context.fault_pointer()?;
-        let teams = DEFAULT_THREADS as usize / shape.team;
+        let teams = DEFAULT_THREADS_PER_BLOCK as usize / shape.team;
         let across = width.map_or(1, |width| width.div_ceil(shape.team * shape.per).min(MAX_GRID_Y));
         let down = u32::try_from(rows.div_ceil(teams)).unwrap_or(u32::MAX).clamp(1, i32::MAX.unsigned_abs());
         let mut args = Args::new();
@@ -151,7 +151,7 @@ pub fn run_call(call: &Call) -> Result<Outcome> {
         // SAFETY: the arguments match the kernel. `indptr` has `rows + 1` elements, `indices` and `values` have `count`, `b` has `columns`
         // rows, the output has `rows` rows, and both have `width` elements per row (1 for vectors). The kernel checks every number in
         // `indptr` and `indices`.
-        unsafe { function.launch([down, across as u32, 1], [DEFAULT_THREADS, 1, 1], 0, args.pointers()) }
+        unsafe { function.launch([down, across as u32, 1], [DEFAULT_THREADS_PER_BLOCK, 1, 1], 0, args.pointers()) }
     };
     queue().with_call_context(call)?;
     device::outcome_from_buffers(call, [out])
@@ -163,14 +163,14 @@ mod tests {
 
     #[test]
     fn shapes_follow_the_mean_length_and_the_width() {
-        assert_eq!(SparseKernelConfig::for_vector_product(100, 100).team, 1);
-        assert_eq!(SparseKernelConfig::for_vector_product(24_000, 1000).team, 4);
-        assert_eq!(SparseKernelConfig::for_vector_product(32_000, 1000).team, 16);
-        assert_eq!(SparseKernelConfig::for_vector_product(usize::MAX, 1).team, 32);
-        assert_eq!(SparseKernelConfig::for_vector_product(5, 0).team, 1);
-        assert_eq!(SparseKernelConfig::for_matrix_product(1), SparseKernelConfig { team: 1, per: 1 });
-        assert_eq!(SparseKernelConfig::for_matrix_product(20), SparseKernelConfig { team: 32, per: 1 });
-        assert_eq!(SparseKernelConfig::for_matrix_product(64), SparseKernelConfig { team: 32, per: 2 });
-        assert_eq!(SparseKernelConfig::for_matrix_product(1000), SparseKernelConfig { team: 32, per: 4 });
+        assert_eq!(SparseKernelConfig::config_for_vector_product(100, 100).team, 1);
+        assert_eq!(SparseKernelConfig::config_for_vector_product(24_000, 1000).team, 4);
+        assert_eq!(SparseKernelConfig::config_for_vector_product(32_000, 1000).team, 16);
+        assert_eq!(SparseKernelConfig::config_for_vector_product(usize::MAX, 1).team, 32);
+        assert_eq!(SparseKernelConfig::config_for_vector_product(5, 0).team, 1);
+        assert_eq!(SparseKernelConfig::config_for_matrix_product(1), SparseKernelConfig { team: 1, per: 1 });
+        assert_eq!(SparseKernelConfig::config_for_matrix_product(20), SparseKernelConfig { team: 32, per: 1 });
+        assert_eq!(SparseKernelConfig::config_for_matrix_product(64), SparseKernelConfig { team: 32, per: 2 });
+        assert_eq!(SparseKernelConfig::config_for_matrix_product(1000), SparseKernelConfig { team: 32, per: 4 });
     }
 }

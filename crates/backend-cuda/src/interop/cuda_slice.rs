@@ -100,7 +100,8 @@ impl<T: Element> SharedSlice<T> {
         // SAFETY: `pointer` keeps `array.size()` elements of type `T` alive at this address. The slice is leaked on drop, never freed.
         let slice = unsafe { stream.upgrade_device_ptr::<T>(pointer.address(), array.size()) };
         let mut slice = ManuallyDrop::new(slice);
-        // Records the slice's write event on `stream`, which waits for the array. Other streams of cudarc wait for this event.
+        // Records the slice's write event on `stream`, which already waits for the work that computes the array. Other streams of cudarc
+        // wait for this event.
         drop(slice.device_ptr_mut(stream));
         Ok(SharedSlice { slice, _pointer: pointer, _stream: stream.clone() })
     }
@@ -118,8 +119,8 @@ impl<T> Drop for SharedSlice<T> {
     fn drop(&mut self) {
         // SAFETY: only this `drop` takes the slice, and `drop` runs once.
         let slice = unsafe { ManuallyDrop::take(&mut self.slice) };
-        // `leak` makes the stream wait for uses of the slice on other streams of cudarc. It does not free the memory, which belongs to the
-        // array.
+        // `leak` makes the stream wait for uses of the slice on other streams of cudarc. `leak` does not free the memory, which belongs to
+        // the array.
         let _ = slice.leak();
     }
 }

@@ -33,7 +33,7 @@ pub unsafe fn wrap_device_memory(
     let context = device::cuda_context(OP, device)?;
     // SAFETY: the caller meets the safety requirements of this function, which include those of `DeviceBuffer::wrap_foreign_memory`.
     let wrapped = unsafe { DeviceBuffer::wrap_foreign_memory(context, pointer, nbytes, Arc::from(owner), ready.map(ForeignStream::raw)) };
-    wrapped.map(CudaBuffer::from_memory).map_err(|e| to_core_error("cuda", OP, device, e))
+    wrapped.map(CudaBuffer::from_device_buffer).map_err(|e| to_core_error("cuda", OP, device, e))
 }
 
 /// Returns an array over device memory of another library, in C order and without a copy.

@@ -20,7 +20,7 @@ impl ForeignStream {
     /// Returns the stream whose driver handle is `handle`, a `CUstream` or `cudaStream_t`. Null is the legacy default stream.
     ///
     /// # Safety
-    /// The stream is of the primary context of the device with which the value is used. It exists as long as the value and every
+    /// The stream is of the primary context of the device with which the value is used. The stream exists as long as the value and every
     /// [`SharedPointer`](super::SharedPointer) made with it.
     pub unsafe fn from_raw(handle: sys::CUstream) -> ForeignStream {
         match handle as usize {

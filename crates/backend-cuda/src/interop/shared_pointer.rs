@@ -39,11 +39,11 @@ pub struct SharedPointer {
 /// The work that must end before the memory of a dropped [`SharedPointer`] is reused.
 #[derive(Clone, Copy, Debug)]
 enum ReleaseOrder {
-    /// The work queued on this stream.
+    /// The memory is reused after the work queued on this stream.
     Stream(ForeignStream),
-    /// The work queued on the per-thread default stream of the thread with this number.
+    /// The memory is reused after the work on the per-thread default stream of the thread with this number.
     ThreadDefault(u64),
-    /// All work of the context. The host waits for this work.
+    /// The memory is reused after all work of the context, for which the host waits.
     Context,
 }
 
@@ -58,7 +58,7 @@ impl SharedPointer {
     /// Evaluates `array` and makes `stream` wait on the device for the work that computes `array`.
     ///
     /// If `stream` is `None`, no stream waits: the caller orders its work after this thread's current stream
-    /// ([`raw_stream`](super::raw_stream)). Dropping the value then blocks until all work of the device has ended.
+    /// ([`raw_stream`](super::raw_stream)). Dropping the `SharedPointer` then blocks until all work of the device has ended.
     ///
     /// # Errors
     /// Errors of the evaluation. [`Error::Device`](cuprum_core::Error::Device) if the array is not on a CUDA device.

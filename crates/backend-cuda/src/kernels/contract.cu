@@ -33,7 +33,7 @@ template <class X> __device__ inline X shuffle_down(X x, int distance) {
     if constexpr (is_complex<X>) return X(__shfl_down_sync(~0u, x.re, distance), __shfl_down_sync(~0u, x.im, distance));
     else return __shfl_down_sync(~0u, x, distance);
 }
-__device__ inline Acc sum_warp(Acc sum) {
+__device__ inline Acc warp_sum(Acc sum) {
     #pragma unroll
     for (int distance = 16; distance > 0; distance /= 2) sum = add(sum, shuffle_down(sum, distance));
     return sum;
@@ -138,7 +138,7 @@ contract_dot(T* c, Acc* partial, const T* a, const T* b, const __grid_constant__
             }
             total = add(total, run);
         }
-        total = sum_warp(total);
+        total = warp_sum(total);
         if (lane == 0) {
             if (splits == 1) c[at.c] = to_element(total);
             else partial[w] = total;
@@ -154,7 +154,7 @@ contract_add_partial_sums(T* c, const Acc* partial, const __grid_constant__ Prod
     for (i64 number = (static_cast<i64>(blockIdx.x) * blockDim.x + threadIdx.x) / 32; number < results; number += stride) {
         Acc total = zero();
         for (i64 k = lane; k < splits; k += 32) total = add(total, partial[number * splits + k]);
-        total = sum_warp(total);
+        total = warp_sum(total);
         if (lane == 0) c[result_offsets(number, s, batch).c] = to_element(total);
     }
 }

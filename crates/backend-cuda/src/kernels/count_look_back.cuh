@@ -18,8 +18,8 @@ template <class Word> struct LookBackState {
     __device__ static bool is_prefix(Word w) { return w >> SHIFT == 2; }
 };
 
-// Publishes `count` as the count of tile `tile`, and returns the sum of the counts of all earlier tiles. `states` holds one state for
-// each of the `tiles` tiles, followed by one for each span. All 32 lanes of one warp must call this function.
+// Publishes `count` as the count of tile `tile`, and returns the sum of the counts of all earlier tiles. `states` holds one look-back state
+// for each of the `tiles` tiles, then one for each span of 32 tiles. All 32 lanes of one warp must call this function.
 __device__ inline u64 count_in_earlier_tiles(u64* states, i64 tiles, i64 tile, u32 count) {
     using S = LookBackState<u64>;
     constexpr u32 ALL_LANES = 0xffffffffu;

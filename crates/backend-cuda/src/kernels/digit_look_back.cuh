@@ -3,7 +3,7 @@
 
 namespace cuprum {
 
-// Returns how many elements with digit threadIdx.x the tiles before `tile` contain. `states` has the look-back states of all tiles, RADIX
+// Returns the number of elements with digit threadIdx.x in all tiles before `tile`. `states` has the look-back states of all tiles, RADIX
 // words per tile.
 template <class Word> __device__ inline Word digit_count_in_earlier_tiles(const Word* states, i64 tile) {
     using S = LookBackState<Word>;

@@ -9,7 +9,8 @@ struct SpectrumShape {
 };
 
 // Sets to 0 the imaginary parts that NumPy ignores.
-extern "C" __global__ void __launch_bounds__(256) clear_ignored_imaginary_parts(T* parts, const __grid_constant__ SpectrumShape s) {
+extern "C" __global__ void __launch_bounds__(256)
+clear_ignored_imaginary_parts(T* parts, const __grid_constant__ SpectrumShape s) {
     const i64 step = static_cast<i64>(gridDim.x) * blockDim.x;
     for (i64 i = static_cast<i64>(blockIdx.x) * blockDim.x + threadIdx.x; i < s.outer * s.inner; i += step) {
         const i64 first = i / s.inner * s.extent * s.inner + i % s.inner;

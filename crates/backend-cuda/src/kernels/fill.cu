@@ -3,7 +3,8 @@
 using namespace cuprum;
 
 // Sets the `count` elements at offsets 0, step, 2 * step, ... of `out` to `value`.
-extern "C" __global__ void __launch_bounds__(256) fill_constant(T* out, u64 count, i64 step, T value) {
+extern "C" __global__ void __launch_bounds__(256)
+fill_constant(T* out, u64 count, i64 step, T value) {
     const u64 stride = static_cast<u64>(gridDim.x) * blockDim.x;
     for (u64 i = static_cast<u64>(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += stride) {
         out[static_cast<i64>(i) * step] = value;
@@ -26,7 +27,8 @@ template <class X> __device__ inline X arange_element(u64 i, X start, X step) {
 }
 
 // Writes `start` to element 0, `second` to element 1 and start + i * step to each further element i.
-extern "C" __global__ void __launch_bounds__(256) fill_arange(T* out, u64 count, Wide start, Wide second, Wide step) {
+extern "C" __global__ void __launch_bounds__(256)
+fill_arange(T* out, u64 count, Wide start, Wide second, Wide step) {
     const u64 stride = static_cast<u64>(gridDim.x) * blockDim.x;
     for (u64 i = static_cast<u64>(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += stride) {
         out[i] = cast<T>(i == 0 ? start : i == 1 ? second : arange_element(i, start, step));
@@ -41,7 +43,8 @@ template <class X> __device__ inline X linspace_element(u64 i, c128 start, c128 
 }
 
 // Writes start + i * step to element i. Element `last` is exactly `stop`, despite rounding.
-extern "C" __global__ void __launch_bounds__(256) fill_linspace(T* out, u64 count, u64 last, c128 start, c128 step, c128 stop) {
+extern "C" __global__ void __launch_bounds__(256)
+fill_linspace(T* out, u64 count, u64 last, c128 start, c128 step, c128 stop) {
     const u64 stride = static_cast<u64>(gridDim.x) * blockDim.x;
     for (u64 i = static_cast<u64>(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += stride) {
         out[i] = i == last ? cast<T>(stop) : linspace_element<T>(i, start, step);

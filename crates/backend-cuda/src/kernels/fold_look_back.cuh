@@ -15,8 +15,8 @@ namespace cuprum {
 // published. PREFIX: the fold of all elements of the row up to the end of this tile or span is published.
 enum TileStatus : u32 { EMPTY, TOTAL, PREFIX };
 
-// Published states of tiles and spans: a status and a value of type T. Each 64-bit word holds the status and 32 bits of the value, so
-// that reads of a word are never torn.
+// Published look-back states of tiles and spans (groups of tiles): a status and a value of type T. Each 64-bit word holds the status and 32
+// bits of the value, so that reads of a word are never torn.
 template <class T> struct TileStates {
     static constexpr int WORDS = WordArray<T>::COUNT;
     u64* words;
@@ -27,8 +27,8 @@ template <class T> struct TileStates {
         #pragma unroll
         for (int w = 0; w < WORDS; w++) store_relaxed(words + w * state_count + index, static_cast<u64>(status) << 32 | parts.at[w]);
     }
-    // Returns the status in the state `index` and sets `value` to the published value. If the words have different statuses, because
-    // another block is writing them, the returned status is EMPTY.
+    // Returns the status in the look-back state `index` and sets `value` to the published value. If the words have different statuses,
+    // because another block is writing them, the returned status is EMPTY.
     __device__ u32 read_state(u64 index, T& value) const {
         u32 parts[WORDS], status = EMPTY;
         bool whole = true;
@@ -48,11 +48,11 @@ template <class T> struct TileStates {
 // Number of tiles in a span, a group of adjacent tiles. Each lane of a warp reads the published state of one tile of the span.
 constexpr int SPAN = 32;
 
-// Returns the number of states of a row of `tiles` tiles: one for each tile, then one for each span.
+// Returns the number of look-back states of a row of `tiles` tiles: one for each tile, then one for each span.
 __device__ inline u64 look_back_state_count(u64 tiles) { return tiles + (tiles + SPAN - 1) / SPAN; }
 
 // Publishes the fold `total` of tile `tile` of a row, and returns the fold of all earlier tiles of the row. The return value is
-// undefined for tile 0. `row` is the index of the row's first state. All 32 lanes of one warp must call this function.
+// undefined for tile 0. `row` is the index of the row's first look-back state. All 32 lanes of one warp must call this function.
 template <class T, class Combine>
 __device__ inline T fold_earlier_tiles(const TileStates<T>& states, u64 row, u64 tiles, u64 tile, const T& total, const Combine& combine) {
     constexpr u32 ALL_LANES = 0xffffffffu;
@@ -73,8 +73,8 @@ __device__ inline T fold_earlier_tiles(const TileStates<T>& states, u64 row, u64
     if (lane == 0 && ends) states.publish_state(spans + span, span == 0 ? PREFIX : TOTAL, of_span);
     if (span == 0) return before;
 
-    // Combines spans from left to right. Each lane reads the state of one of the 32 nearest earlier spans. Negative span indices mean that
-    // there is no such span.
+    // Combines spans (groups of 32 tiles) from left to right. Each lane reads the state of one of the 32 nearest earlier spans. Negative
+    // span indices mean that there is no such span.
     const i64 near = static_cast<i64>(span) - SPAN + lane;
     T found = total;
     int from;

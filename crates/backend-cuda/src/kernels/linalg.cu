@@ -9,7 +9,7 @@ using namespace cuprum;
 using namespace cuprum::linalg;
 
 // An allocator over the memory of a team. It returns consecutive blocks of this memory and never frees them.
-struct Arena {
+struct TeamArena {
     char* next;
     template <class U> __device__ U* allocate(i64 count) {
         U* start = reinterpret_cast<U*>(next);
@@ -52,7 +52,7 @@ __device__ inline int sorted_position(const R* values, int count, int n, bool de
 }
 
 // Computes the results for matrix `index` of the batch. Returns false if the matrix has no result.
-__device__ inline bool compute(void* out0, void* out1, void* out2, const T* a, const T* b, i64 index, int m, int n, int k, Arena arena,
+__device__ inline bool compute(void* out0, void* out1, void* out2, const T* a, const T* b, i64 index, int m, int n, int k, TeamArena arena,
                                TeamReductionScratch& shared) {
     const T* source = a + index * m * n;
 #if OPERATION == LU || OPERATION == QR || OPERATION == SVD
@@ -169,7 +169,7 @@ __device__ inline bool compute(void* out0, void* out1, void* out2, const T* a, c
         fill_array(out, i64(n) * k, number(not_a_number()));
         return false;
     }
-    // The transpose of an upper triangle is a lower triangle.
+    // A transposed upper triangle is solved as a lower triangle, and vice versa.
     if (((OPTION & UPPER) != 0) == ((OPTION & TRANSPOSED) != 0)) solve_lower_triangular(factor, x, OPTION & UNIT);
     else solve_upper_triangular(factor, x, OPTION & UNIT);
     store_matrix(out, x);
@@ -304,9 +304,9 @@ extern "C" __global__ void decompose(void* out0, void* out1, void* out2, const T
 #endif
     for (; index < count; index += step) {
 #if TEAM == 1
-        const bool done = compute(out0, out1, out2, a, b, index, ROWS, COLUMNS, RIGHT, Arena{memory}, shared);
+        const bool done = compute(out0, out1, out2, a, b, index, ROWS, COLUMNS, RIGHT, TeamArena{memory}, shared);
 #else
-        const bool done = compute(out0, out1, out2, a, b, index, m, n, k, Arena{memory}, shared);
+        const bool done = compute(out0, out1, out2, a, b, index, m, n, k, TeamArena{memory}, shared);
 #endif
         if (!done && team_rank() == 0) report_fault(fault, code, op, index, count);
         sync();

@@ -99,14 +99,15 @@ struct ScaledProduct {
         mantissa = shift(mantissa, -by);
         exponent += by;
     }
-    // A product that is NaN, infinite or zero is not normalised, because its exponent has no effect.
+    // Multiplies the product by `factor` times 2^`by`. The exponent of a NaN, infinite or zero product has no effect, so such a product is
+    // not normalised.
     __device__ void multiply_by(T factor, i64 by) {
         mantissa = multiply(mantissa, factor);
         exponent += by;
         normalize_mantissa();
     }
     __device__ T to_number() const {
-        // Beyond this range of exponents, the product is 0 or infinite in every dtype.
+        // Clamps the exponent. Beyond this range, the product is 0 or infinite in every dtype.
         return shift(mantissa, static_cast<int>(max(i64(-5000), min(i64(5000), exponent))));
     }
 };
@@ -331,7 +332,7 @@ __device__ inline void householder_qr(Matrix a, T* taus, TeamReductionScratch& s
         if (!is_finite(most)) {
             tau = number(not_a_number());
         } else if (most_below > 0 || imaginary(head) != 0) {
-            // The squares of the elements below `head` may underflow. `below` is then 0 although an element is not.
+            // `below` may be 0 although an element below the diagonal is not, because squares may underflow.
             const R norm = sqrt(square(head) + below);
             const R beta = -copysign(norm, real(head));
             // As in LAPACK's larfg, beta is negative for +0, tau = (beta - alpha) / beta and v = x / (alpha - beta), where alpha is `head`.

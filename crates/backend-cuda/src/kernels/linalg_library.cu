@@ -33,7 +33,8 @@ __device__ inline int scale_exponent(u64 largest) {
 
 // For each column-major matrix, raises the number in `largest` to the largest magnitude of a real or imaginary part, as bits. `part`
 // selects the elements: all (0), the lower (1) or the upper (2) triangle. For triangles, the imaginary part of the diagonal is ignored.
-extern "C" __global__ void __launch_bounds__(THREADS) find_largest_magnitudes(u64* largest, const T* a, i64 count, i64 rows, i64 columns, int part) {
+extern "C" __global__ void __launch_bounds__(THREADS)
+find_largest_magnitudes(u64* largest, const T* a, i64 count, i64 rows, i64 columns, int part) {
     FOR_EACH_MATRIX(index, count) {
         const T* matrix = a + index * rows * columns;
         u64 most = 0;
@@ -51,7 +52,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) find_largest_magnitudes(u6
 
 // Scales matrices into the range that the library routines support. A matrix with NaN or infinities becomes the identity, for which every
 // routine terminates.
-extern "C" __global__ void __launch_bounds__(THREADS) rescale(const u64* largest, T* a, i64 count, i64 rows, i64 columns) {
+extern "C" __global__ void __launch_bounds__(THREADS)
+scale_to_library_range(const u64* largest, T* a, i64 count, i64 rows, i64 columns) {
     FOR_EACH_MATRIX(index, count) {
         T* matrix = a + index * rows * columns;
         const bool finite = has_finite_elements(largest[index]);
@@ -61,8 +63,9 @@ extern "C" __global__ void __launch_bounds__(THREADS) rescale(const u64* largest
     }
 }
 
-// Multiplies the `length` values of each matrix by the factor that `rescale` divided the matrix by.
-extern "C" __global__ void __launch_bounds__(THREADS) restore_scale(const u64* largest, R* values, i64 count, i64 length) {
+// Multiplies the `length` values of each matrix by the factor that `scale_to_library_range` divided the matrix by.
+extern "C" __global__ void __launch_bounds__(THREADS)
+restore_scale(const u64* largest, R* values, i64 count, i64 length) {
     FOR_EACH_MATRIX(index, count) {
         const int exponent = scale_exponent(largest[index]);
         if (exponent == 0) continue;
@@ -74,8 +77,9 @@ extern "C" __global__ void __launch_bounds__(THREADS) restore_scale(const u64* l
 // factors, (n, n). Each of these addresses may be null. A matrix has no result if an element is not finite (fault code `input_code`) or its
 // `info` is not 0. If `checks` is 1, a matrix with a zero on the diagonal of its factor has no result either. If `checks` is 2, every
 // number on this diagonal must be positive. The grid has one block.
-extern "C" __global__ void __launch_bounds__(THREADS) report_failures(const u64* largest, const int* info, const T* diagonal, i64 count, i64 n,
-                                                                      int checks, Fault* fault, u64 input_code, u64 code, u64 op) {
+extern "C" __global__ void __launch_bounds__(THREADS)
+report_failures(const u64* largest, const int* info, const T* diagonal, i64 count, i64 n, int checks, Fault* fault, u64 input_code,
+                u64 code, u64 op) {
     __shared__ unsigned long long first;
     if (threadIdx.x == 0) first = ~0ull;
     __syncthreads();
@@ -96,22 +100,26 @@ extern "C" __global__ void __launch_bounds__(THREADS) report_failures(const u64*
 }
 
 // Writes the addresses of matrices that are at equal distances.
-extern "C" __global__ void __launch_bounds__(THREADS) list_addresses(u64* out, u64 start, u64 step, i64 count) {
+extern "C" __global__ void __launch_bounds__(THREADS)
+list_matrix_addresses(u64* out, u64 start, u64 step, i64 count) {
     FOR_EACH_ELEMENT(n, count) out[n] = start + u64(n) * step;
 }
 
 // Converts pivots (row indices, counted from 1) from 32 to 64 bits.
-extern "C" __global__ void __launch_bounds__(THREADS) widen_pivots(i64* out, const int* pivots, i64 total) {
+extern "C" __global__ void __launch_bounds__(THREADS)
+widen_pivots(i64* out, const int* pivots, i64 total) {
     FOR_EACH_ELEMENT(n, total) out[n] = pivots[n];
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS) set_identity(T* a, i64 count, i64 n) {
+extern "C" __global__ void __launch_bounds__(THREADS)
+fill_identity_matrices(T* a, i64 count, i64 n) {
     FOR_EACH_MATRIX(index, count) FOR_EACH_ELEMENT(at, n * n) a[index * n * n + at] = number(at % n == at / n ? 1 : 0);
 }
 
 // Computes the position of each row after the row interchanges of LU decompositions. `pivots` are row numbers, counted from 1. Other
 // numbers, which a matrix with NaN may have, interchange nothing.
-extern "C" __global__ void __launch_bounds__(THREADS) find_row_positions(int* positions, const i64* pivots, i64 count, i64 n) {
+extern "C" __global__ void __launch_bounds__(THREADS)
+find_row_positions(int* positions, const i64* pivots, i64 count, i64 n) {
     FOR_EACH_MATRIX(index, count) FOR_EACH_ELEMENT(row, n) {
         i64 position = row;
         for (i64 k = 0; k < n; k++) {
@@ -124,21 +132,24 @@ extern "C" __global__ void __launch_bounds__(THREADS) find_row_positions(int* po
 }
 
 // Copies column positions[j] of each column-major matrix (n, n) in `in` to column j of the matrix in `out`.
-extern "C" __global__ void __launch_bounds__(THREADS) permute_columns(T* out, const T* in, const int* positions, i64 count, i64 n) {
+extern "C" __global__ void __launch_bounds__(THREADS)
+permute_columns(T* out, const T* in, const int* positions, i64 count, i64 n) {
     FOR_EACH_MATRIX(index, count) FOR_EACH_ELEMENT(at, n * n) {
         out[index * n * n + at] = in[index * n * n + positions[index * n + at / n] * n + at % n];
     }
 }
 
 // Copies row positions[i] of each column-major matrix (n, k) in `in` to row i of the row-major matrix in `out`.
-extern "C" __global__ void __launch_bounds__(THREADS) store_permuted_rows(T* out, const T* in, const int* positions, i64 count, i64 n, i64 k) {
+extern "C" __global__ void __launch_bounds__(THREADS)
+store_permuted_rows(T* out, const T* in, const int* positions, i64 count, i64 n, i64 k) {
     FOR_EACH_MATRIX(index, count) FOR_EACH_ELEMENT(at, n * k) {
         out[index * n * k + at] = in[index * n * k + at % k * n + positions[index * n + at / k]];
     }
 }
 
 // Sets the elements above (`above`) or below the diagonal of row-major matrices to 0.
-extern "C" __global__ void __launch_bounds__(THREADS) clear_triangle(T* a, i64 count, i64 rows, i64 columns, int above) {
+extern "C" __global__ void __launch_bounds__(THREADS)
+clear_triangle(T* a, i64 count, i64 rows, i64 columns, int above) {
     FOR_EACH_MATRIX(index, count) FOR_EACH_ELEMENT(at, rows * columns) {
         const i64 i = at / columns, j = at % columns;
         if (above ? j > i : j < i) a[index * rows * columns + at] = number(0);
@@ -147,7 +158,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) clear_triangle(T* a, i64 c
 
 // Copies the lower triangles of column-major matrices (n, n) to row-major ones, and sets the elements above the diagonal to 0. A block
 // interchanges the rows and columns of a tile in shared memory.
-extern "C" __global__ void __launch_bounds__(THREADS) store_lower_triangle(T* out, const T* factors, i64 count, i64 n) {
+extern "C" __global__ void __launch_bounds__(THREADS)
+store_lower_triangle(T* out, const T* factors, i64 count, i64 n) {
     constexpr int SIDE = 32, STEP = THREADS / SIDE;
     __shared__ T tile[SIDE][SIDE + 1];
     const int x = threadIdx.x % SIDE, y = threadIdx.x / SIDE;
@@ -169,7 +181,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) store_lower_triangle(T* ou
 }
 
 // Clears the imaginary parts on the diagonal of square matrices.
-extern "C" __global__ void __launch_bounds__(THREADS) make_diagonal_real(T* a, i64 count, i64 n) {
+extern "C" __global__ void __launch_bounds__(THREADS)
+make_diagonal_real(T* a, i64 count, i64 n) {
     FOR_EACH_MATRIX(index, count) FOR_EACH_ELEMENT(i, n) {
         T& x = a[index * n * n + i * (n + 1)];
         x = number(real(x));
@@ -177,26 +190,31 @@ extern "C" __global__ void __launch_bounds__(THREADS) make_diagonal_real(T* a, i
 }
 
 // Converts pivots (row indices) from 64 bits, counted from 1, to 32 bits, counted from 0.
-extern "C" __global__ void __launch_bounds__(THREADS) convert_pivots(int* out, const i64* pivots, i64 total) {
+extern "C" __global__ void __launch_bounds__(THREADS)
+narrow_pivots(int* out, const i64* pivots, i64 total) {
     FOR_EACH_ELEMENT(n, total) out[n] = static_cast<int>(pivots[n] - 1);
 }
 
-// Two kernels that convert real numbers, or the parts of complex numbers, between single and double precision.
-extern "C" __global__ void __launch_bounds__(THREADS) widen_to_double(double* out, const float* in, i64 total) {
+// Converts float32 numbers, such as the parts of complex numbers, to float64.
+extern "C" __global__ void __launch_bounds__(THREADS)
+widen_to_double(double* out, const float* in, i64 total) {
     FOR_EACH_ELEMENT(n, total) out[n] = in[n];
 }
-extern "C" __global__ void __launch_bounds__(THREADS) narrow_to_float(float* out, const double* in, i64 total) {
+// Converts float64 numbers, such as the parts of complex numbers, to float32.
+extern "C" __global__ void __launch_bounds__(THREADS)
+narrow_to_float(float* out, const double* in, i64 total) {
     FOR_EACH_ELEMENT(n, total) out[n] = static_cast<float>(in[n]);
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS) conjugate(T* a, i64 total) {
+extern "C" __global__ void __launch_bounds__(THREADS)
+conjugate_elements(T* a, i64 total) {
     FOR_EACH_ELEMENT(n, total) a[n] = conj(a[n]);
 }
 
 // Computes determinants from LU factors (n, n) and their pivots, counted from 1. With `log`, computes sign and logarithm. `info` is not 0
 // for a factor with a zero on its diagonal.
-extern "C" __global__ void __launch_bounds__(THREADS) determinants(T* out0, R* out1, const T* factors, const i64* pivots,
-                                                                   const int* info, i64 count, i64 n, int log) {
+extern "C" __global__ void __launch_bounds__(THREADS)
+compute_determinants(T* out0, R* out1, const T* factors, const i64* pivots, const int* info, i64 count, i64 n, int log) {
     __shared__ T mantissas[THREADS];
     __shared__ i64 exponents[THREADS];
     __shared__ int odd[THREADS];
@@ -239,8 +257,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) determinants(T* out0, R* o
 // Writes the complex eigenvectors of a real matrix as the columns of an (n, n) matrix in C order. `values` holds the eigenvalues, `packed`
 // the eigenvectors as contiguous columns in LAPACK's format. For a pair of conjugate eigenvectors, two adjacent columns hold the real and
 // the imaginary part of the first one.
-extern "C" __global__ void __launch_bounds__(THREADS) unpack_eigenvectors(complex<R>* out, const R* packed, const complex<R>* values, i64 count,
-                                                                          i64 n) {
+extern "C" __global__ void __launch_bounds__(THREADS)
+unpack_eigenvectors(complex<R>* out, const R* packed, const complex<R>* values, i64 count, i64 n) {
     FOR_EACH_MATRIX(index, count) FOR_EACH_ELEMENT(at, n * n) {
         const i64 i = at / n, j = at % n;
         const R* column = packed + index * n * n + j * n;

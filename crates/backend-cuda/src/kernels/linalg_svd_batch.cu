@@ -15,7 +15,7 @@ __device__ inline R warp_sum(R x) {
 __device__ inline complex<R> warp_sum(complex<R> x) { return complex<R>(warp_sum(x.re), warp_sum(x.im)); }
 
 // Sets dots[c] to the scalar product of columns `c` and `j` of `u`, for each c < j.
-__device__ inline void project(Matrix u, int j, T* dots) {
+__device__ inline void dot_with_earlier_columns(Matrix u, int j, T* dots) {
     for (int c = team_rank() / 32; c < j; c += TEAM / 32) {
         T sum = number(0);
         for (int i = team_rank() % 32; i < u.rows; i += 32) sum = add(sum, multiply(conj(u(i, c)), u(i, j)));
@@ -27,7 +27,7 @@ __device__ inline void project(Matrix u, int j, T* dots) {
 
 // Subtracts the projection onto the columns before column `j` from this column. Returns the norm of the remainder.
 __device__ inline R subtract_projection(Matrix u, int j, T* dots, TeamReductionScratch& shared) {
-    project(u, j, dots);
+    dot_with_earlier_columns(u, j, dots);
     R sum = 0;
     for (int i = team_rank(); i < u.rows; i += TEAM) {
         T x = u(i, j);
@@ -43,15 +43,16 @@ __device__ inline void scale_column(Matrix u, int j, R factor) {
     sync();
 }
 
-// Makes the unit columns of `u` from `first` on orthogonal to all columns before them, and multiplies `lengths` by the norms of what is
-// left of them. A column of which nothing is left is replaced by a unit vector that is made orthogonal, and its length is 0.
+// Makes the unit columns of `u` from `first` on orthogonal to all columns before them. Multiplies `lengths` by the norms of the remainders.
+// A column without a remainder is replaced by an orthogonalised unit vector, and its length becomes 0.
 __device__ inline void orthogonalize_last_columns(Matrix u, int first, R* lengths, T* dots, TeamReductionScratch& shared) {
     int candidate = 0;
     for (int j = first; j < u.columns; j++) {
         R length = lengths[j];
         bool done = false;
         if (length > 0) {
-            // Once a subtraction leaves most of a unit column, the result is orthogonal. The column consists of rounding errors if four do not.
+            // A column is orthogonal once a subtraction leaves most of it. If four subtractions do not suffice, the column consists of
+            // rounding errors.
             for (int pass = 0; pass < 4 && !done; pass++) {
                 const R rest = subtract_projection(u, j, dots, shared);
                 if (!(rest > 1e-8)) break;
@@ -114,7 +115,9 @@ singular_vectors(Narrow* u, float* s, Narrow* vh, const T* rotated, T* work, con
                 left.data[n] = lengths[j] > 0 ? scale(from[i64(source[j]) * rows + n % rows], 1 / lengths[j]) : number(0);
             }
             sync();
-            // The error of the scalar product of two unit columns is about 2e-16 times the squared largest norm, divided by both norms.
+            // The scalar product of two unit columns has an error of about 2e-16 times the squared largest norm, divided by the norms of
+            // both columns. If both norms are above 1e-4 of the largest norm, the error is below 2e-8. Only the other columns are
+            // orthogonalised again.
             int first = 0;
             while (first < columns && lengths[first] > R(1e-4) * lengths[0]) first++;
             sync();

@@ -5,7 +5,8 @@
 
 namespace cuprum {
 
-extern "C" __global__ void __launch_bounds__(256) KERNEL(const Params p, const Outputs out, const u64 count) {
+extern "C" __global__ void __launch_bounds__(256)
+KERNEL(const Params p, const Outputs out, const u64 count) {
     const Index size = static_cast<Index>(count);
     const Offsets<Index, INPUTS> start = {};
     const Index step = static_cast<Index>(gridDim.x) * blockDim.x * WIDTH;

@@ -1,5 +1,5 @@
-// An elementwise expression over inputs with any strides. Outputs are contiguous in loop order, so the loop index is the
-// output's element index. Each thread computes WIDTH elements at a distance of the block size, so that their loads are in flight at once.
+// An elementwise expression over inputs with any strides. Outputs are contiguous in loop order, so the loop index is the output's element
+// index. Each thread computes WIDTH elements that are one block size apart, so that their loads are in flight at once.
 //
 // Requires: Index, WIDTH, RANK; the generated code of an element; Outputs, store().
 

@@ -105,7 +105,8 @@ template <class X> __device__ inline BoxMullerTerms<X> box_muller_terms_of_pair(
 }
 
 // Writes normally distributed numbers. The Box-Muller transform computes two normal numbers from two uniform numbers.
-extern "C" __global__ void __launch_bounds__(256) random_normal(T* out, u64 count, u64 key, u64 first_block, u32 stream, R mean, R deviation) {
+extern "C" __global__ void __launch_bounds__(256)
+random_normal(T* out, u64 count, u64 key, u64 first_block, u32 stream, R mean, R deviation) {
     const u64 blocks = (count + UNIFORMS - 1) / UNIFORMS, stride = static_cast<u64>(gridDim.x) * blockDim.x;
     for (u64 b = static_cast<u64>(blockIdx.x) * blockDim.x + threadIdx.x; b < blocks; b += stride) {
         const RandomWords words = philox(first_block + b, 0, stream, key);
@@ -120,12 +121,14 @@ extern "C" __global__ void __launch_bounds__(256) random_normal(T* out, u64 coun
     }
 }
 
-// Distance from a Philox block to the block with the low halves of the same 128-bit random numbers.
+// Random numbers of 128 bits consist of halves from two Philox blocks. This constant is the distance between the counters of the block with
+// the high halves and the block with the low halves.
 constexpr u64 LOW_HALF_BLOCK_OFFSET = 1ull << 63;
 
 // Writes random integers from `low` up to, but not including, `low + span`. Each is `low` plus the upper 64 bits of the product of `span`
 // and a random number: of 64 bits for spans up to 2^32, and of 128 bits for larger spans. A span of 0 means 2^64.
-extern "C" __global__ void __launch_bounds__(256) random_integers(T* out, u64 count, u64 key, u64 first_block, u32 stream, u64 low, u64 span) {
+extern "C" __global__ void __launch_bounds__(256)
+random_integers(T* out, u64 count, u64 key, u64 first_block, u32 stream, u64 low, u64 span) {
     const u64 blocks = (count + 1) / 2, stride = static_cast<u64>(gridDim.x) * blockDim.x;
     for (u64 b = static_cast<u64>(blockIdx.x) * blockDim.x + threadIdx.x; b < blocks; b += stride) {
         const RandomWords words = philox(first_block + b, 0, stream, key);

@@ -215,7 +215,7 @@ struct Poisson {
     }
 };
 
-// Number of trials above which the acceptance bound uses binomial_log_weight.
+// With more trials than this number, the acceptance bound is computed by `binomial_log_weight`, in which large terms cancel analytically.
 constexpr f64 MAX_TRIALS_FOR_DIRECT_ACCEPTANCE_BOUND = 1099511627776.0;
 
 // Returns the logarithm of the probability of `k` successes in `n` trials, up to a constant. The terms of the size of `n` cancel

@@ -12,7 +12,8 @@ struct BlockAccumulators {
     __device__ Acc& at(int k, int x, int y) { return reinterpret_cast<Acc*>(bytes)[(k * THREAD_ROWS + y) * LANES + x]; }
 };
 
-// Combines the partial results of all threads that have the same columns. The threads with y == 0 receive the totals in `acc`.
+// Combines the partial results of all threads that reduce the same columns, which have equal `x`. The threads with `y` == 0 receive the
+// totals in `acc`.
 __device__ inline void combine_thread_rows(BlockAccumulators& s, Acc (&acc)[WIDTH], int x, int y) {
     #pragma unroll
     for (int half = THREAD_ROWS / 2; half > 0; half /= 2) {

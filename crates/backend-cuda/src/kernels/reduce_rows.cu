@@ -20,8 +20,8 @@ constexpr int ROWS_PER_TEAM = 1;
 constexpr int ROWS_PER_TEAM = TEAM <= 8 ? 2 : 1;
 #endif
 
-// For each of the team's `rows`, reduces this thread's share of the elements begin..end to an accumulator in `acc`. `rank` is the thread's
-// index in its team.
+// For each of the `rows` of a team (the threads that share rows), reduces this thread's share of the elements begin..end to an accumulator
+// in `acc`. `rank` is the thread's index in its team.
 __device__ inline void reduce_thread_share(const Params& p, const InputOffsets (&rows)[ROWS_PER_TEAM], const ReducedAxes& reduced, Index begin, Index end, int rank, Acc (&acc)[ROWS_PER_TEAM]) {
     // Starts with the identity. Idempotent reductions may have no identity, so they start with an element of the row. Combining this
     // element again has no effect.
@@ -102,8 +102,8 @@ struct BlockAccumulators {
     __device__ Acc& at(int i) { return reinterpret_cast<Acc*>(bytes)[i]; }
 };
 
-// Combines the partial results `acc` of a team's threads. Only the team's first thread receives the total. All threads of the block must
-// call this function.
+// Combines the partial results `acc` of the threads that share a row (a team). Only the team's first thread receives the total. All threads
+// of the block must call this function.
 __device__ inline Acc combine_in_team(BlockAccumulators& s, Acc acc) {
     #pragma unroll
     for (int d = (TEAM < 32 ? TEAM : 32) / 2; d > 0; d /= 2) acc = Reduction::combine(acc, shuffle_down(acc, d));

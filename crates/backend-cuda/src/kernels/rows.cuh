@@ -76,8 +76,8 @@ template <class Fold> struct AccumulatorChains {
     }
 };
 
-// Returns the combination of the partial results `acc` of a team's threads, in every thread of the team. All threads of the block must
-// call this function.
+// Returns the combination of the partial results `acc` of the threads that share a row (a team), in every thread of the team. All threads
+// of the block must call this function.
 template <class Fold> __device__ inline typename Fold::Acc combine_in_team(typename Fold::Acc acc, TeamScratch::WarpTotals& totals) {
     using Acc = typename Fold::Acc;
     constexpr int LANES = TEAM < 32 ? TEAM : 32;

@@ -27,7 +27,8 @@ scan_sweep(const __grid_constant__ Params p, const __grid_constant__ Lines lines
     #pragma unroll
     for (int k = 0; k < ITEMS; k++) s.item(k * THREADS + threadIdx.x) = x[k];
     __syncthreads();
-    // `mine` is the number of this thread's elements. The number is not positive for threads past the end of the line.
+    // This thread's elements start at `first`, and `mine` is the number of elements from there to the end of the tile. `mine` is not
+    // positive for threads past the end of the line.
     const int first = threadIdx.x * ITEMS, mine = count - first;
     Acc running = Acc();
     #pragma unroll

@@ -13,7 +13,7 @@ __device__ inline ELEMENT combine(ELEMENT a, ELEMENT b) { return COMBINE(a, b); 
 #ifndef GROUPED
 // Replaces `*at` with the combination of `*at` and `value`. The update is atomic unless DISTINCT is defined, which states that no two
 // values go to the same element.
-__device__ inline void combine_at(ELEMENT* at, ELEMENT value) {
+__device__ inline void combine_into_element(ELEMENT* at, ELEMENT value) {
 #if defined(DISTINCT)
     *at = combine(*at, value);
 #elif defined(ATOMIC)
@@ -52,7 +52,7 @@ scatter_combine(ELEMENT* out, const ELEMENT* in, const INDEX_ELEMENT* indices, I
         const Offsets<INDEX, 3> at = axes.offsets(i);
         const i64 index = indices[at.at[2]], row = resolve_index(index, rows);
         if (row < 0) report_fault(fault, 1, op, index, static_cast<u64>(rows));
-        else combine_at(out + at.at[1] + row * step, in[at.at[0]]);
+        else combine_into_element(out + at.at[1] + row * step, in[at.at[0]]);
     }
 }
 #else

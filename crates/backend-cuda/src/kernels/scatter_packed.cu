@@ -8,14 +8,14 @@
 
 using namespace cuprum;
 
-// For each row, writes the largest word of the values that go to this row to `words`, which must be zeroed. `step` is the stride of `in`,
-// in elements. An index out of bounds is recorded in `fault`.
+// For each row, writes the largest word of its values to `words`, which must be zeroed. A word holds the position of a value plus 1 in its
+// upper half, and the value in its lower half. `step` is the stride of `in`, in elements. An index out of bounds is recorded in `fault`.
 extern "C" __global__ void __launch_bounds__(256)
 scatter_write_largest_words(u64* words, const ITEM* in, const INDEX_ELEMENT* indices, i64 count, i64 rows, i64 step, Fault* fault, u64 op) {
     const i64 stride = static_cast<i64>(gridDim.x) * blockDim.x;
     for (i64 n = static_cast<i64>(blockIdx.x) * blockDim.x + threadIdx.x; n < count; n += stride) {
-        // Later values have larger words, and values are processed from last to first. Most words in memory are then already larger than
-        // those of the remaining values, which need no atomic operation.
+        // Later values have larger words, so values are processed from last to first. Most remaining values then find a larger word in
+        // memory, and need no atomic operation.
         const i64 i = count - 1 - n, index = indices[i], row = resolve_index(index, rows);
         if (row < 0) {
             report_fault(fault, 1, op, index, static_cast<u64>(rows));
@@ -26,8 +26,10 @@ scatter_write_largest_words(u64* words, const ITEM* in, const INDEX_ELEMENT* ind
     }
 }
 
-// Stores the value in `words[row]` to row `row` of `out`, unless the word is 0. `step` is the distance between rows, in elements.
-extern "C" __global__ void __launch_bounds__(256) scatter_unpack(ITEM* out, const u64* words, i64 rows, i64 step) {
+// Stores the lower half of `words[row]`, a value, to row `row` of `out`, unless the word is 0. `step` is the distance between rows of
+// `out`, in elements.
+extern "C" __global__ void __launch_bounds__(256)
+scatter_unpack_words(ITEM* out, const u64* words, i64 rows, i64 step) {
     const i64 stride = static_cast<i64>(gridDim.x) * blockDim.x;
     for (i64 row = static_cast<i64>(blockIdx.x) * blockDim.x + threadIdx.x; row < rows; row += stride) {
         const u64 word = words[row];

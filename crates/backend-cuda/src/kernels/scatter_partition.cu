@@ -48,28 +48,30 @@ scatter_count_digits(const INDEX_ELEMENT* __restrict__ indices, u32* __restrict_
     }
 }
 
-// Replaces the count of each digit by the position at which the values with this digit start. There is one block per pass.
-extern "C" __global__ void __launch_bounds__(RADIX) scatter_digit_starts(u32* counts) {
+// Replaces the count of each digit by the position in the sorted values at which the values with this radix digit start. The grid has one
+// block per pass.
+extern "C" __global__ void __launch_bounds__(RADIX)
+scatter_digit_starts(u32* counts) {
     __shared__ u32 sums[RADIX / 32];
     u32* at = counts + blockIdx.x * RADIX + threadIdx.x;
     *at = sum_lower_threads(sums, *at);
 }
 
-// The values of a pass, with their rows. The first pass reads `indices` and the values to store, later passes the output of the pass
-// before.
-struct PassInput {
-    // Null after the first pass.
+// Input of a radix pass: values, and the rows in which they are stored. The first pass reads `indices` and the values of the call. Later
+// passes read the output of the previous pass.
+struct RadixPassInput {
+    // The index array in the first pass, null in later passes.
     const INDEX_ELEMENT* indices;
     const u32* rows;
     const ITEM* items;
-    // Distance between consecutive values in `items`, in elements.
+    // Distance between consecutive elements of `items`, in elements.
     i64 step;
 };
 
-// Sorts the values by the digit of `pass`, with one block per tile. `ticket`, which numbers the tiles, and the look-back states in `states`
-// (RADIX words per tile) must be zeroed. The kernel zeroes `next_states`, the states of the next pass.
+// Sorts the values by the radix digit of pass number `pass`, with one block per tile. `ticket`, which numbers the tiles, and the look-back
+// states in `states` (RADIX words per tile) must be zeroed. The kernel zeroes `next_states`, the states of the next pass.
 extern "C" __global__ void __launch_bounds__(THREADS, 2)
-scatter_partition(const __grid_constant__ PassInput in, u32* __restrict__ out_rows, ITEM* __restrict__ out_items, const u32* __restrict__ starts,
+scatter_partition(const __grid_constant__ RadixPassInput in, u32* __restrict__ out_rows, ITEM* __restrict__ out_items, const u32* __restrict__ starts,
                   u32* ticket, u32* states, u32* next_states, i64 count, i64 extent, u32 buckets, u32 pass) {
     __shared__ RankingStorage<sizeof(ITEM) < sizeof(u32) ? sizeof(u32) : sizeof(ITEM)> storage;
     __shared__ u32 where[RADIX];
@@ -114,7 +116,7 @@ scatter_partition(const __grid_constant__ PassInput in, u32* __restrict__ out_ro
             before = digit_count_in_earlier_tiles(states, tile);
             store_relaxed(states + tile * RADIX + threadIdx.x, S::PREFIX | (before + total));
         }
-        // The difference may wrap around. The sum with a rank of at least `start` does not.
+        // This difference may wrap around. Its sum with a rank of at least `start` does not.
         where[threadIdx.x] = starts[pass * RADIX + threadIdx.x] + before - start;
     }
     __syncthreads();
@@ -141,7 +143,8 @@ scatter_partition(const __grid_constant__ PassInput in, u32* __restrict__ out_ro
 
 // Writes the position of the first value of each of the `buckets` buckets to `starts`, followed by the end of the last bucket. `rows` has
 // the `count` rows of the values, sorted by bucket.
-extern "C" __global__ void __launch_bounds__(256) scatter_bucket_starts(u32* starts, const u32* __restrict__ rows, i64 count, u32 buckets) {
+extern "C" __global__ void __launch_bounds__(256)
+scatter_bucket_starts(u32* starts, const u32* __restrict__ rows, i64 count, u32 buckets) {
     const i64 stride = static_cast<i64>(gridDim.x) * blockDim.x;
     for (i64 i = static_cast<i64>(blockIdx.x) * blockDim.x + threadIdx.x; i <= count; i += stride) {
         const u32 bucket = i < count ? rows[i] >> BUCKET_BITS : buckets;
@@ -149,8 +152,8 @@ extern "C" __global__ void __launch_bounds__(256) scatter_bucket_starts(u32* sta
     }
 }
 
-// Stores the last value of each row, for buckets of at most LARGE_BUCKET_THRESHOLD values. There is one block per bucket. `step` is the
-// distance between rows of `out`, in elements.
+// Stores the last value of each row, in buckets (ranges of rows) that have at most LARGE_BUCKET_THRESHOLD values. The grid has one block
+// per bucket. `step` is the distance between rows of `out`, in elements.
 extern "C" __global__ void __launch_bounds__(256)
 scatter_store_buckets(ITEM* out, const u32* __restrict__ rows, const ITEM* __restrict__ items, const u32* __restrict__ starts, i64 step) {
     // For each row of the bucket, the position of its last value in the bucket plus 1, or 0.
@@ -159,7 +162,7 @@ scatter_store_buckets(ITEM* out, const u32* __restrict__ rows, const ITEM* __res
     if (size == 0 || size > LARGE_BUCKET_THRESHOLD) return;
     for (u32 r = threadIdx.x; r < BUCKET_ROWS; r += blockDim.x) last[r] = 0;
     __syncthreads();
-    // The values are processed from last to first. Most of those that are not the last of their row then need no atomic operation.
+    // Processes the values from last to first. Most values that are not the last of their row then need no atomic operation.
     for (u32 n = threadIdx.x; n < size; n += blockDim.x) {
         const u32 position = size - n, row = rows[begin + position - 1] % BUCKET_ROWS;
         if (last[row] < position) atomicMax(last + row, position);
@@ -172,18 +175,18 @@ scatter_store_buckets(ITEM* out, const u32* __restrict__ rows, const ITEM* __res
 }
 
 // Calls `use(position, row, last)` for each value of a large bucket among the LARGE_BUCKET_THRESHOLD values of this block, from last to
-// first. `last` points to the number for `row` in `lasts`, which has BUCKET_ROWS numbers for each large bucket.
+// first. `last` points to the element of `lasts` for the row. `lasts` has BUCKET_ROWS elements for each large bucket.
 template <class Use>
-__device__ inline void for_each_in_large_buckets(const u32* rows, const u32* starts, u32* lasts, i64 count, u32 buckets, const Use& use) {
+__device__ inline void for_each_large_bucket_value(const u32* rows, const u32* starts, u32* lasts, i64 count, u32 buckets, const Use& use) {
     const i64 begin = static_cast<i64>(gridDim.x - 1 - blockIdx.x) * LARGE_BUCKET_THRESHOLD;
     const u32 size = count - begin < LARGE_BUCKET_THRESHOLD ? static_cast<u32>(count - begin) : LARGE_BUCKET_THRESHOLD;
-    // A large bucket has more values than a block, so it contains the first or the last of them.
+    // A large bucket has more values than a block. If it has values in this block, it has the block's first or last value.
     const u32 ends[2] = {rows[begin] >> BUCKET_BITS, rows[begin + size - 1] >> BUCKET_BITS};
     for (u32 e = 0; e < (ends[0] == ends[1] ? 1 : 2); e++) {
         if (ends[e] >= buckets) continue;
         const u32 first = starts[ends[e]], end = starts[ends[e] + 1];
         if (end - first <= LARGE_BUCKET_THRESHOLD) continue;
-        // Two large buckets start more than LARGE_BUCKET_THRESHOLD values apart.
+        // Large buckets start more than LARGE_BUCKET_THRESHOLD values apart, so each has its own part of `lasts`.
         u32* const of_bucket = lasts + static_cast<i64>(first / LARGE_BUCKET_THRESHOLD) * BUCKET_ROWS;
         for (u32 n = threadIdx.x; n < size; n += blockDim.x) {
             const u32 i = static_cast<u32>(begin) + size - 1 - n;
@@ -195,16 +198,17 @@ __device__ inline void for_each_in_large_buckets(const u32* rows, const u32* sta
 // Writes the position plus 1 of the last value of each row in large buckets to `lasts`, which must be zeroed.
 extern "C" __global__ void __launch_bounds__(256)
 scatter_find_last_in_large_buckets(u32* lasts, const u32* __restrict__ rows, const u32* __restrict__ starts, i64 count, u32 buckets) {
-    for_each_in_large_buckets(rows, starts, lasts, count, buckets, [](u32 i, u32, u32* last) {
+    for_each_large_bucket_value(rows, starts, lasts, count, buckets, [](u32 i, u32, u32* last) {
         if (*last < i + 1) atomicMax(last, i + 1);
     });
 }
 
-// Stores the values whose positions `lasts` has. `step` is the distance between rows of `out`, in elements.
+// Stores the value at position `lasts[...] - 1` in each row of the large buckets. `step` is the distance between rows of `out`, in
+// elements.
 extern "C" __global__ void __launch_bounds__(256)
 scatter_store_large_buckets(ITEM* out, u32* lasts, const u32* __restrict__ rows, const ITEM* __restrict__ items,
                             const u32* __restrict__ starts, i64 count, u32 buckets, i64 step) {
-    for_each_in_large_buckets(rows, starts, lasts, count, buckets, [&](u32 i, u32 row, const u32* last) {
+    for_each_large_bucket_value(rows, starts, lasts, count, buckets, [&](u32 i, u32 row, const u32* last) {
         if (*last == i + 1) out[row * step] = items[i];
     });
 }

@@ -18,7 +18,7 @@ using namespace cuprum;
 
 // The number of parts (real and imaginary) of an element.
 constexpr int PARTS = is_complex<ELEMENT> ? 2 : 1;
-// The number in `exponents` for an element all of whose values are -0.0.
+// The number in `exponents` that marks an element all of whose values are -0.0.
 constexpr u32 NEGATIVE_ZEROS = 1;
 // If a value is NaN or infinite, `sums` holds a combination of the following flags instead of an integer.
 constexpr u64 POSITIVE_INFINITY = 1, NEGATIVE_INFINITY = 2, NOT_A_NUMBER = 4;
@@ -28,7 +28,7 @@ __device__ inline bool is_negative_zero(f64 x) { return __double_as_longlong(x) 
 __device__ inline u32 largest_field(u32 number) { return number == NEGATIVE_ZEROS ? 0 : number - 2; }
 
 // Returns (high * 2^bits + low) * 2^exponent, rounded once. The integer in parentheses fits in 127 bits.
-__device__ inline f64 round_integers(i64 high, i64 low, int bits, int exponent) {
+__device__ inline f64 round_scaled_integers(i64 high, i64 low, int bits, int exponent) {
     u64 lower = static_cast<u64>(high) << bits;
     i64 upper = high >> (64 - bits);
     lower += static_cast<u64>(low);
@@ -40,7 +40,8 @@ __device__ inline f64 round_integers(i64 high, i64 low, int bits, int exponent) 
     }
     u64 leading = lower;
     if (upper != 0) {
-        // Keeps 64 bits. The last one tells whether any of the dropped bits is set, which suffices to round to 53 bits.
+        // Keeps the upper 64 bits. The lowest kept bit is set if any dropped bit is set, so that the later conversion to 53 bits rounds
+        // correctly.
         const int dropped = 64 - __clzll(upper);
         const bool has_dropped_bits = (lower & ((u64(1) << dropped) - 1)) != 0;
         leading = static_cast<u64>(upper) << (64 - dropped) | lower >> dropped | (has_dropped_bits ? 1 : 0);
@@ -65,7 +66,7 @@ __device__ inline void store_warp_maximum(u32* at, u32 value) {
 extern "C" __global__ void __launch_bounds__(256)
 scatter_sample_exponents(ExponentRange* range, const ELEMENT* in, INDEX count, const __grid_constant__ Axes<INDEX, RANK, 3> axes) {
     u32 largest = 0, smallest_from_top = 0;
-    // An odd distance reaches all columns of a matrix whose number of columns is a power of two.
+    // An odd distance between sampled values reaches all columns of a matrix whose number of columns is a power of two.
     const i64 distance = static_cast<i64>(count) >> SAMPLE_BITS | 1;
     const i64 thread = static_cast<i64>(blockIdx.x) * blockDim.x + threadIdx.x;
     for (i64 i = thread * distance; i < count; i += distance << SAMPLE_BITS) {
@@ -95,8 +96,8 @@ scatter_find_negative_zeros(ExponentRange* range, const ELEMENT* out, INDEX coun
     if (found) range->has_negative_zero = 1;
 }
 
-// Unless the integers of all values have common units (`has_common_units`), clears the `words` words of the sums and rests, and writes
-// `exponents` for each part (real or imaginary) of each element. Values whose index is out of bounds are skipped.
+// If values are not added in units common to all values (see `has_common_units`), clears the `words` words of `sums` and the rests, and
+// writes `exponents` for each part (real or imaginary) of each element. Values whose index is out of bounds are skipped.
 extern "C" __global__ void __launch_bounds__(256)
 scatter_exponents(u32* exponents, const ELEMENT* in, const INDEX_ELEMENT* indices, INDEX count, i64 rows, i64 step,
                   const ExponentRange* range, u64 bits, u64* sums, u64 words, Fault*, u64,
@@ -119,9 +120,9 @@ scatter_exponents(u32* exponents, const ELEMENT* in, const INDEX_ELEMENT* indice
     }
 }
 
-// Adds the values, as integers, to `sums` and `rests`. `adds_common_units` selects the pass: in common units, or in units per element. A
-// pass that does not apply returns early. A value without exact integers in common units is recorded in `range`. `bits` is the number of
-// bits for the largest value, chosen so that the sum of all values fits. An index out of bounds is recorded in `fault`.
+// Adds the values, as integers, to `sums` and `rests`. `adds_common_units` selects the pass: in units common to all values, or in units per
+// element. A pass that does not apply returns early. A value without exact integers in common units is recorded in `range`. `bits` is the
+// number of bits for the largest value, chosen so that the sum of all values fits. An index out of bounds is recorded in `fault`.
 extern "C" __global__ void __launch_bounds__(256)
 scatter_add(u64* sums, const ELEMENT* in, const INDEX_ELEMENT* indices, INDEX count, i64 rows, i64 step, u64* rests,
             const u32* exponents, ExponentRange* range, u64 bits, u64 adds_common_units, Fault* fault, u64 op,
@@ -164,8 +165,8 @@ scatter_add(u64* sums, const ELEMENT* in, const INDEX_ELEMENT* indices, INDEX co
     }
 }
 
-// Adds the sums to the elements of `out` that have received values. `axes` holds the strides of `out`, then those of a contiguous
-// array of the same shape, which locate the sums.
+// Adds the sums to the elements of `out` that have received values. `axes` holds the strides of `out`, then those of `sums`, a contiguous
+// array of the same shape.
 extern "C" __global__ void __launch_bounds__(256)
 scatter_store_sums(ELEMENT* out, const u32* exponents, const u64* sums, const u64* rests, INDEX count, const ExponentRange* range, u64 bits,
                    const __grid_constant__ Axes<INDEX, RANK, 2> axes) {
@@ -192,7 +193,7 @@ scatter_store_sums(ELEMENT* out, const u32* exponents, const u64* sums, const u6
             f64 total;
             if (is_finite) {
                 const int width = static_cast<int>(bits);
-                total = round_integers(static_cast<i64>(sum), static_cast<i64>(rest), width, exponent - 2 * width);
+                total = round_scaled_integers(static_cast<i64>(sum), static_cast<i64>(rest), width, exponent - 2 * width);
             } else {
                 const bool is_infinite = sum == POSITIVE_INFINITY || sum == NEGATIVE_INFINITY;
                 const u64 bits_of_total = is_infinite ? 0x7ff0000000000000ull : 0x7ff8000000000000ull;

@@ -1,4 +1,5 @@
-// Conversion of values to integers in common units or in units per element, and back, for scatter_sum.cu and scatter_bucket_sum.cu.
+// Conversion of values to scaled integers and back, for scatter_sum.cu and scatter_bucket_sum.cu. The scale (unit) is common to all values,
+// or differs by element of the output.
 //
 // ELEMENT is a float or complex type.
 
@@ -17,13 +18,14 @@ __device__ inline u32 exponent_field(f64 x) { return static_cast<u32>(__double2h
 __device__ inline f64 power_of_two(int exponent) { return bits_to_f64(static_cast<u64>(exponent + 1023) << 52); }
 // Returns x * 2^exponent, for |exponent| <= 2000. Two factors are needed, because 2^exponent may be outside the range of float64.
 __device__ inline f64 scale(f64 x, int exponent) { return x * power_of_two(exponent / 2) * power_of_two(exponent - exponent / 2); }
-// Returns an exponent e such that 2^e exceeds the magnitude of every value whose exponent field is at most `field`.
+// Returns an exponent e such that 2^e exceeds the magnitude of every float64 value whose exponent field is at most `field`.
 __device__ inline int upper_exponent(u32 field) { return static_cast<int>(field > 0 ? field : 1) - 1022; }
 
-// A value as a multiple of 2^(exponent - bits) and a remainder as a multiple of 2^(exponent - 2 * bits), where `bits` is at most 50.
+// A value as two integers: a multiple of 2^(exponent - bits), and a remainder as a multiple of 2^(exponent - 2 * bits). `bits` is at most
+// 50.
 struct ScaledValue {
     i64 whole, rest;
-    // Whether the value's magnitude is below 2^exponent, and the integers represent it exactly. False for NaN.
+    // True if the value's magnitude is below 2^exponent and the two integers represent the value exactly. False for NaN.
     bool is_exact;
 };
 __device__ inline ScaledValue scale_to_integers(f64 x, u64 bits, int exponent) {
@@ -33,40 +35,43 @@ __device__ inline ScaledValue scale_to_integers(f64 x, u64 bits, int exponent) {
     const f64 scaled = scale(x, static_cast<int>(bits) - exponent), shifted = scaled + ROUNDING;
     const f64 rest = (scaled - (shifted - ROUNDING)) * unit, shifted_rest = rest + ROUNDING;
     const i64 offset = __double_as_longlong(ROUNDING);
-    // The scaled value may underflow to 0.
+    // A nonzero `x` is not represented exactly if its scaled value underflows to 0.
     const bool is_exact = fabs(scaled) < unit && shifted_rest - ROUNDING == rest && (scaled != 0 || x == 0);
     return {__double_as_longlong(shifted) - offset, __double_as_longlong(shifted_rest) - offset, is_exact};
 }
 
 // The number of values whose exponents are sampled, as a power of two.
 constexpr int SAMPLE_BITS = 14;
-// The number of binary digits by which values may exceed those of the sample.
+// Number of binary digits by which values may exceed the largest sampled value, if they are added in units common to all values.
 constexpr int HEADROOM = 3;
 
-// Properties of the values and of the output that decide whether the integers of all values have common units.
+// Properties of the values and of the output that decide whether values are converted to integers in units common to all values.
 struct ExponentRange {
     // The largest exponent field of the sampled values.
     u32 largest;
-    // 2047 minus the smallest exponent field of the nonzero sampled values. The difference starts at 0 and grows, as the other members do.
+    // 2047 minus the smallest exponent field of the nonzero sampled values. A difference can start at 0 and be updated by an atomic
+    // maximum.
     u32 smallest_from_top;
-    // 1 if an element of the output is -0.0. Adding values whose sum is 0 must change it to 0.0, unless all of these values are -0.0.
-    // Only `exponents` records that case.
+    // 1 if an element of the output is -0.0. Adding a sum of 0 must change such an element to 0.0, unless all its values are -0.0. Common
+    // units are then not used, because only `exponents` shows whether all values are -0.0.
     u32 has_negative_zero;
-    // 1 if the integers of a value in common units are not exact.
+    // 1 if, in units common to all values, two integers do not represent some value exactly.
     u32 has_inexact_value;
-    // 1 if the kernels of scatter_bucket_sum.cu add the values in common units, 0 if scatter_add does.
+    // 1 if the kernels of scatter_bucket_sum.cu add the values, 0 if the kernel scatter_add adds them. Only read if all values have
+    // common units.
     u32 adds_by_bucket;
 
-    // Returns whether two integers are likely to represent every value exactly in common units. False once an inexact value has been
-    // recorded. `bits` is the number of bits of an integer (`scaled_value_bits` in sum.rs).
+    // Returns whether two integers are likely to represent every value exactly in units common to all values. False once an inexact value
+    // has been recorded. `bits` is the number of bits of an integer (`scaled_value_bits` in reproducible_sum.rs).
     __device__ bool has_common_units(u64 bits) const {
-        // Among 2^n times as many values as the sample has, the smallest is about 2^n times smaller than that of the sample. There are
-        // fewer than 2^(62 - bits) values.
+        // Of fewer than 2^(62 - bits) values, 2^SAMPLE_BITS are sampled. Among 2^n times as many values, the smallest is about 2^n times
+        // smaller.
         const int unsampled_bits = 62 - static_cast<int>(bits) - SAMPLE_BITS;
         const int width = static_cast<int>(largest + smallest_from_top) - 2047 + HEADROOM + (unsampled_bits > 0 ? unsampled_bits : 0);
         return largest != NOT_FINITE && has_negative_zero == 0 && has_inexact_value == 0 && width + DIGITS <= 2 * static_cast<int>(bits);
     }
 
-    // Returns an exponent e such that 2^e exceeds the magnitude of every value with exact integers in common units.
+    // Returns the exponent e of the units that are common to all values. Integers in these units represent only values of a magnitude below
+    // 2^e.
     __device__ int common_exponent() const { return upper_exponent(largest) + HEADROOM; }
 };

@@ -36,7 +36,7 @@ search_sorted(Result* __restrict__ out, const ELEMENT* __restrict__ sorted, i64 
     extern __shared__ uint4 shared[];
     Key* const samples = reinterpret_cast<Key*>(shared);
     const u32 sample_count = static_cast<u32>(size / step);
-    // A sample is the last of `step` consecutive elements. If the sample precedes an insertion point, so do the other elements.
+    // A sample is the last of `step` consecutive elements. If the sample precedes an insertion point, so do these elements.
     const int levels = bit_count(sample_count), steps = bit_count(static_cast<u32>(step - 1));
     for (u32 n = threadIdx.x + 1; n <= sample_count; n += THREADS) {
         const int height = __ffs(n) - 1;  // of the tree's node for sample n, counted from 1

@@ -17,14 +17,14 @@ struct SegmentRange {
     i64 begin, end;
 };
 
-// An invalid segment offset that a thread has found. The thread reports it only after its loops, which saves registers in the loops.
-struct BadOffset {
+// An invalid segment offset that a thread has found. Reporting the offset only after the loops saves registers in the loops.
+struct InvalidSegmentOffset {
     bool met;
     i64 value;
 };
 
 // Returns the range of elements of segment `segment`. If its offsets are invalid, sets `bad` and returns an empty range.
-__device__ inline SegmentRange segment_range(const i64* offsets, u64 segment, i64 length, BadOffset& bad) {
+__device__ inline SegmentRange segment_range(const i64* offsets, u64 segment, i64 length, InvalidSegmentOffset& bad) {
     const i64 begin = offsets[segment], end = offsets[segment + 1];
     if (begin >= 0 && begin <= end && end <= length) return {begin, end};
     bad = {true, begin < 0 || begin > length ? begin : end};
@@ -32,7 +32,7 @@ __device__ inline SegmentRange segment_range(const i64* offsets, u64 segment, i6
 }
 
 // Folds elements first, first + Width, first + 2 * Width, ... of `range`, in order. The loads of 4 elements are in flight at once.
-template <int Width> __device__ inline Acc fold_every_nth(const Params& p, SegmentRange range, int first, BadIndex& bad_index) {
+template <int Width> __device__ inline Acc fold_with_stride(const Params& p, SegmentRange range, int first, BadIndex& bad_index) {
     constexpr int RUN_LENGTH = 4;
     const Fold fold;
     Acc total = Fold::identity();
@@ -74,15 +74,15 @@ fold_segments(const __grid_constant__ Params p, Result* out, i64 length, const i
     const int rank = threadIdx.x % TEAM, team = threadIdx.x / TEAM;
     const u64 stride = static_cast<u64>(gridDim.x) * TEAMS;
     BadIndex bad_index = {};
-    BadOffset bad = {};
+    InvalidSegmentOffset bad = {};
     for (u64 first = static_cast<u64>(blockIdx.x) * TEAMS; first < segments; first += stride) {
         const u64 segment = first + team;
         SegmentRange range = {0, 0};
         if (segment < segments) range = segment_range(offsets, segment, length, bad);
         const bool is_long = range.end - range.begin > MAX_TEAM_LENGTH;
-        // A whole block folds each long segment below. Its team folds an empty range here, because all lanes of a warp must take part in
-        // the shuffles.
-        const Acc acc = fold_lanes<TEAM>(fold_every_nth<TEAM>(p, is_long ? SegmentRange{0, 0} : range, rank, bad_index));
+        // The whole block folds a long segment below. The segment's team folds an empty range here, because all lanes of a warp must take
+        // part in the shuffles.
+        const Acc acc = fold_lanes<TEAM>(fold_with_stride<TEAM>(p, is_long ? SegmentRange{0, 0} : range, rank, bad_index));
         if (rank == 0 && segment < segments && !is_long) {
             out[segment] = Fold::to_result<Result>(acc);
         }
@@ -92,7 +92,7 @@ fold_segments(const __grid_constant__ Params p, Result* out, i64 length, const i
         for (int t = 0; t < TEAMS; t++) {
             const SegmentRange shared = long_ranges[t];
             if (shared.begin == shared.end) continue;
-            Acc total = fold_lanes<32>(fold_every_nth<THREADS>(p, shared, threadIdx.x, bad_index));
+            Acc total = fold_lanes<32>(fold_with_stride<THREADS>(p, shared, threadIdx.x, bad_index));
             if (threadIdx.x % 32 == 0) partial[threadIdx.x / 32] = total;
             __syncthreads();
             if (threadIdx.x == 0) {

@@ -39,9 +39,11 @@ sort_count_digits(const ELEMENT* __restrict__ in, Word* __restrict__ counts, i64
     }
 }
 
-// Replaces the count of each digit by the index in the sorted row at which the elements with this digit start. There is one block per row
-// and pass. Sets the bits of each row's mask in `masks`, which must be zeroed.
-extern "C" __global__ void __launch_bounds__(RADIX) sort_digit_starts(Word* __restrict__ counts, u32* __restrict__ masks, i64 length) {
+// Replaces the count of each digit by the index in the sorted row at which the elements with this digit start. The grid has one block per
+// row and pass. If the elements of a row have different digits, sets the bit of the pass in the row's mask in `masks`, which must be
+// zeroed.
+extern "C" __global__ void __launch_bounds__(RADIX)
+sort_digit_starts(Word* __restrict__ counts, u32* __restrict__ masks, i64 length) {
     __shared__ Word sums[RADIX / 32];
     Word* at = counts + static_cast<i64>(blockIdx.x) * RADIX + threadIdx.x;
     const Word count = *at;
@@ -51,22 +53,22 @@ extern "C" __global__ void __launch_bounds__(RADIX) sort_digit_starts(Word* __re
 }
 
 // Device memory of a sort: the input, the buffers between passes, and the outputs.
-struct PassBuffers {
+struct SortPassBuffers {
     const ELEMENT* in;
-    // Elements and indices between passes. The passes write alternately to the two buffers.
+    // Elements and indices between passes. Each array has two buffers, to which the passes write alternately.
     ELEMENT* values[2];
     Word* indices[2];
     // Row stride of each buffer in `indices`, in elements.
     i64 pitches[2];
-    // Outputs, `limit` elements per row. `values` may be null.
+    // Outputs, with `limit` elements per row. `out_values` may be null.
     ELEMENT* out_values;
     i64* out_indices;
 };
 
-// Sorts the rows by digit `pass`, with one block per tile. `ticket`, which numbers the tiles, and the look-back states in `states` (RADIX
-// words per tile) must be zeroed. The kernel zeroes `next_states`, the states of the next pass.
+// Sorts the elements of each row by the radix digit of pass number `pass`, with one block per tile. `ticket`, which numbers the tiles, and
+// the look-back states in `states` (RADIX words per tile) must be zeroed. The kernel zeroes `next_states`, the states of the next pass.
 extern "C" __global__ void __launch_bounds__(THREADS, 2)
-sort_pass(const __grid_constant__ PassBuffers buffers, const Word* __restrict__ starts, const u32* __restrict__ masks, u32* ticket,
+sort_pass(const __grid_constant__ SortPassBuffers buffers, const Word* __restrict__ starts, const u32* __restrict__ masks, u32* ticket,
           Word* states, Word* next_states, i64 length, i64 limit, i64 tiles, u32 pass, u32 flip) {
     __shared__ RankingStorage<MOVED_BYTES> storage;
     __shared__ i64 where[RADIX];

@@ -11,8 +11,8 @@ constexpr int TEAMS = THREADS / TEAM;
 // MAX_WARP_LENGTH elements, and a block computes all others.
 constexpr i64 MAX_TEAM_LENGTH = 32 * TEAM, MAX_WARP_LENGTH = 2048;
 
-// Returns the sum of the products of elements first, first + Width, first + 2 * Width, ... of a row.
-template <int Width> __device__ inline Acc sum_products_of_every_nth(const CsrMatrix& m, const T* x, RowRange range, int first, InvalidCsrNumber& bad) {
+// Returns the sum of the products of the elements first, first + Width, first + 2 * Width, ... of a row with elements of `x`.
+template <int Width> __device__ inline Acc sum_products_with_stride(const CsrMatrix& m, const T* x, RowRange range, int first, InvalidCsrNumber& bad) {
     Acc sum = zero();
     #pragma unroll 4
     for (i64 at = range.begin + first; at < range.end; at += Width) {
@@ -44,12 +44,12 @@ csr_times_vector(T* __restrict__ out, const I* __restrict__ indptr, const I* __r
         const i64 length = range.end - range.begin;
         const bool is_long = length > MAX_TEAM_LENGTH, is_very_long = length > MAX_WARP_LENGTH;
         // The team of a longer row adds an empty range here, because all lanes of a warp must take part in the shuffles.
-        const Acc sum = sum_lanes<TEAM>(sum_products_of_every_nth<TEAM>(m, x, is_long ? RowRange{0, 0} : range, rank, bad));
+        const Acc sum = sum_lanes<TEAM>(sum_products_with_stride<TEAM>(m, x, is_long ? RowRange{0, 0} : range, rank, bad));
         if (rank == 0 && row < rows && !is_long) out[row] = cast<T>(sum);
-        // The range of a long row is read again. Keeping it would take more than 32 registers, and fewer blocks would run at a time.
+        // Reads the range of a long row again. Keeping the range would take more than 32 registers, and fewer blocks would run at a time.
         for (u32 left = __ballot_sync(~0u, rank == 0 && is_long && !is_very_long); left != 0; left &= left - 1) {
             const i64 long_row = first + (threadIdx.x / 32 * 32 + __ffs(static_cast<int>(left)) - 1) / TEAM;
-            const Acc total = sum_lanes<32>(sum_products_of_every_nth<32>(m, x, m.row_range(long_row, bad), threadIdx.x % 32, bad));
+            const Acc total = sum_lanes<32>(sum_products_with_stride<32>(m, x, m.row_range(long_row, bad), threadIdx.x % 32, bad));
             if (threadIdx.x % 32 == 0) out[long_row] = cast<T>(total);
         }
         if (!__syncthreads_or(is_very_long)) continue;
@@ -58,7 +58,7 @@ csr_times_vector(T* __restrict__ out, const I* __restrict__ indptr, const I* __r
         for (int t = 0; t < TEAMS; t++) {
             const RowRange shared = long_rows[t];
             if (shared.begin == shared.end) continue;
-            Acc total = sum_lanes<32>(sum_products_of_every_nth<THREADS>(m, x, shared, threadIdx.x, bad));
+            Acc total = sum_lanes<32>(sum_products_with_stride<THREADS>(m, x, shared, threadIdx.x, bad));
             if (threadIdx.x % 32 == 0) partial[threadIdx.x / 32] = total;
             __syncthreads();
             if (threadIdx.x == 0) {

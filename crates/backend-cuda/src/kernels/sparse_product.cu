@@ -220,7 +220,8 @@ count_large_rows(i32* counts, const i32* large, ProductCounters* counters, u32* 
 }
 
 // Writes the sum of the counts of each group of THREADS rows to `block_sums`.
-extern "C" __global__ void __launch_bounds__(THREADS) sum_counts(i64* block_sums, const i32* counts, i64 rows) {
+extern "C" __global__ void __launch_bounds__(THREADS)
+sum_counts(i64* block_sums, const i32* counts, i64 rows) {
     __shared__ i64 shared[WARPS];
     const i64 row = static_cast<i64>(blockIdx.x) * THREADS + threadIdx.x;
     i64 total;
@@ -230,7 +231,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) sum_counts(i64* block_sums
 
 // Replaces each number in `block_sums` by the sum of all numbers before it. Sets `counters->total` to the sum of all. The grid has one
 // block.
-extern "C" __global__ void __launch_bounds__(THREADS) scan_block_sums(i64* block_sums, i64 blocks, ProductCounters* counters) {
+extern "C" __global__ void __launch_bounds__(THREADS)
+scan_block_sums(i64* block_sums, i64 blocks, ProductCounters* counters) {
     __shared__ i64 shared[WARPS];
     i64 before = 0;
     for (i64 first = 0; first < blocks; first += THREADS) {
@@ -244,7 +246,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) scan_block_sums(i64* block
 }
 
 // Writes `indptr`: the index of the first element of each row, then the number of all elements.
-extern "C" __global__ void __launch_bounds__(THREADS) write_indptr(I* indptr, const i64* block_sums, const i32* counts, i64 rows) {
+extern "C" __global__ void __launch_bounds__(THREADS)
+write_indptr(I* indptr, const i64* block_sums, const i32* counts, i64 rows) {
     __shared__ i64 shared[WARPS];
     const i64 row = static_cast<i64>(blockIdx.x) * THREADS + threadIdx.x;
     i64 total;
@@ -405,7 +408,8 @@ multiply_large_rows(I* indices, T* values, const I* indptr, const i32* large, Pr
                 __syncthreads();
                 for (int i = lane_number(); i < BATCH; i += 32) {
                     const i32 column = columns[i];
-                    // Multiplicative hashing distributes the columns over the eight warps.
+                    // Each of the eight warps adds the products of its own columns. Multiplicative hashing distributes the columns over the
+                    // warps.
                     const bool is_own = column >= 0 && static_cast<u32>(column) * 0x9e3779b1u >> 29 == warp;
                     if (!__any_sync(~0u, is_own)) continue;
                     const EqualKeyLanes conflict = find_equal_key_lanes(is_own ? column : -1 - lane_number());

@@ -5,8 +5,10 @@ use cuprum_core::plan::elementwise::LoopPlan;
 use cuprum_core::{DType, Layout, NdArray, Operand, Result, empty, with_device};
 use smallvec::SmallVec;
 
-use super::arg::Arg;
-use super::declaration::{Declaration, DeclaredParameter, KernelSpecialization, SpecializationCache, computation_ctype, storage_ctype};
+use super::kernel_arg::Arg;
+use super::kernel_declaration::{
+    DeclaredParameter, KernelDeclaration, KernelSpecialization, SpecializationCache, computation_ctype, storage_ctype,
+};
 use super::{RawKernel, RawSource};
 use crate::codegen;
 
@@ -34,7 +36,7 @@ use crate::codegen;
 /// ```
 #[derive(Debug)]
 pub struct ElementwiseKernel {
-    declared: Declaration,
+    declared: KernelDeclaration,
     code: String,
     built: SpecializationCache<RawKernel>,
 }
@@ -46,7 +48,7 @@ impl ElementwiseKernel {
     /// [`Error::Value`](cuprum_core::Error::Value) for invalid declarations or names, and for outputs whose dtype no input
     /// determines.
     pub fn new(inputs: &str, outputs: &str, code: &str, name: &str) -> Result<ElementwiseKernel> {
-        let declared = Declaration::new("ElementwiseKernel", inputs, outputs, name)?;
+        let declared = KernelDeclaration::new("ElementwiseKernel", inputs, outputs, name)?;
         Ok(ElementwiseKernel { declared, code: code.into(), built: SpecializationCache::default() })
     }
 
@@ -105,7 +107,7 @@ impl ElementwiseKernel {
         let layouts: SmallVec<[&Layout; 8]> = looped.iter().map(|a| a.layout()).chain([&whole]).collect();
         let plan = LoopPlan::new(&layouts);
         let strides = || plan.strides.iter().take(looped.len()).map(|s| s.as_slice());
-        let wide = !codegen::fits_narrow_index(plan.size, &plan.dims, strides());
+        let wide = !codegen::fits_32_bit_index(plan.size, &plan.dims, strides());
 
         let is_scalar = views.iter().map(Option::is_none).collect();
         let used = KernelSpecialization { device, dtypes: dtypes.clone(), is_scalar, rank: plan.dims.len(), wide };
@@ -174,13 +176,13 @@ impl ElementwiseKernel {
             text.push_line(format_args!("        out_{0}[i] = cuprum::cast<{1}>({0});", p.name, storage_ctype(dtype)));
         }
         text.push_line("    }\n}");
-        self.built.complete_source(text)
+        self.built.finish_source(text)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::declaration::tests::{array, used, why};
+    use super::super::kernel_declaration::tests::{array, used, why};
     use super::*;
     use crate::testing::compiler;
 

@@ -2,7 +2,7 @@
 
 use cuprum_core::{Error, Result};
 
-/// Name of the public type in error messages.
+/// Name of the public type that error messages show.
 pub(super) const OP: &str = "RawKernel";
 
 /// Maximum number of threads per block along x, y and z, for every device since compute capability 3.0 (CUDA C++ Programming Guide,
@@ -84,7 +84,7 @@ impl Launch {
         Launch { cooperative: true, ..self }
     }
 
-    /// Returns the number of blocks.
+    /// Returns the number of thread blocks in the grid.
     pub(super) fn block_count(&self) -> u64 {
         self.grid.iter().map(|&n| u64::from(n)).product() // below 2^63, by MAX_GRID_EXTENTS
     }
@@ -96,7 +96,7 @@ impl Launch {
 
     /// Returns an error if the launch of the kernel named `kernel` exceeds the limits of every device, or the `limits` of this kernel on
     /// its device.
-    pub(super) fn check_limits(&self, kernel: &str, limits: &LaunchLimits) -> Result<()> {
+    pub(super) fn check_launch_limits(&self, kernel: &str, limits: &LaunchLimits) -> Result<()> {
         let refused = |why: String| Err(Error::value(OP, format!("{kernel}: {why}")));
         for ((what, extents), most) in [("grid", self.grid), ("block", self.block)].into_iter().zip([MAX_GRID_EXTENTS, MAX_BLOCK_EXTENTS]) {
             if let Some(axis) = (0..3).find(|&axis| extents[axis] > most[axis]) {
@@ -127,9 +127,9 @@ impl Launch {
 pub(super) struct LaunchLimits {
     /// Maximum threads per block.
     pub threads: u32,
-    /// Maximum shared memory per block, in bytes.
+    /// Maximum shared memory per block on the kernel's device, in bytes.
     pub shared: u32,
-    /// Static shared memory of the kernel, in bytes.
+    /// Static shared memory per block of the kernel, in bytes.
     pub static_shared: u32,
 }
 
@@ -150,9 +150,9 @@ mod tests {
     #[test]
     fn what_cannot_be_launched_is_refused_with_its_number() {
         let limits = LaunchLimits { threads: 512, shared: 232_448, static_shared: 1024 };
-        let why = |launch: Launch| launch.check_limits("k", &limits).unwrap_err().to_string();
-        assert!(Launch::new(i32::MAX as u32, 512).with_shared_bytes(231_424).check_limits("k", &limits).is_ok());
-        assert!(Launch::new(0, 1).check_limits("k", &limits).is_ok(), "an empty launch is valid");
+        let why = |launch: Launch| launch.check_launch_limits("k", &limits).unwrap_err().to_string();
+        assert!(Launch::new(i32::MAX as u32, 512).with_shared_bytes(231_424).check_launch_limits("k", &limits).is_ok());
+        assert!(Launch::new(0, 1).check_launch_limits("k", &limits).is_ok(), "an empty launch is valid");
         assert_eq!(why(Launch::new(1, 513)), "[RawKernel] k: a block of 513 threads; the maximum of this kernel on this device is 512");
         assert!(why(Launch::new(1, [32, 32])).contains("1024 threads"));
         assert!(why(Launch::new(1, (1, 1, 65))).contains("a block of 65 along z; the maximum is 64"));

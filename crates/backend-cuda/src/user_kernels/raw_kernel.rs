@@ -8,9 +8,9 @@ use cuprum_core::{CallRecord, Device, Error, KernelLaunch, Result, Stream};
 use smallvec::SmallVec;
 
 use super::RawSource;
-use super::arg::{self, Arg, ParameterInfo};
+use super::kernel_arg::{self, Arg, ParameterInfo};
+use super::kernel_signature::{self, Parameter};
 use super::launch::{Launch, LaunchLimits, OP};
-use super::signature::{self, Parameter};
 use crate::CudaError;
 use crate::compile::module::{Args, Function, FunctionAttributes};
 use crate::device;
@@ -68,7 +68,7 @@ impl RawKernel {
             name: name.clone(),
             device: *device,
             attributes: *attributes,
-            declared: signature::parse_parameters(parameters),
+            declared: kernel_signature::parse_parameters(parameters),
             sizes: sizes.clone(),
             best_block_size: OnceLock::new(),
         }))
@@ -100,7 +100,7 @@ impl RawKernel {
     /// [`Error::Value`] for more shared memory than a block can have.
     pub fn best_block(&self, shared_bytes: u32) -> Result<u32> {
         self.raise_limit_and_check_launch(&Launch::new(1, 1).with_shared_bytes(shared_bytes))?;
-        self.0.function.best_block(shared_bytes).map(|threads| threads.max(1)).map_err(|e| self.kernel_error(e))
+        self.0.function.best_block_size(shared_bytes).map(|threads| threads.max(1)).map_err(|e| self.kernel_error(e))
     }
 
     /// Returns [`Launch::for_items`] for `items`, with the block size of the best occupancy.
@@ -165,11 +165,11 @@ impl RawKernel {
         let KernelState { function, name, device, declared, sizes, .. } = &*self.0;
         self.raise_limit_and_check_launch(&launch)?;
         let parameters = ParameterInfo { declared: declared.as_deref(), sizes: sizes.as_deref() };
-        arg::evaluate_and_check_args(name, *device, args, &parameters)?;
+        kernel_arg::evaluate_and_check_args(name, *device, args, &parameters)?;
         if launch.grid.contains(&0) {
             return Ok(());
         }
-        let prepared = arg::args_to_bytes(args)?;
+        let prepared = kernel_arg::args_to_bytes(args)?;
         let mut list = Args::new();
         for bytes in &prepared {
             list.push_bytes(bytes);
@@ -201,7 +201,7 @@ impl RawKernel {
             )
         };
         record_launch(Stream::current(*device), describe, queue)?;
-        arg::record_dependencies(args)
+        kernel_arg::record_dependencies(args)
     }
 
     /// Returns an error if the device cannot run `launch`. Raises the kernel's limit of dynamic shared memory if `launch` uses any,
@@ -209,7 +209,7 @@ impl RawKernel {
     fn raise_limit_and_check_launch(&self, launch: &Launch) -> Result<()> {
         let KernelState { function, name, attributes, .. } = &*self.0;
         let info = function.context().info();
-        launch.check_limits(
+        launch.check_launch_limits(
             name,
             &LaunchLimits {
                 threads: attributes.max_threads.min(info.threads_per_block),

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use cuprum_core::{DType, Device, Error, IntoShape, NdArray, Result, with_device};
 
 use super::raw_kernel::RawKernel;
-use super::{OP, cuda_context_of, signature};
+use super::{OP, cuda_context_of, kernel_signature};
 use crate::CudaError;
-use crate::codegen::OPERATIONS_PRELUDE;
+use crate::codegen::USER_KERNEL_PRELUDE;
 use crate::compile::disk_cache::DiskCache;
 use crate::compile::module::{Function, GlobalVariable, Module};
 use crate::compile::nvrtc::{CompiledCode, Compiler};
@@ -22,7 +22,7 @@ const OPERATIONS_HEADER_NAME: &str = "cuprum.cuh";
 /// `#include "name"`. Headers then do not find other headers in their own folders. Some versions reject the option if it is repeated.
 const NO_SOURCE_INCLUDE_OPTION: &str = "no-source-include";
 /// Newest CUDA major version of the compiler if there is no driver. With a driver, the version of the driver is the limit.
-const NEWEST_CUDA_VERSION: u32 = 13;
+const DEFAULT_CUDA_MAJOR_VERSION: u32 = 13;
 
 /// CUDA C++ source of a [`RawModule`], with options and headers. NVRTC compiles the source as C++17, and the disk cache stores the machine
 /// code.
@@ -124,7 +124,7 @@ impl RawSource {
     /// [`Error::Backend`], as from [`RawSource::compile`].
     pub fn machine_code(&self, arch: u32) -> Result<Vec<u8>> {
         let failed = |e: CudaError| Error::backend("cuda", OP, e);
-        let newest = driver::probe().map_or(NEWEST_CUDA_VERSION, |driver| driver.version.0);
+        let newest = driver::probe_driver().map_or(DEFAULT_CUDA_MAJOR_VERSION, |driver| driver.version.0);
         let compiler = Compiler::find_for_arch(newest, arch).map_err(failed)?;
         self.compile_code(compiler, arch).map(|compiled| compiled.code).map_err(failed)
     }
@@ -136,7 +136,7 @@ impl RawSource {
             options.push("--no-source-include");
         }
         let operations = (may_read_files || self.source_and_header_texts().any(|text| text.contains(OPERATIONS_HEADER_NAME)))
-            .then_some((OPERATIONS_HEADER_NAME, OPERATIONS_PRELUDE));
+            .then_some((OPERATIONS_HEADER_NAME, USER_KERNEL_PRELUDE));
         let headers: Vec<_> = self.headers.iter().map(|(name, text)| (name.as_str(), text.as_str())).chain(operations).collect();
         let include_dirs: Vec<&Path> = self.include_dirs.iter().map(PathBuf::as_path).collect();
         let name_expressions: Vec<&str> = self.expressions.iter().map(String::as_str).collect();
@@ -150,7 +150,7 @@ impl RawSource {
             name_expressions: &name_expressions,
         };
         let once = DiskCache::in_memory();
-        program.get_or_compile(compiler, arch, if may_read_files { &once } else { DiskCache::shared() })
+        program.get_or_compile(compiler, arch, if may_read_files { &once } else { DiskCache::process_wide() })
     }
 
     /// Returns the texts of the source and of each header in memory.
@@ -176,8 +176,8 @@ impl RawSource {
 
 /// Returns whether an NVRTC option names files or folders.
 pub(super) fn option_may_read_files(option: &str) -> bool {
-    const FILE_OPTIONS: [&str; 4] = ["-I", "--include-path", "-include", "--pre-include"];
-    FILE_OPTIONS.iter().any(|reads| option.starts_with(reads)) || option.contains("pch")
+    const OPTIONS_WITH_FILES: [&str; 4] = ["-I", "--include-path", "-include", "--pre-include"];
+    OPTIONS_WITH_FILES.iter().any(|reads| option.starts_with(reads)) || option.contains("pch")
 }
 
 /// A module of CUDA code loaded on a device (`cupy.RawModule`). Cheap to clone. The module is unloaded when the last handle of the module,
@@ -186,7 +186,7 @@ pub(super) fn option_may_read_files(option: &str) -> bool {
 pub struct RawModule {
     pub(super) module: Arc<Module>,
     pub(super) device: Device,
-    /// C++ names of the kernels, and their mangled names.
+    /// Pairs of a kernel's C++ name and mangled name.
     pub(super) lowered: Arc<[(String, String)]>,
     /// The CUDA C++ source. Empty for a module that was loaded from machine code.
     pub(super) source: Arc<str>,
@@ -219,7 +219,7 @@ impl RawModule {
     /// [`Error::Value`] if the module has no such kernel.
     pub fn kernel(&self, name: &str) -> Result<RawKernel> {
         let function = self.find_function(name)?;
-        let declared = signature::find_kernel_parameters(&self.source, name);
+        let declared = kernel_signature::find_kernel_parameters(&self.source, name);
         RawKernel::new(function, name, self.device, declared).map_err(|e| device::to_core_error("cuda", OP, self.device, e))
     }
 
@@ -270,7 +270,7 @@ impl RawGlobal {
 
     /// Waits for all work queued so far, then returns the bytes of the variable.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
-        self.global.read_bytes().map_err(|e| self.global_error(e))
+        self.global.read_bytes().map_err(|e| self.variable_error(e))
     }
 
     /// Waits for all work queued so far, then overwrites the variable with `bytes`.
@@ -278,7 +278,7 @@ impl RawGlobal {
     /// # Errors
     /// [`Error::Backend`] if the number of bytes differs from [`RawGlobal::nbytes`].
     pub fn set_bytes(&self, bytes: &[u8]) -> Result<()> {
-        self.global.write_bytes(bytes).map_err(|e| self.global_error(e))
+        self.global.write_bytes(bytes).map_err(|e| self.variable_error(e))
     }
 
     /// Copies the variable to a new array on the same device. Waits for all work queued so far.
@@ -292,7 +292,7 @@ impl RawGlobal {
         self.set_bytes(&array.to_bytes()?)
     }
 
-    fn global_error(&self, error: CudaError) -> Error {
+    fn variable_error(&self, error: CudaError) -> Error {
         device::to_core_error("cuda", OP, self.device, error)
     }
 }

@@ -16,11 +16,11 @@ use cuprum_core::{
 use smallvec::SmallVec;
 
 use super::cuda_context_of;
-use super::declaration::{Declaration, DeclaredParameter, SourceWriter, computation_ctype, computation_dtype, storage_ctype};
+use super::kernel_declaration::{DeclaredParameter, KernelDeclaration, SourceWriter, computation_ctype, computation_dtype, storage_ctype};
 use super::raw_module::{RawSource, option_may_read_files};
 use crate::codegen::{self, AccumulatorCode, InputAccess, KernelKey};
 
-/// Name of the public type in error messages.
+/// Name of the public type that error messages show.
 const OP: &str = "ReductionKernel";
 
 static REDUCTION_KERNEL_DEF: OpDef = OpDef {
@@ -85,7 +85,7 @@ pub struct ReductionKernel(Arc<OwnedReductionDefinition>);
 
 #[derive(Clone, Debug)]
 struct OwnedReductionDefinition {
-    declared: Declaration,
+    declared: KernelDeclaration,
     map: String,
     reduce: String,
     post: String,
@@ -101,7 +101,7 @@ impl ReductionKernel {
     /// [`Error::Value`](cuprum_core::Error::Value) for invalid declarations, more than one output, or an output whose dtype
     /// no input determines.
     pub fn new(definition: ReductionDefinition) -> Result<ReductionKernel> {
-        let declared = Declaration::new(OP, definition.inputs, definition.output, definition.name)?;
+        let declared = KernelDeclaration::new(OP, definition.inputs, definition.output, definition.name)?;
         if declared.outputs.len() != 1 {
             return Err(declared.value_error("a reduction has one output"));
         }
@@ -140,7 +140,7 @@ impl ReductionKernel {
     /// # Safety
     /// The code reads raw arrays only within bounds, writes only its output and local variables, and assigns the output.
     pub unsafe fn call(&self, args: &[Operand], axes: Option<&[isize]>) -> Result<NdArray> {
-        let ReductionCall { inputs, output, reduction } = self.plan_call(args, axes)?;
+        let ReductionCall { inputs, output, reduction } = self.build_reduction_call(args, axes)?;
         let device = self.0.declared.common_device(args)?;
         cuda_context_of(device)?;
         let (stream, work) = (Stream::current(device), Work::Custom(call::Custom(&reduction)));
@@ -148,8 +148,8 @@ impl ReductionKernel {
         done.into_iter().next().map(NdArray::from).ok_or_else(|| self.0.declared.value_error("no result"))
     }
 
-    /// Returns the planned call for the arguments `args` and the reduced axes `axes`.
-    fn plan_call(&self, args: &[Operand], axes: Option<&[isize]>) -> Result<ReductionCall> {
+    /// Returns the call that reduces the arguments `args` over `axes`, or over all axes if `axes` is `None`.
+    fn build_reduction_call(&self, args: &[Operand], axes: Option<&[isize]>) -> Result<ReductionCall> {
         let declared = &self.0.declared;
         let dtypes = declared.resolve_dtypes(args)?;
         let shape = declared.common_shape(args)?.ok_or_else(|| declared.value_error("all arrays are raw, so the shape is unknown"))?;
@@ -201,7 +201,7 @@ fn first_element_view(array: &NdArray) -> Result<NdArray> {
     stored.with_layout(first).map(NdArray::from)
 }
 
-/// The planned call of a [`ReductionKernel`].
+/// One call of a [`ReductionKernel`]: its inputs, its output and the reduction to run.
 #[allow(missing_debug_implementations)] // arrays have none
 pub struct ReductionCall {
     /// The inputs of the call.
@@ -227,18 +227,18 @@ pub fn example_reduction_call(array: &NdArray, axes: &[isize]) -> Result<Reducti
         identity: "",
         name: "sum",
     };
-    ReductionKernel::new(sum)?.plan_call(&[array.into(), true.into(), array.into()], Some(axes))
+    ReductionKernel::new(sum)?.build_reduction_call(&[array.into(), true.into(), array.into()], Some(axes))
 }
 
 /// A user-defined reduction as accelerators receive it: the plan, the program that reads the inputs, and the user's code as C++ functions.
 ///
-/// The source of a kernel consists of the prelude ([`codegen::PRELUDE`]), [`UserCppReduction::element_source`], and the accelerator's code
-/// that reduces `Result`s by [`UserCppReduction::combination`]. The source must be compiled with [`headers`](UserCppReduction::headers) and
-/// [`options`](UserCppReduction::options).
+/// The source of a kernel consists of the prelude ([`codegen::CUDA_PRELUDE`]), [`UserCppReduction::element_source`], and the accelerator's
+/// code that reduces `Result`s by [`UserCppReduction::combination`]. The source must be compiled with
+/// [`headers`](UserCppReduction::headers) and [`options`](UserCppReduction::options).
 #[derive(Debug)]
 pub struct UserCppReduction {
     parts: Arc<OwnedReductionDefinition>,
-    /// Dtypes of inputs, then the output.
+    /// Dtypes of the inputs, followed by the dtype of the output.
     dtypes: SmallVec<[DType; 8]>,
     program: Program,
     plan: ReducePlan,
@@ -296,7 +296,8 @@ impl UserCppReduction {
         })
     }
 
-    /// Returns C++ functions with the user's code, followed by the code of an element (see [`codegen`]), which calls these functions.
+    /// Returns the user's code as C++ functions, followed by the code that computes one element by calls of these functions (see
+    /// [`codegen`]).
     pub fn element_source(&self, access: InputAccess) -> String {
         let value = |(n, (p, &dtype)): (usize, (&DeclaredParameter, &DType))| match self.program.steps.get(n).map(|step| step.kind) {
             Some(StepKind::Input(k)) if p.raw => format!("p.in{k}"),
@@ -369,7 +370,7 @@ impl UserCppReduction {
 mod tests {
     use cuprum_core::testing::calls;
 
-    use super::super::declaration::tests::{array, cuda, why};
+    use super::super::kernel_declaration::tests::{array, cuda, why};
     use super::*;
     use crate::compile::nvrtc::{CompiledCode, Compiler};
     use crate::families::reduce;
@@ -404,7 +405,7 @@ mod tests {
         axes: &[isize],
         address: u64,
     ) -> crate::Result<CompiledCode> {
-        let asked = kernel.plan_call(args, Some(axes)).unwrap();
+        let asked = kernel.build_reduction_call(args, Some(axes)).unwrap();
         let shape = reduce::user_reduction_config(&asked, address);
         asked.reduction.raw_source(reduce::user_reduction_source(&asked.reduction, shape)).compile_code(compiler, 90)
     }
@@ -457,7 +458,7 @@ mod tests {
     #[test]
     fn keys_hold_all_that_code_depends_on() {
         let of = |kernel: &ReductionKernel, args: &[Operand]| {
-            let asked = kernel.plan_call(args, None).unwrap().reduction;
+            let asked = kernel.build_reduction_call(args, None).unwrap().reduction;
             asked.extend_kernel_key(KernelKey::new("", asked.program())).serialize()
         };
         let (x, y) = (array(DType::F32), array(DType::F32));
@@ -484,7 +485,7 @@ mod tests {
 
     #[test]
     fn code_that_includes_is_known() {
-        let includes = |kernel: ReductionKernel| kernel.plan_call(&[array(DType::F32)], None).unwrap().reduction.has_includes();
+        let includes = |kernel: ReductionKernel| kernel.build_reduction_call(&[array(DType::F32)], None).unwrap().reduction.has_includes();
         let norm = || ReductionKernel::new(NORM).unwrap();
         assert!(!includes(norm()) && !includes(norm().with_preamble("#define include 1")));
         assert!(includes(norm().with_preamble("# include <cuprum.cuh>")) && includes(norm().with_option("-include=a.h")));

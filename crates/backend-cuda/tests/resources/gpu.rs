@@ -14,7 +14,7 @@ use cuprum_core::MatmulPrecision;
 /// Returns the first device.
 fn device() -> Option<(&'static Context, MutexGuard<'static, ()>)> {
     let guard = crate::exclusive();
-    match driver::probe() {
+    match driver::probe_driver() {
         Ok(_) => Some((Context::get(0).expect("a device that the probe saw"), guard)),
         Err(reason) => {
             testing::skip(1, reason);
@@ -42,7 +42,7 @@ fn download<T: bytemuck::Pod>(context: &'static Context, buffer: &DeviceBuffer) 
 
 #[test]
 fn probe_gives_a_device_or_a_reason() {
-    match driver::probe() {
+    match driver::probe_driver() {
         Ok(info) => println!("CUDA {:?}: {:#?}", info.version, info.devices),
         Err(reason) => {
             assert!(!reason.is_empty() && !reason.contains('\n'), "{reason}");
@@ -230,7 +230,7 @@ fn kernels_compile_once_launch_and_fault() {
     let (x, y): (Vec<f32>, Vec<f32>) = (0..n).map(|i| (i as f32, 1.0)).unzip();
     let (dx, dy) = (upload(context, &x), upload(context, &y));
     let key = b"saxpy";
-    let saxpy = context.kernel_cache().get_or_make(5, key, || again.function_named("saxpy")).unwrap();
+    let saxpy = context.kernel_cache().get_or_make(5, key, || again.extern_c_function("saxpy")).unwrap();
     assert!(Arc::ptr_eq(&saxpy, &context.kernel_cache().get(5, key).unwrap()));
     let (py, px, a) = (dy.pointer(), dx.pointer(), 2.0f32);
     let mut args = Args::new();
@@ -254,11 +254,11 @@ fn kernels_compile_once_launch_and_fault() {
     let pointer = ints.pointer();
     args.push(&pointer);
     // SAFETY: three threads for three ints.
-    unsafe { built.function_at(0).unwrap().launch([1, 1, 1], [3, 1, 1], 0, args.pointers()) }.unwrap();
+    unsafe { built.function_of_name_expression(0).unwrap().launch([1, 1, 1], [3, 1, 1], 0, args.pointers()) }.unwrap();
     assert_eq!(download::<i32>(context, &ints), [2, 4, 6]);
 
     // A bad index is reported once, by the next wait, and the other elements are written.
-    let take = built.function_named("take").unwrap();
+    let take = built.extern_c_function("take").unwrap();
     let index = upload(context, &[0i64, -5, 2, 99]);
     context.fill(&dy, 0, [0], dy.len()).unwrap();
     let (fault, pi, length) = (context.fault_pointer().unwrap(), index.pointer(), 10i64);
@@ -276,12 +276,12 @@ fn kernels_compile_once_launch_and_fault() {
     assert_eq!(download::<f32>(context, &dy)[..4], [0.0, 0.0, 2.0, 0.0]);
 
     assert!(matches!(Module::load(context, b"rubbish"), Err(CudaError::Invalid(_))));
-    assert!(matches!(built.function_named("absent"), Err(CudaError::Driver { .. })));
+    assert!(matches!(built.extern_c_function("absent"), Err(CudaError::Driver { .. })));
     let bad = CudaProgram { name: "bad.cu", source: "int f() { return oops; }", ..CudaProgram::default() };
     assert!(matches!(bad.compile_and_load(context), Err(CudaError::Compile { source_line: Some(_), .. })));
 
     // Prints the costs.
-    let nothing = built.function_named("nothing").unwrap();
+    let nothing = built.extern_c_function("nothing").unwrap();
     let (from, to) = (Event::with_timing(context).unwrap(), Event::with_timing(context).unwrap());
     for what in ["launch", "alloc + free", "launch"] {
         context.synchronize().unwrap();

@@ -1,4 +1,4 @@
-//! Measurements from JSON lines. Lines without a valid measurement are kept in `unused`, with the reason.
+//! Benchmark measurements, read from JSON lines. Lines without a valid measurement are kept with the reason for their rejection.
 
 use serde_json::Value;
 
@@ -65,13 +65,13 @@ impl Measurements {
         for (number, line) in (1..).zip(text.lines()).filter(|(_, line)| line.starts_with('{')) {
             self.lines.push_str(line);
             self.lines.push('\n');
-            if let Err(reason) = self.parse_line(line) {
+            if let Err(reason) = self.parse_json_line(line) {
                 self.unused.push(format!("{origin}, line {number}: {reason}"));
             }
         }
     }
 
-    fn parse_line(&mut self, line: &str) -> Result<(), String> {
+    fn parse_json_line(&mut self, line: &str) -> Result<(), String> {
         let value: Value = serde_json::from_str(line).map_err(|_| "not valid JSON, such as for a time of NaN".to_string())?;
         let text = |key: &str| value[key].as_str();
         let (Some(peer), Some(workload)) = (text("peer"), text("workload")) else {
@@ -81,7 +81,8 @@ impl Measurements {
             return Err(format!("{workload}: {peer}: {error}"));
         }
         let usable = |key: &str| value[key].as_f64().filter(|number| VALID_TIMES_AND_RATES.contains(number));
-        // Rejects lines without a time of the workload. Lines of a launch without dispatch (`bare_launch`) have host times only.
+        // `gpu_us` is the time on a GPU, `us` the time on the CPU. Lines of `bare_launch`, which times launches without dispatch, have
+        // neither and are rejected.
         let us = usable("gpu_us").or(usable("us")).ok_or_else(|| format!("{workload}: {peer}: lacks a time between 1e-6 and 1e15 us"))?;
         let served_by = text("served_by").unwrap_or_default().to_string();
         let measurement = Measurement { us, min_us: usable("min_us"), served_by, rates: RATE_UNITS.map(usable) };

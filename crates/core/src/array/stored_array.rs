@@ -61,7 +61,7 @@ pub trait Array {
 ///
 /// Kernels read and return this type. Cloning increments a reference count.
 #[derive(Clone)]
-pub struct StoredArray(Arc<StoredState>);
+pub struct StoredArray(Arc<StoredArrayState>);
 
 /// Output arrays of a [`Call`](crate::Call), in the order of its output specifications.
 pub type Outputs = SmallVec<[StoredArray; 1]>;
@@ -70,7 +70,7 @@ pub type Outputs = SmallVec<[StoredArray; 1]>;
 impl std::panic::UnwindSafe for StoredArray {}
 impl std::panic::RefUnwindSafe for StoredArray {}
 
-struct StoredState {
+struct StoredArrayState {
     dtype: DType,
     layout: Layout,
     buffer: Arc<dyn Buffer>,
@@ -88,7 +88,7 @@ impl StoredArray {
         if dtype == DType::Bool {
             StoredArray::check_bool_bytes(buffer.as_ref())?;
         }
-        Ok(StoredArray(Arc::new(StoredState { dtype, layout, buffer })))
+        Ok(StoredArray(Arc::new(StoredArrayState { dtype, layout, buffer })))
     }
 
     fn check_layout_in_buffer(dtype: DType, layout: &Layout, nbytes: usize) -> Result<()> {
@@ -135,7 +135,7 @@ impl StoredArray {
     }
 
     /// Returns a copy in host memory of the bytes that the layout covers. Waits for the device.
-    pub(crate) fn to_host(&self) -> Result<StoredArray> {
+    pub(crate) fn copy_to_host(&self) -> Result<StoredArray> {
         let (lo, hi) = self.0.layout.buffer_range();
         let item = self.0.dtype.itemsize();
         let bytes = HostBuffer::download_buffer(self.0.dtype, self.0.buffer.as_ref(), lo as usize * item, (hi - lo) as usize * item)?;
@@ -151,7 +151,7 @@ impl StoredArray {
         let Some(host) = self.0.buffer.as_any().downcast_ref::<HostBuffer>() else {
             return match driver(device)?.copy_from_other_device(&self.0.buffer, range, stream) {
                 Some(direct) => StoredArray::new(self.0.dtype, layout, direct?),
-                None => self.to_host()?.upload(device, stream),
+                None => self.copy_to_host()?.upload(device, stream),
             };
         };
         let bytes = host.as_bytes().get(range).unwrap_or_default();
@@ -195,6 +195,6 @@ impl Array for StoredArray {
         if self.device() == device {
             return Ok(self.clone());
         }
-        if device == Device::CPU { self.to_host() } else { self.upload(device, Stream::current(device)) }
+        if device == Device::CPU { self.copy_to_host() } else { self.upload(device, Stream::current(device)) }
     }
 }

@@ -12,7 +12,7 @@ pub struct SentPiece {
     pub to: usize,
     /// Buffer on the device of the sending rank.
     pub buffer: Arc<dyn Buffer>,
-    /// Offset of the range in bytes.
+    /// Start of the sent range in the buffer, in bytes.
     pub byte_offset: usize,
     /// Size of the range in bytes, at least 1.
     pub nbytes: usize,
@@ -65,7 +65,7 @@ pub trait Communicator: Send + Sync {
 
 /// A library that moves data between devices of one kind in several processes, such as NCCL. A backend submits it through `inventory`.
 pub struct CollectiveLibrary {
-    /// Lower-case name, such as `nccl`. `Mesh::engine_name` returns it for a mesh that uses the library.
+    /// Lower-case name of the library, such as `nccl`. `Mesh::engine_name` returns this name for a mesh that uses the library.
     pub name: &'static str,
     /// Name of the device kind.
     pub device: &'static str,
@@ -75,21 +75,21 @@ pub struct CollectiveLibrary {
     pub load: fn() -> std::result::Result<String, String>,
     /// Returns an identifier of the physical device that is unique across all machines.
     pub device_id: fn(Device) -> Result<Vec<u8>>,
-    /// Returns the identifier of a new group.
+    /// Creates a group of communicators (one per rank), and returns its identifier, such as an `ncclUniqueId`.
     pub new_group_id: fn() -> Result<Vec<u8>>,
-    /// Joins a group. Waits until all ranks of the group have joined.
+    /// Creates this rank's communicator. Waits until all ranks of the group have done the same.
     pub join: fn(CommunicatorArguments, KeepWaiting) -> Result<Box<dyn Communicator>>,
 }
 inventory::collect!(CollectiveLibrary);
 
 impl CollectiveLibrary {
     /// Returns the library for a device kind, if a backend has submitted one.
-    pub fn for_device_kind(device: &str) -> Option<&'static CollectiveLibrary> {
+    pub fn library_for_device_kind(device: &str) -> Option<&'static CollectiveLibrary> {
         inventory::iter::<CollectiveLibrary>().find(|library| library.device == device)
     }
 
     /// Returns all submitted libraries.
-    pub fn all_libraries() -> Vec<&'static CollectiveLibrary> {
+    pub fn all_collective_libraries() -> Vec<&'static CollectiveLibrary> {
         inventory::iter::<CollectiveLibrary>().collect()
     }
 }

@@ -148,17 +148,17 @@ thread_local! {
 
 /// Runs `f` with `device` as the device of new arrays on this thread.
 pub fn with_device<R>(device: Device, f: impl FnOnce() -> R) -> R {
-    struct RestoreScopedDevice(Option<Device>);
-    impl Drop for RestoreScopedDevice {
+    struct RestoreDeviceOnDrop(Option<Device>);
+    impl Drop for RestoreDeviceOnDrop {
         fn drop(&mut self) {
             SCOPED_DEVICE.with(|s| s.set(self.0));
         }
     }
-    let _restore = RestoreScopedDevice(SCOPED_DEVICE.with(|s| s.replace(Some(device))));
+    let _restore = RestoreDeviceOnDrop(SCOPED_DEVICE.with(|s| s.replace(Some(device))));
     f()
 }
 
-const PARSE_FUNCTION_NAME: &str = "Device::parse";
+const NAME_OF_DEVICE_PARSE: &str = "Device::parse";
 
 fn parse_device(text: &str) -> Result<Device> {
     let t = text.trim().to_ascii_lowercase();
@@ -172,12 +172,12 @@ fn parse_device(text: &str) -> Result<Device> {
         let message = format!(
             "'{text}' is not a device; use auto{known}, or one with a number such as cuda:0 (features of cuprum link more backends)"
         );
-        Error::value(PARSE_FUNCTION_NAME, message)
+        Error::value(NAME_OF_DEVICE_PARSE, message)
     })?;
     let ordinal: u16 =
-        number.parse().map_err(|_| Error::value(PARSE_FUNCTION_NAME, format!("'{number}' in '{text}' is not a device number")))?;
+        number.parse().map_err(|_| Error::value(NAME_OF_DEVICE_PARSE, format!("'{number}' in '{text}' is not a device number")))?;
     let device = Device::new(DeviceKind::intern(kind)?, ordinal);
-    driver(device).map_err(|e| e.with_function_name(PARSE_FUNCTION_NAME))?;
+    driver(device).map_err(|e| e.with_function_name(NAME_OF_DEVICE_PARSE))?;
     Ok(device)
 }
 

@@ -57,8 +57,9 @@ pub trait DeviceEvent: Send + Sync {
 
 /// The driver of a device: memory, copies, synchronisation.
 ///
-/// Each kind of device has a chain of accelerators, which dispatch tries in order. The last accelerator is the device's own, called base,
-/// and is the fallback of every call. It provides the drivers of all devices of its kind ([`Accelerator::base`](crate::Accelerator::base)).
+/// Each kind of device has a chain of accelerators, which dispatch tries in order. The last accelerator of the chain is the base
+/// accelerator, the fallback of every call. The base accelerator provides the drivers of all devices of its kind
+/// ([`Accelerator::base`](crate::Accelerator::base)).
 pub trait DeviceDriver: Send + Sync {
     /// Allocates `nbytes` of memory with undefined contents, for work that is queued on `stream` afterwards.
     fn allocate(&self, nbytes: usize, stream: Stream) -> Result<Arc<dyn Buffer>>;

@@ -1,4 +1,4 @@
-//! Events: markers in the queues of streams.
+//! Events: markers in the work queues of streams, with which streams wait for each other and work is timed.
 
 use std::fmt;
 use std::time::Duration;

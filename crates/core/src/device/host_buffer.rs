@@ -38,7 +38,7 @@ enum MemorySource {
     Pool,
     /// The allocation of a `Vec`, described by its size and alignment. The allocation counts towards the host memory limit.
     Vec(alloc::Layout),
-    /// Memory that is freed when `owner` is dropped.
+    /// Memory of another owner, such as a mapped file. Dropping `owner` frees the memory.
     Other { owner: Box<dyn Any + Send + Sync>, is_writable: bool },
 }
 

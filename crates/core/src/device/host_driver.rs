@@ -74,14 +74,14 @@ impl DeviceDriver for HostDriver {
         DeviceInfo { memory_used: HostBuffer::bytes_in_use(), ..(self.info)() }
     }
     fn memory_stats(&self) -> Result<MemoryStats> {
-        Ok(host_pool::stats())
+        Ok(host_pool::host_memory_stats())
     }
     fn reset_peak_memory(&self) -> Result<()> {
-        host_pool::reset_peak();
+        host_pool::reset_peak_bytes();
         Ok(())
     }
     fn set_memory_limit(&self, limit: Option<usize>) -> Result<()> {
-        host_pool::set_limit(limit);
+        host_pool::set_host_memory_limit(limit);
         Ok(())
     }
     fn free_cached_memory(&self) -> Result<()> {

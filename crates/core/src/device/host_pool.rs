@@ -43,9 +43,9 @@ struct LargeBlockCache {
     classes: BTreeMap<usize, Vec<FreeBlock>>,
     /// Number of blocks added to the cache so far. Serves as the time stamp that orders free blocks by age.
     clock: u64,
-    /// Bytes of all large blocks obtained from the system, whether in use or free.
+    /// Total size in bytes of the large blocks that the pool holds, whether in use or free.
     reserved: usize,
-    /// Bytes of the free blocks in this cache.
+    /// Total size in bytes of the free blocks in this cache.
     cached: usize,
     hits: u64,
     misses: u64,
@@ -79,7 +79,7 @@ pub(crate) fn allocate(nbytes: usize, zero: bool) -> Result<NonNull<u8>> {
     };
     match block {
         Some(block) => {
-            raise_peak(used + nbytes);
+            raise_peak_bytes(used + nbytes);
             Ok(block)
         }
         None => {
@@ -103,7 +103,7 @@ fn try_add_used_bytes(nbytes: usize, limit: Option<usize>) -> Result<usize, usiz
 }
 
 /// Raises the peak memory use ([`PEAK_BYTES`]) to `now`, the number of bytes in use, unless the peak is higher already.
-fn raise_peak(now: usize) {
+fn raise_peak_bytes(now: usize) {
     if PEAK_BYTES.load(Ordering::Relaxed) < now {
         PEAK_BYTES.fetch_max(now, Ordering::Relaxed);
     }
@@ -123,7 +123,7 @@ pub(crate) fn check_memory_limit(op: &'static str, nbytes: usize) -> Result<()> 
 
 /// Adds `nbytes` from another allocator to the used memory, even beyond the limit, because the memory is allocated already.
 pub(crate) fn add_used_bytes(nbytes: usize) {
-    raise_peak(USED_BYTES.fetch_add(nbytes, Ordering::Relaxed).saturating_add(nbytes));
+    raise_peak_bytes(USED_BYTES.fetch_add(nbytes, Ordering::Relaxed).saturating_add(nbytes));
 }
 
 /// Subtracts from the used memory `nbytes` that [`add_used_bytes`] has added.
@@ -139,7 +139,7 @@ impl MemoryReservation {
     ///
     /// # Errors
     /// [`Error::OutOfMemory`] if the limit is exceeded.
-    pub fn reserve(op: &'static str, nbytes: usize) -> Result<MemoryReservation> {
+    pub fn reserve_host_memory(op: &'static str, nbytes: usize) -> Result<MemoryReservation> {
         let limit = settings::checked_cpu_memory_limit()?;
         let used = try_add_used_bytes(nbytes, limit).map_err(|used| Error::OutOfMemory {
             op,
@@ -148,7 +148,7 @@ impl MemoryReservation {
             used,
             limit,
         })?;
-        raise_peak(used + nbytes);
+        raise_peak_bytes(used + nbytes);
         Ok(MemoryReservation(nbytes))
     }
 }
@@ -166,7 +166,7 @@ impl Drop for MemoryReservation {
 pub(crate) unsafe fn free(block: NonNull<u8>, nbytes: usize) {
     USED_BYTES.fetch_sub(nbytes, Ordering::Relaxed);
     if nbytes > MAX_SMALL_BLOCK {
-        let evicted = lock_large_block_cache().cache_block(block, pool_block_size(nbytes, HOST_ALIGNMENT), cache_limit());
+        let evicted = lock_large_block_cache().cache_free_block(block, pool_block_size(nbytes, HOST_ALIGNMENT), block_cache_limit());
         release_evicted_blocks(evicted);
         return;
     }
@@ -182,9 +182,9 @@ pub(crate) unsafe fn free(block: NonNull<u8>, nbytes: usize) {
 
 /// Maximum size of the cache of free large blocks, in bytes: a quarter of physical memory, or 1 GiB if the size of physical memory is
 /// unknown. A memory limit may reduce the size to the limit minus the memory in use.
-fn cache_limit() -> usize {
-    static QUARTER_OF_MEMORY: OnceLock<usize> = OnceLock::new();
-    let quarter = *QUARTER_OF_MEMORY.get_or_init(|| match settings::physical_memory() / 4 {
+fn block_cache_limit() -> usize {
+    static QUARTER_OF_PHYSICAL_MEMORY: OnceLock<usize> = OnceLock::new();
+    let quarter = *QUARTER_OF_PHYSICAL_MEMORY.get_or_init(|| match settings::physical_memory() / 4 {
         0 => 1 << 30,
         quarter => quarter,
     });
@@ -200,7 +200,7 @@ const SMALL_SIZE_CLASS_COUNT: usize = 40;
 struct ThreadCache([Vec<NonNull<u8>>; SMALL_SIZE_CLASS_COUNT]);
 
 impl ThreadCache {
-    const EMPTY_CACHE: ThreadCache = ThreadCache([const { Vec::new() }; SMALL_SIZE_CLASS_COUNT]);
+    const EMPTY_THREAD_CACHE: ThreadCache = ThreadCache([const { Vec::new() }; SMALL_SIZE_CLASS_COUNT]);
 }
 
 impl Drop for ThreadCache {
@@ -212,7 +212,7 @@ impl Drop for ThreadCache {
 }
 
 thread_local! {
-    static THREAD_CACHE: RefCell<ThreadCache> = const { RefCell::new(ThreadCache::EMPTY_CACHE) };
+    static THREAD_CACHE: RefCell<ThreadCache> = const { RefCell::new(ThreadCache::EMPTY_THREAD_CACHE) };
 }
 
 /// Returns the index and the block size of the smallest size class that holds `nbytes`.
@@ -263,7 +263,7 @@ fn allocate_large(size: usize, zero: bool, available: usize) -> Option<NonNull<u
         }
         pool.misses += 1;
         pool.reserved += size;
-        pool.evict_oldest(available.saturating_sub(size))
+        pool.evict_oldest_blocks(available.saturating_sub(size))
     };
     release_evicted_blocks(evicted);
     let block = system_memory::allocate_from_system(size).or_else(|| {
@@ -285,18 +285,18 @@ impl LargeBlockCache {
     }
 
     /// Caches the free `block`. Returns the blocks that are evicted so that at most `max_bytes` stay cached.
-    fn cache_block(&mut self, block: NonNull<u8>, size: usize, max_bytes: usize) -> EvictedBlocks {
+    fn cache_free_block(&mut self, block: NonNull<u8>, size: usize, max_bytes: usize) -> EvictedBlocks {
         self.clock += 1;
         self.classes.entry(size).or_default().push(FreeBlock { block, since: self.clock });
         self.cached += size;
-        self.evict_oldest(max_bytes)
+        self.evict_oldest_blocks(max_bytes)
     }
 
     /// Removes the blocks that have been free longest until at most `max_bytes` are cached, and returns them.
-    fn evict_oldest(&mut self, max_bytes: usize) -> EvictedBlocks {
+    fn evict_oldest_blocks(&mut self, max_bytes: usize) -> EvictedBlocks {
         let mut evicted = EvictedBlocks::new();
         while self.cached > max_bytes {
-            // The free blocks of each size are ordered by age, so the first block of a list has been free longest.
+            // Blocks are appended to the list of their size when they are freed, so the first block of each list has been free longest.
             let oldest = self.classes.iter().filter_map(|(&size, list)| list.first().map(|f| (f.since, size))).min();
             let Some((list, size)) = oldest.and_then(|(_, size)| Some((self.classes.get_mut(&size)?, size))) else { break };
             evicted.push((list.remove(0), size));
@@ -313,21 +313,21 @@ fn release_evicted_blocks(evicted: EvictedBlocks) {
 
 /// Returns all cached large blocks and the cached small blocks of this thread to the system.
 pub(crate) fn free_cached_blocks() {
-    let evicted = lock_large_block_cache().evict_oldest(0);
+    let evicted = lock_large_block_cache().evict_oldest_blocks(0);
     release_evicted_blocks(evicted);
-    let lists = THREAD_CACHE.try_with(|lists| lists.replace(ThreadCache::EMPTY_CACHE));
+    let lists = THREAD_CACHE.try_with(|lists| lists.replace(ThreadCache::EMPTY_THREAD_CACHE));
     drop(lists);
 }
 
 /// Sets or removes the host memory limit. Live arrays stay even if they exceed it; cached blocks beyond it are released.
-pub(crate) fn set_limit(limit: Option<usize>) {
+pub(crate) fn set_host_memory_limit(limit: Option<usize>) {
     settings::set_cpu_memory_limit(limit);
-    let evicted = lock_large_block_cache().evict_oldest(cache_limit());
+    let evicted = lock_large_block_cache().evict_oldest_blocks(block_cache_limit());
     release_evicted_blocks(evicted);
 }
 
 /// Returns the counters of the host allocator.
-pub(crate) fn stats() -> MemoryStats {
+pub(crate) fn host_memory_stats() -> MemoryStats {
     let pool = lock_large_block_cache();
     MemoryStats {
         used: USED_BYTES.load(Ordering::Relaxed),
@@ -341,7 +341,7 @@ pub(crate) fn stats() -> MemoryStats {
 }
 
 /// Sets the peak memory use ([`PEAK_BYTES`]) to the memory in use now.
-pub(crate) fn reset_peak() {
+pub(crate) fn reset_peak_bytes() {
     PEAK_BYTES.store(USED_BYTES.load(Ordering::Relaxed), Ordering::Relaxed);
 }
 

@@ -40,7 +40,7 @@ thread_local! {
 }
 
 impl Stream {
-    /// First id of streams that capture a graph.
+    /// Lowest id of the streams that capture a graph. Lower ids belong to ordinary streams.
     pub const FIRST_CAPTURE_STREAM_ID: u32 = 64;
 
     /// Returns the default stream, which is current outside of [`Stream::scope`].
@@ -61,14 +61,14 @@ impl Stream {
     ///
     /// Deferred work runs on the stream that is current at its evaluation: call [`NdArray::eval`](crate::NdArray::eval) inside `f`.
     pub fn scope<R>(self, f: impl FnOnce() -> R) -> R {
-        struct LeaveScope;
-        impl Drop for LeaveScope {
+        struct PopScopedStreamOnDrop;
+        impl Drop for PopScopedStreamOnDrop {
             fn drop(&mut self) {
                 let _ = SCOPED_STREAMS.try_with(|scopes| scopes.borrow_mut().pop());
             }
         }
         let _ = SCOPED_STREAMS.try_with(|scopes| scopes.borrow_mut().push(self));
-        let _leave = LeaveScope;
+        let _leave = PopScopedStreamOnDrop;
         f()
     }
 

@@ -15,7 +15,7 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::op::{Capabilities, Capability, Family, Op};
 use crate::program::{Step, StepKind};
-use crate::registry::{self, Accelerator, ChainEntry, OpFilter};
+use crate::registry::{self, Accelerator, KernelChainEntry, OpFilter};
 use crate::settings::{self, HostFallback};
 use crate::tuning::{self, TuningAdvice};
 
@@ -30,8 +30,8 @@ pub fn run_call(call: &Call) -> Result<Outputs> {
     if wants_decline_reasons() || trace::is_tracing() || tracing::level_enabled!(tracing::Level::DEBUG) {
         return run_observed_call(call);
     }
-    let mut state = DispatchState::for_call(call, false);
-    let served = run_chain(call, &mut state);
+    let mut state = DispatchState::new(call, false);
+    let served = run_kernel_chain(call, &mut state);
     return_outputs_or_run_fallback(call, served, &mut state)
 }
 
@@ -54,9 +54,9 @@ fn run_observed_call(call: &Call) -> Result<Outputs> {
         span.record("shapes", tracing::field::debug(call_shapes(call)));
         span.record("dtypes", tracing::field::debug(call_dtypes(call)));
     }
-    let mut state = DispatchState::for_call(call, wants_decline_reasons());
-    let watch = trace::begin_call(call.stream);
-    let served = run_chain(call, &mut state);
+    let mut state = DispatchState::new(call, wants_decline_reasons());
+    let watch = trace::begin_traced_call(call.stream);
+    let served = run_kernel_chain(call, &mut state);
     let record = (state.wants_decline_reasons || watch.is_some()).then(|| CallRecord {
         served_by: state.served_by,
         declined: std::mem::take(&mut state.declined),
@@ -71,7 +71,7 @@ fn run_observed_call(call: &Call) -> Result<Outputs> {
         span.record("served_by", name);
     }
     let outputs = return_outputs_or_run_fallback(call, served, &mut state);
-    trace::end_call(watch, record.as_ref(), outputs.as_ref().err());
+    trace::end_traced_call(watch, record.as_ref(), outputs.as_ref().err());
     outputs
 }
 
@@ -105,7 +105,7 @@ struct DispatchState {
 }
 
 impl DispatchState {
-    fn for_call(call: &Call, wants_decline_reasons: bool) -> DispatchState {
+    fn new(call: &Call, wants_decline_reasons: bool) -> DispatchState {
         DispatchState {
             needed: call.required_capabilities(),
             wants_decline_reasons,
@@ -126,7 +126,7 @@ impl DispatchState {
 }
 
 /// Tries the kernel of `entry`. Returns whether the kernel served the call.
-fn try_kernel(call: &Call, entry: &ChainEntry, state: &mut DispatchState) -> Result<bool> {
+fn try_kernel(call: &Call, entry: &KernelChainEntry, state: &mut DispatchState) -> Result<bool> {
     if let Err(why) = check_kernel_declaration(entry, call, state.needed) {
         if state.wants_decline_reasons {
             state.record_decline(entry.accelerator, &why.to_string());
@@ -154,8 +154,8 @@ fn try_kernel(call: &Call, entry: &ChainEntry, state: &mut DispatchState) -> Res
 
 /// Returns an error if the outputs of a kernel differ in number, dtype, shape or device from those that `call` requests.
 #[inline]
-fn check_outputs(call: &Call, outputs: &Outputs, entry: &ChainEntry) -> Result<()> {
-    // For these kinds of work, the kernel determines the extents of the outputs.
+fn check_outputs(call: &Call, outputs: &Outputs, entry: &KernelChainEntry) -> Result<()> {
+    // For these kinds of work, the kernel determines the extents of the outputs, so the requested shapes are not compared.
     let has_any_shape = matches!(call.work, Work::Select(_) | Work::Custom(_) | Work::Sparse(Sparse::Product { .. }));
     let matches_spec = |(output, spec): (&StoredArray, &OutputSpec)| {
         output.dtype() == spec.dtype && output.device() == call.device && (has_any_shape || output.layout().shape() == spec.layout.shape())
@@ -167,7 +167,7 @@ fn check_outputs(call: &Call, outputs: &Outputs, entry: &ChainEntry) -> Result<(
 }
 
 #[cold]
-fn wrong_outputs_error(call: &Call, outputs: &Outputs, entry: &ChainEntry) -> Error {
+fn wrong_outputs_error(call: &Call, outputs: &Outputs, entry: &KernelChainEntry) -> Error {
     let returned: Vec<_> = outputs.iter().map(|a| (a.dtype(), a.shape(), a.device())).collect();
     let requested: Vec<_> = call.outputs.iter().map(|o| (o.dtype, o.layout.shape())).collect();
     Error::backend(
@@ -179,14 +179,14 @@ fn wrong_outputs_error(call: &Call, outputs: &Outputs, entry: &ChainEntry) -> Er
 
 /// Runs the kernel of `entry`. The caller has checked that the kernel declares the operations and dtypes of `call`.
 #[inline]
-fn run_kernel(call: &Call, entry: &ChainEntry) -> Result<Outcome> {
+fn run_kernel(call: &Call, entry: &KernelChainEntry) -> Result<Outcome> {
     if entry.kernel.targets || !call.has_output_targets() { (entry.kernel.run)(call) } else { run_kernel_with_new_outputs(call, entry) }
 }
 
 /// Runs a kernel that cannot write to existing buffers, with new output buffers. Declines a call that updates a part of a buffer.
 #[cold]
-fn run_kernel_with_new_outputs(call: &Call, entry: &ChainEntry) -> Result<Outcome> {
-    if call.updates_target() {
+fn run_kernel_with_new_outputs(call: &Call, entry: &KernelChainEntry) -> Result<Outcome> {
+    if call.updates_part_of_target() {
         return Ok(Outcome::Declined(DeclineReason::new("does not write to an existing array")));
     }
     (entry.kernel.run)(&Call { outputs: &call.outputs_with_new_buffers(), ..*call })
@@ -194,12 +194,12 @@ fn run_kernel_with_new_outputs(call: &Call, entry: &ChainEntry) -> Result<Outcom
 
 /// Tries the kernels of the chain of accelerators in order. Under the order `auto`, kernels of the accelerator that tuning recommends are
 /// tried first. Returns whether a kernel served the call.
-fn run_chain(call: &Call, state: &mut DispatchState) -> Result<bool> {
+fn run_kernel_chain(call: &Call, state: &mut DispatchState) -> Result<bool> {
     let chains = registry::current_chains()?;
-    if chains.has_auto_order() && call.has_output_targets() && !call.updates_target() {
+    if chains.has_auto_order() && call.has_output_targets() && !call.updates_part_of_target() {
         // While tuning measures a call, the call writes to a new buffer instead of its target, an existing buffer. A failing kernel could
         // otherwise overwrite a target that is also an input of the next kernel.
-        return run_chain(&Call { outputs: &call.outputs_with_new_buffers(), ..*call }, state);
+        return run_kernel_chain(&Call { outputs: &call.outputs_with_new_buffers(), ..*call }, state);
     }
     let chain = chains.chain_of_family(call.family(), call.device.kind());
     let advice = if chains.has_auto_order() { tuning::recommend_accelerator(call, chain)? } else { None };
@@ -214,7 +214,7 @@ fn run_chain(call: &Call, state: &mut DispatchState) -> Result<bool> {
 }
 
 /// Tries the kernels of `chain` in order. Returns whether one served the call.
-fn try_kernels<'a>(call: &Call, chain: impl IntoIterator<Item = &'a ChainEntry>, state: &mut DispatchState) -> Result<bool> {
+fn try_kernels<'a>(call: &Call, chain: impl IntoIterator<Item = &'a KernelChainEntry>, state: &mut DispatchState) -> Result<bool> {
     for entry in chain {
         if try_kernel(call, entry, state)? {
             return Ok(true);
@@ -223,9 +223,9 @@ fn try_kernels<'a>(call: &Call, chain: impl IntoIterator<Item = &'a ChainEntry>,
     Ok(false)
 }
 
-/// Retries the kernels of `chain` after all have declined, at least one for a temporary reason. This time, kernels are compiled in the
-/// foreground. Returns whether one served the call.
-fn retry_with_blocking_compilation(call: &Call, chain: &[ChainEntry], state: &mut DispatchState) -> Result<bool> {
+/// Retries the kernels of `chain` after all have declined, at least one for a temporary reason. In this retry, kernels are compiled before
+/// they run instead of in the background. Returns whether a kernel served the call.
+fn retry_with_blocking_compilation(call: &Call, chain: &[KernelChainEntry], state: &mut DispatchState) -> Result<bool> {
     state.declined.clear();
     let _blocking = KernelModeGuard::enable_foreground_compilation();
     try_kernels(call, chain, state)
@@ -238,23 +238,23 @@ fn retry_with_blocking_compilation(call: &Call, chain: &[ChainEntry], state: &mu
 /// reason. The error of a failed accelerator is returned if no other kernel accepts the call.
 fn try_kernels_with_tuning_advice(
     call: &Call,
-    chain: &'static [ChainEntry],
+    chain: &'static [KernelChainEntry],
     advice: &TuningAdvice,
     state: &mut DispatchState,
 ) -> Result<bool> {
     if state.wants_decline_reasons {
-        state.chosen = Some(advice.describe());
+        state.chosen = Some(advice.describe_advice());
     }
-    let is_first = |entry: &&ChainEntry| std::ptr::eq(entry.accelerator, advice.accelerator);
-    let watch = advice.start_timer(call)?;
+    let is_first = |entry: &&KernelChainEntry| std::ptr::eq(entry.accelerator, advice.accelerator);
+    let watch = advice.start_call_timer(call)?;
     match try_kernels(call, chain.iter().filter(is_first), state) {
         Ok(true) => {
             advice.record_served_call(call, watch)?;
             return Ok(true);
         }
-        Err(error) if advice.is_trial() && !is_data_error(&error, call) => {
+        Err(error) if advice.is_trial_run() && !is_data_error(&error, call) => {
             tracing::warn!(accelerator = advice.accelerator.name, %error, op = call.op.name(), "failed on trial; the rest of the chain is tried");
-            // A lack of memory may be temporary, so it does not exclude the accelerator from the trial.
+            // A failed allocation may succeed later, so the accelerator remains a candidate of the tuning trial.
             if !matches!(error, Error::OutOfMemory { .. }) {
                 advice.record_refusal();
             }
@@ -262,7 +262,8 @@ fn try_kernels_with_tuning_advice(
         }
         other => {
             other?;
-            // An accelerator that declines for a temporary reason stays in the trial.
+            // An accelerator that declines for a temporary reason, such as a kernel still compiling, remains a candidate of the tuning
+            // trial.
             if !state.declined_temporarily {
                 advice.record_refusal();
             }
@@ -314,7 +315,7 @@ impl fmt::Display for DeclarationMismatch {
 
 /// Checks that the kernel's declaration (the `needed` capabilities, its operations and its dtypes) accepts `call`. `Err` is the reason to
 /// decline.
-fn check_kernel_declaration(entry: &ChainEntry, call: &Call, needed: Capabilities) -> std::result::Result<(), DeclarationMismatch> {
+fn check_kernel_declaration(entry: &KernelChainEntry, call: &Call, needed: Capabilities) -> std::result::Result<(), DeclarationMismatch> {
     let kernel = entry.kernel;
     if let Some(missing) = needed.first_missing_in(kernel.capabilities) {
         return Err(DeclarationMismatch::Capability(missing));
@@ -348,17 +349,18 @@ fn check_kernel_declaration(entry: &ChainEntry, call: &Call, needed: Capabilitie
 /// Otherwise runs the call on the host if the setting [`HostFallback`] allows it, or returns an error with every reason.
 #[cold]
 fn run_fallback(call: &Call) -> Result<Outputs> {
-    // The module `expr` handles `Error::Unsupported` of fused calls of the families `Map` and `Rows`. For `Map`, it runs the operation as a
-    // composition of others, with scalar arguments that only `expr` knows. For `Rows`, it runs each reduction as a separate call.
+    // Fused calls of the families `Map` and `Rows` have a later fallback in the module `expr`, which handles `Error::Unsupported`. For
+    // `Map`, `expr` composes other operations and adds scalar arguments that dispatch does not have. For `Rows`, `expr` runs each reduction
+    // as a separate call.
     let is_composed = call.op.0.composite.is_some() && call.op.family() != Family::Gather;
     let has_later_fallback = call.program().is_some() && is_composed || call.family() == Family::Rows;
     let policy = if has_later_fallback { HostFallback::Error } else { settings::host_fallback()? };
     if let Some(composite) = call.op.0.composite.filter(|_| call.program().is_none()) {
-        return composite(call.inputs, call.work.request().composite_parameters());
+        return composite(call.inputs, call.work.as_request().composite_parameters());
     }
     match policy {
         HostFallback::Error => {}
-        _ if call.device == Device::CPU || call.updates_target() => {}
+        _ if call.device == Device::CPU || call.updates_part_of_target() => {}
         policy => {
             if policy == HostFallback::Warn {
                 tracing::warn!(op = call.op.name(), device = %call.device, "computed on the host: no accelerator of the device takes it");
@@ -380,8 +382,8 @@ fn run_fallback(call: &Call) -> Result<Outputs> {
         }
     }
     drop(guard);
-    // If the device cannot be used, returns the device's error. Otherwise the reasons name the device's own (base) accelerator even if the
-    // base accelerator has no kernels of the family.
+    // If the device cannot be used, returns the device's error. Otherwise the reasons name the device's base accelerator even if that
+    // accelerator has no kernels of the family.
     driver(call.device).map_err(|e| e.with_function_name(call.op.name()))?;
     if let Some(base) = registry::base_accelerator_of_kind(call.device.kind().name())
         && base.kernels.iter().all(|k| k.family != call.family())
@@ -398,7 +400,7 @@ fn run_fallback(call: &Call) -> Result<Outputs> {
 
 /// Runs the call on the host: copies inputs to the host and outputs back.
 fn run_on_host(call: &Call) -> Result<Outputs> {
-    let inputs = call.inputs.iter().map(StoredArray::to_host).collect::<Result<SmallVec<[StoredArray; 4]>>>()?;
+    let inputs = call.inputs.iter().map(StoredArray::copy_to_host).collect::<Result<SmallVec<[StoredArray; 4]>>>()?;
     let host = Call {
         op: call.op,
         device: Device::CPU,
@@ -425,7 +427,7 @@ mod tests {
     use crate::device::DeviceKind;
     use crate::registry::{Availability, Kernel};
 
-    static ENTRY: ChainEntry = ChainEntry {
+    static ENTRY: KernelChainEntry = KernelChainEntry {
         accelerator: &Accelerator {
             name: "other",
             device: "cpu",

@@ -34,12 +34,12 @@ pub struct CallRecord {
     pub expression: Option<String>,
     /// Minimum memory traffic in bytes: the size of all distinct input elements and all output elements. 0 for a launch of a graph.
     pub bytes: usize,
-    /// The accelerator that ran the call; `None` if every kernel declined or a kernel failed.
+    /// Name of the accelerator that ran the call; `None` if every kernel declined or a kernel failed.
     pub served_by: Option<&'static str>,
     /// Accelerators that declined, with their reasons.
     pub declined: Vec<(&'static str, String)>,
-    /// The accelerator that tuning tried first, with the reason, if the accelerator order is `auto` (see [`tuning`](crate::tuning)). Else
-    /// `None`.
+    /// The accelerator that tuning tried first, with the reason. `None` unless the accelerator order is `auto` (see
+    /// [`tuning`](crate::tuning)).
     pub chosen: Option<String>,
     /// Advice for [`explain`](super::explain): a faster or more accurate way to compute the same result. `None` if there is no advice.
     pub hint: Option<&'static str>,
@@ -73,7 +73,7 @@ impl CallRecord {
                 [] => Vec::new(),
                 _ => call.outputs.iter().map(|o| (o.dtype, o.layout.shape().to_vec())).collect(),
             },
-            options: call.work.request().format_options(call.inputs, call.outputs),
+            options: call.work.as_request().format_call_options(call.inputs, call.outputs),
             expression: call.program().map(ToString::to_string),
             bytes: call.min_memory_traffic(),
             served_by: None,
@@ -84,7 +84,7 @@ impl CallRecord {
         }
     }
 
-    /// Returns the record of a launch of a graph with `nodes` nodes. `served_by` is the name of the device's own (base) accelerator.
+    /// Returns the record of a launch of a graph with `nodes` nodes. `served_by` is the name of the device's base accelerator.
     pub(crate) fn from_graph_launch(device: Device, nodes: usize, served_by: Option<&'static str>) -> CallRecord {
         CallRecord {
             op: "graph",

@@ -20,14 +20,14 @@ thread_local! {
 ///
 /// Deferred arrays that `f` builds but does not evaluate are not included: call [`NdArray::eval`](crate::NdArray::eval) inside `f`.
 pub fn explain<R>(f: impl FnOnce() -> R) -> (R, Vec<CallRecord>) {
-    struct RestoreRecords(Option<Vec<CallRecord>>, Vec<Weak<dyn Buffer>>);
-    impl Drop for RestoreRecords {
+    struct RestoreExplainRecordsOnDrop(Option<Vec<CallRecord>>, Vec<Weak<dyn Buffer>>);
+    impl Drop for RestoreExplainRecordsOnDrop {
         fn drop(&mut self) {
             let _ = EXPLAIN_RECORDS.try_with(|records| records.replace(self.0.take()));
             let _ = INVERSE_MATRIX_BUFFERS.try_with(|inverses| inverses.replace(std::mem::take(&mut self.1)));
         }
     }
-    let outer = RestoreRecords(EXPLAIN_RECORDS.replace(Some(Vec::new())), INVERSE_MATRIX_BUFFERS.take());
+    let outer = RestoreExplainRecordsOnDrop(EXPLAIN_RECORDS.replace(Some(Vec::new())), INVERSE_MATRIX_BUFFERS.take());
     let (_guard, _restore) = (KernelModeGuard::enable_reason_formatting(), outer);
     let result = f();
     let records = EXPLAIN_RECORDS.take().unwrap_or_default();
@@ -43,12 +43,12 @@ pub fn record_launch<R>(stream: Stream, describe: impl FnOnce() -> CallRecord, w
         return work();
     }
     let mut record = describe();
-    let watch = trace::begin_call(stream);
+    let watch = trace::begin_traced_call(stream);
     let result = work();
     if result.is_err() {
         record.served_by = None;
     }
-    trace::end_call(watch, Some(&record), result.as_ref().err());
+    trace::end_traced_call(watch, Some(&record), result.as_ref().err());
     if explaining {
         push_explain_record(Some(record));
     }

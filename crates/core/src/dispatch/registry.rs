@@ -24,7 +24,7 @@ pub enum Availability {
     Ready(String),
     /// Not usable.
     Missing {
-        /// The reason, such as a library that is not installed.
+        /// The reason why the accelerator is not usable, such as a library that is not installed.
         why: String,
         /// The command or setting that would make the accelerator usable; may be empty.
         help: String,
@@ -42,10 +42,10 @@ impl fmt::Display for Availability {
     }
 }
 
-/// Functions that count, check and open the devices of one kind. The own (base) accelerator of the kind provides them.
+/// Functions that count, check and open the devices of one kind. The base accelerator of the kind provides them.
 #[derive(Debug)]
 pub struct DeviceProvider {
-    /// Returns the number of devices. Called only if the probe returned [`Availability::Ready`].
+    /// Returns the number of devices of this kind. Called only if the accelerator's probe returned [`Availability::Ready`].
     pub count: fn() -> usize,
     /// Returns whether the device with this ordinal can be used. If it cannot, opening the device returns the reason as an error.
     pub is_ready: fn(usize) -> bool,
@@ -56,23 +56,23 @@ pub struct DeviceProvider {
 /// A named set of kernels for one kind of device.
 #[derive(Debug)]
 pub struct Accelerator {
-    /// Lower-case name, as in `CUPRUM_ACCELERATORS`.
+    /// Lower-case name of the accelerator, as in `CUPRUM_ACCELERATORS`.
     pub name: &'static str,
     /// Name of the device kind that the accelerator serves.
     pub device: &'static str,
-    /// Position in the default order: lower first, ties by name. A device's own (base) accelerator comes last whatever its rank.
+    /// Position in the default order: lower first, ties by name. The base accelerator of a device kind comes last whatever its rank.
     pub rank: i32,
     /// One-line description for `cuprum info`.
     pub summary: &'static str,
     /// Checks whether the accelerator can be used on this machine. Called once per process; must not panic.
     ///
-    /// The probe may use arrays. Its calls do not use the accelerator itself. Threads that the probe starts and waits for must not use
-    /// arrays.
+    /// The probe may use arrays, but the operations on them do not run on the accelerator that is being probed. Threads that the probe
+    /// starts and waits for must not use arrays.
     pub probe: fn() -> Availability,
     /// Kernels, tried in this order.
     pub kernels: &'static [Kernel],
-    /// Functions that open the devices of the kind `device`, if this is the own (base) accelerator of that kind, the fallback of every
-    /// call. `None` for all other accelerators.
+    /// Functions that open the devices of the kind `device`, if this is the base accelerator of that kind. The base accelerator is the
+    /// fallback for every call. `None` for all other accelerators.
     pub base: Option<DeviceProvider>,
 }
 
@@ -82,7 +82,7 @@ inventory::collect!(Registration);
 
 /// A kernel in a chain of accelerators, with its accelerator.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct ChainEntry {
+pub(crate) struct KernelChainEntry {
     pub accelerator: &'static Accelerator,
     pub kernel: &'static Kernel,
 }
@@ -90,7 +90,7 @@ pub(crate) struct ChainEntry {
 /// The chains of accelerators of all families and device kinds, under one accelerator order.
 #[derive(Debug, Default)]
 pub(crate) struct AcceleratorChains {
-    entries: [[Vec<ChainEntry>; Family::ALL.len()]; MAX_DEVICE_KINDS],
+    entries: [[Vec<KernelChainEntry>; Family::ALL.len()]; MAX_DEVICE_KINDS],
     /// For each chain of accelerators, the capabilities that at least one of its kernels declares.
     capabilities: [[Capabilities; Family::ALL.len()]; MAX_DEVICE_KINDS],
     /// Whether the accelerator order is `auto`.
@@ -100,7 +100,7 @@ pub(crate) struct AcceleratorChains {
 }
 
 impl AcceleratorChains {
-    pub(crate) fn chain_of_family(&self, family: Family, kind: DeviceKind) -> &[ChainEntry] {
+    pub(crate) fn chain_of_family(&self, family: Family, kind: DeviceKind) -> &[KernelChainEntry] {
         &self.entries[kind.index()][family as usize]
     }
 
@@ -159,7 +159,7 @@ fn with_registry_state<R>(f: impl FnOnce(&mut RegistryState) -> R) -> R {
 /// Registers an accelerator, for static libraries and tests. Repeated registration of the same static has no effect.
 ///
 /// # Errors
-/// [`Error::Setting`] for an invalid name, a name that is taken, or a second own (base) accelerator of a device kind.
+/// [`Error::Setting`] for an invalid name, a name that is taken, or a second base accelerator of a device kind.
 pub fn register(accelerator: &'static Accelerator) -> Result<()> {
     let known = all_accelerators();
     if known.iter().any(|a| std::ptr::eq(*a, accelerator)) {
@@ -188,8 +188,8 @@ fn check_registration(known: &[&'static Accelerator], new: &'static Accelerator)
     Ok(())
 }
 
-/// Returns all registered accelerators, sorted by rank and name, with the devices' own (base) accelerators last. If several have the same
-/// name, the first is kept, and `settings::check` returns an error.
+/// Returns all registered accelerators, sorted by rank and name, with the base accelerators of the device kinds last. If several have the
+/// same name, the first is kept, and `settings::check` returns an error.
 pub fn all_accelerators() -> Vec<&'static Accelerator> {
     let mut list: Vec<&'static Accelerator> = inventory::iter::<Registration>.into_iter().map(|r| r.0).collect();
     list.extend(with_registry_state(|s| s.added.clone()));
@@ -206,7 +206,8 @@ pub fn all_accelerators() -> Vec<&'static Accelerator> {
 /// Returns the result of the accelerator's probe, which runs once per process. While this thread runs the probe, the result is
 /// [`Availability::Missing`].
 pub fn availability(accelerator: &'static Accelerator) -> Availability {
-    /// Held by the thread that runs probes, so that threads whose probes need each other do not wait for each other.
+    /// Lock that a thread holds while it runs probes. With one lock for all probes, two threads whose probes need each other cannot
+    /// deadlock.
     static PROBE_LOCK: Mutex<()> = Mutex::new(());
     static PROBE_RESULTS: Mutex<Vec<(usize, &'static OnceLock<Availability>)>> = Mutex::new(Vec::new());
     let key = std::ptr::from_ref(accelerator) as usize;
@@ -298,7 +299,7 @@ fn parse_accelerator_order(variable: &'static str, text: &str) -> Result<Vec<Str
 
 /// An accelerator order: `"cub,cutensor"`, `["cub", "cutensor"]`, `"auto"`, or `None` for the default.
 pub trait IntoAcceleratorOrder {
-    /// Returns the comma-separated names, or `None` for the default order.
+    /// Returns the comma-separated names of the accelerators, or `None` for the default order.
     fn into_accelerator_order(self) -> Option<String>;
 }
 impl IntoAcceleratorOrder for &str {
@@ -334,7 +335,7 @@ pub fn set_accelerators(order: impl IntoAcceleratorOrder) -> Result<()> {
     Ok(())
 }
 
-/// Runs `f` under the given `order` of accelerators on this thread. An empty order leaves only the devices' own (base) accelerators.
+/// Runs `f` under the given `order` of accelerators on this thread. An empty order leaves only the base accelerator of each device.
 ///
 /// Deferred arrays that `f` builds but does not evaluate are computed later, in the order that is then in effect: call
 /// [`NdArray::eval`](crate::NdArray::eval) inside `f`, for example to [compare](crate::testing::compare) two accelerators.
@@ -356,15 +357,15 @@ pub fn set_accelerators(order: impl IntoAcceleratorOrder) -> Result<()> {
 /// # }
 /// ```
 pub fn with_accelerators<R>(order: impl IntoAcceleratorOrder, f: impl FnOnce() -> R) -> Result<R> {
-    struct RestoreScopedChains(Option<&'static AcceleratorChains>);
-    impl Drop for RestoreScopedChains {
+    struct RestoreChainsOnDrop(Option<&'static AcceleratorChains>);
+    impl Drop for RestoreChainsOnDrop {
         fn drop(&mut self) {
             SCOPED_CHAINS.with(|s| s.set(self.0));
         }
     }
     let order = order.into_accelerator_order().map(|t| parse_accelerator_order("with_accelerators", &t)).transpose()?;
     let chains = chains_for_order(order)?;
-    let _restore = RestoreScopedChains(SCOPED_CHAINS.with(|s| s.replace(Some(chains))));
+    let _restore = RestoreChainsOnDrop(SCOPED_CHAINS.with(|s| s.replace(Some(chains))));
     Ok(f())
 }
 
@@ -395,16 +396,18 @@ pub fn is_accelerator_order_set() -> bool {
     current_chains().is_ok_and(|c| c.is_named)
 }
 
-/// Returns `Ok` if the user set the accelerator order. Otherwise returns `otherwise` as the reason to decline.
+/// Returns `Ok` if the user set the accelerator order. Otherwise returns the error with `otherwise` as the reason to decline.
 ///
-/// A kernel uses this function to decline calls that a later kernel of the default order is known to run faster. If the user set the order,
-/// the kernel runs these calls: the order is the user's choice, or is `auto`, under which measurements decide.
+/// A kernel calls this function to decline calls that a later kernel of the default order runs faster. If the user set an order, the kernel
+/// takes these calls, because the user's choice has precedence. Under the order `auto`, measurements decide.
 pub fn decline_unless_order_is_set(otherwise: &'static str) -> std::result::Result<(), DeclineReason> {
     if is_accelerator_order_set() { Ok(()) } else { Err(DeclineReason::new(otherwise)) }
 }
 
-/// Returns the chains of accelerators for `order`, or for the default order if `order` is `None`. They are built once and kept for the life
-/// of the process, except for chains built during the probe of an accelerator, which are not cached.
+/// Returns the chains of accelerators for `order`, or for the default order if `order` is `None`.
+///
+/// The chains of an order are built once and kept for the life of the process. Chains built during the probe of an accelerator are not
+/// cached.
 fn chains_for_order(order: Option<Vec<String>>) -> Result<&'static AcceleratorChains> {
     loop {
         if let Some(chains) = with_registry_state(|s| s.chains.get(&order).copied()) {
@@ -415,7 +418,8 @@ fn chains_for_order(order: Option<Vec<String>>) -> Result<&'static AcceleratorCh
         if is_probing() {
             return Ok(chains); // not cached, because the chains lack the accelerators whose probes are running
         }
-        // The chains are not cached if the registry has changed since `generation` was read: they may lack a new accelerator.
+        // Chains are not cached if the registry has changed since `generation` was read, because they may lack a newly registered
+        // accelerator.
         with_registry_state(|s| {
             if REGISTRY_GENERATION.load(Ordering::Acquire) == generation {
                 s.chains.insert(order.clone(), chains);
@@ -424,7 +428,7 @@ fn chains_for_order(order: Option<Vec<String>>) -> Result<&'static AcceleratorCh
     }
 }
 
-/// Returns the ready accelerators of `order` (all for `None` and `auto`), followed by the ready devices' own (base) accelerators.
+/// Returns the ready accelerators of `order` (all for `None` and `auto`), followed by the base accelerators of the ready devices.
 fn active_accelerators(order: Option<&[String]>) -> Vec<&'static Accelerator> {
     let known = all_accelerators();
     let (bases, others): (Vec<_>, Vec<_>) = known.iter().copied().partition(|a| a.base.is_some());
@@ -443,7 +447,7 @@ fn build_chains(order: Option<&[String]>) -> Result<AcceleratorChains> {
         let kind = DeviceKind::intern(accelerator.device)?;
         for kernel in accelerator.kernels {
             let (kind, family) = (kind.index(), kernel.family as usize);
-            chains.entries[kind][family].push(ChainEntry { accelerator, kernel });
+            chains.entries[kind][family].push(KernelChainEntry { accelerator, kernel });
             chains.capabilities[kind][family] = chains.capabilities[kind][family].union(kernel.capabilities);
         }
     }
@@ -461,7 +465,7 @@ pub fn accelerator_status() -> Result<Vec<AcceleratorStatus>> {
         .collect())
 }
 
-/// Checks `CUPRUM_ACCELERATORS` and the registrations.
+/// Checks that `CUPRUM_ACCELERATORS` is valid, and that all registered accelerators have valid, distinct names.
 fn check_accelerator_settings() -> Result<()> {
     accelerator_order()?;
     let mut seen: Vec<&'static Accelerator> = Vec::new();
@@ -482,7 +486,7 @@ inventory::submit! {
     RegistryHooks { open: open_device, kinds: kinds_with_base_accelerator, ready: ready_devices }
 }
 
-/// Returns the names of the device kinds that have their own (base) accelerator.
+/// Returns the names of the device kinds for which a base accelerator is registered.
 fn kinds_with_base_accelerator() -> Vec<&'static str> {
     all_accelerators().iter().filter(|a| a.base.is_some()).map(|a| a.device).collect()
 }

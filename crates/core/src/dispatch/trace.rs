@@ -40,8 +40,8 @@ const CLOCK_ANCHOR_VALIDITY_MICROS: f64 = 4e6;
 /// Age, in microseconds, at which a [`ClockAnchor`] is dropped. All calls that refer to it have been written by then.
 const CLOCK_ANCHOR_RETENTION_MICROS: f64 = 3600e6;
 
-/// A finished call or [`HostRange`] that is not yet written to the file.
-struct FinishedSpan {
+/// A finished call or [`TracedHostRange`] that is not yet written to the file.
+struct FinishedTraceSpan {
     name: String,
     category: String,
     thread: u64,
@@ -50,11 +50,11 @@ struct FinishedSpan {
     begin: f64,
     duration: f64,
     details: Value,
-    on_device: Option<DeviceSpan>,
+    on_device: Option<DeviceEventSpan>,
 }
 
 /// The stream of a call, and the events before and after the call.
-struct DeviceSpan {
+struct DeviceEventSpan {
     stream: Stream,
     before: Box<dyn DeviceEvent>,
     after: Box<dyn DeviceEvent>,
@@ -72,14 +72,14 @@ struct ClockAnchor {
 /// `pending` and `anchors`.
 struct Trace {
     path: PathBuf,
-    pending: Mutex<VecDeque<FinishedSpan>>,
+    pending: Mutex<VecDeque<FinishedTraceSpan>>,
     anchors: Mutex<Vec<ClockAnchor>>,
     output: Mutex<TraceFile>,
 }
 
 struct TraceFile {
     file: File,
-    /// File offset in bytes of the closing bracket, which the next event overwrites.
+    /// Offset in the trace file, in bytes, of the closing bracket of the JSON list. The next event overwrites the bracket.
     end: u64,
     /// Rows of the trace viewer whose names have been written, as (group number, row number).
     named_rows: Vec<(u64, u64)>,
@@ -110,7 +110,7 @@ fn micros_since_trace_start() -> f64 {
 fn open_trace() -> Result<Option<Trace>> {
     let Some(path) = settings::env(TRACE_VARIABLE).map(PathBuf::from) else { return Ok(None) };
     let message = |e| format!("{}: {e}", path.display());
-    let trace = Trace::create(path.clone()).map_err(|e| Error::Setting { variable: TRACE_VARIABLE, message: message(e) })?;
+    let trace = Trace::create_trace_file(path.clone()).map_err(|e| Error::Setting { variable: TRACE_VARIABLE, message: message(e) })?;
     micros_since_trace_start();
     Ok(Some(trace))
 }
@@ -152,25 +152,25 @@ pub fn flush() {
 }
 
 /// Returns this thread's number in the trace. Also registers a thread-local that flushes the trace when the thread ends.
-fn thread_number() -> u64 {
-    struct FlushOnExit;
-    impl Drop for FlushOnExit {
+fn trace_thread_number() -> u64 {
+    struct FlushTraceOnThreadExit;
+    impl Drop for FlushTraceOnThreadExit {
         fn drop(&mut self) {
             flush();
         }
     }
-    static THREAD_COUNT: AtomicU64 = AtomicU64::new(0);
+    static TRACED_THREAD_COUNT: AtomicU64 = AtomicU64::new(0);
     thread_local! {
-        static THREAD_NUMBER: Cell<u64> = Cell::new(THREAD_COUNT.fetch_add(1, Ordering::Relaxed));
-        static FLUSH_ON_EXIT: FlushOnExit = const { FlushOnExit };
+        static TRACE_THREAD_NUMBER: Cell<u64> = Cell::new(TRACED_THREAD_COUNT.fetch_add(1, Ordering::Relaxed));
+        static FLUSH_TRACE_ON_THREAD_EXIT: FlushTraceOnThreadExit = const { FlushTraceOnThreadExit };
     }
     // `try_with`, because destructors may call this function while the thread ends, after the thread-locals are destroyed.
-    let _ = FLUSH_ON_EXIT.try_with(|_| ());
-    THREAD_NUMBER.try_with(Cell::get).unwrap_or(u64::MAX)
+    let _ = FLUSH_TRACE_ON_THREAD_EXIT.try_with(|_| ());
+    TRACE_THREAD_NUMBER.try_with(Cell::get).unwrap_or(u64::MAX)
 }
 
 thread_local! {
-    /// The rank whose work this thread does at present.
+    /// The mesh rank whose work this thread is running; `None` outside of [`with_rank`].
     static CURRENT_RANK: Cell<Option<usize>> = const { Cell::new(None) };
 }
 
@@ -183,42 +183,42 @@ thread_local! {
 /// assert_eq!(with_rank(1, || 2 + 2), 4);
 /// ```
 pub fn with_rank<R>(rank: usize, f: impl FnOnce() -> R) -> R {
-    struct RestoreRank(Option<usize>);
-    impl Drop for RestoreRank {
+    struct RestoreRankOnDrop(Option<usize>);
+    impl Drop for RestoreRankOnDrop {
         fn drop(&mut self) {
             CURRENT_RANK.set(self.0);
         }
     }
-    let _restore = RestoreRank(CURRENT_RANK.replace(Some(rank)));
+    let _restore = RestoreRankOnDrop(CURRENT_RANK.replace(Some(rank)));
     f()
 }
 
 /// A traced call that has begun but not yet ended.
-pub(crate) struct UnfinishedCall {
+pub(crate) struct UnfinishedTracedCall {
     at: f64,
     stream: Stream,
     before: Option<Box<dyn DeviceEvent>>,
 }
 
 /// Starts timing a call on `stream`. Returns `None` if calls are not traced.
-pub(crate) fn begin_call(stream: Stream) -> Option<UnfinishedCall> {
+pub(crate) fn begin_traced_call(stream: Stream) -> Option<UnfinishedTracedCall> {
     let trace = active_trace()?;
     let before = match stream.device == Device::CPU {
         true => None,
         // Work that is captured into a graph does not run now, so it has no device time.
         false if stream.is_capturing() => None,
-        false => trace.record_event(stream).inspect_err(|error| tracing::warn!(%error, "the device is not traced")).ok(),
+        false => trace.record_anchored_event(stream).inspect_err(|error| tracing::warn!(%error, "the device is not traced")).ok(),
     };
-    Some(UnfinishedCall { at: micros_since_trace_start(), stream, before })
+    Some(UnfinishedTracedCall { at: micros_since_trace_start(), stream, before })
 }
 
-/// Records the end of the call for which [`begin_call`] returned `begun`. `record` describes the call, and `error` is its error, if it
-/// failed. Does nothing if `begun` or `record` is `None`.
-pub(crate) fn end_call(begun: Option<UnfinishedCall>, record: Option<&CallRecord>, error: Option<&Error>) {
-    let (Some(trace), Some(UnfinishedCall { at, stream, before }), Some(record)) = (active_trace(), begun, record) else { return };
+/// Records the end of the call for which [`begin_traced_call`] returned `begun`. `record` describes the call, and `error` is its error, if
+/// it failed. Does nothing if `begun` or `record` is `None`.
+pub(crate) fn end_traced_call(begun: Option<UnfinishedTracedCall>, record: Option<&CallRecord>, error: Option<&Error>) {
+    let (Some(trace), Some(UnfinishedTracedCall { at, stream, before }), Some(record)) = (active_trace(), begun, record) else { return };
     let device = || driver(record.device);
     let after = || device()?.record_event(stream);
-    let on_device = before.and_then(|before| Some(DeviceSpan { stream, before, after: after().ok()? }));
+    let on_device = before.and_then(|before| Some(DeviceEventSpan { stream, before, after: after().ok()? }));
     let duration = micros_since_trace_start() - at;
     let memory = device().and_then(|d| d.memory_stats()).map_or(Value::Null, |stats| json!(stats.used));
     let details = json!({
@@ -235,28 +235,28 @@ pub(crate) fn end_call(begun: Option<UnfinishedCall>, record: Option<&CallRecord
     });
     let name = record.launch.as_ref().map_or(record.op, |l| &l.kernel).into();
     let category = format!("{:?}", record.family);
-    let (thread, rank) = (thread_number(), CURRENT_RANK.get());
-    trace.push_span(FinishedSpan { name, category, thread, rank, begin: at, duration, details, on_device });
+    let (thread, rank) = (trace_thread_number(), CURRENT_RANK.get());
+    trace.push_finished_span(FinishedTraceSpan { name, category, thread, rank, begin: at, duration, details, on_device });
 }
 
 /// A named range of a host thread in the trace. The range ends when the value is dropped.
-pub(crate) struct HostRange {
+pub(crate) struct TracedHostRange {
     name: String,
     at: f64,
 }
 
 /// Starts a range of this thread with `name`, if calls are traced.
-pub(crate) fn begin_host_range(name: &str) -> Option<HostRange> {
-    is_tracing().then(|| HostRange { name: name.into(), at: micros_since_trace_start() })
+pub(crate) fn begin_traced_host_range(name: &str) -> Option<TracedHostRange> {
+    is_tracing().then(|| TracedHostRange { name: name.into(), at: micros_since_trace_start() })
 }
 
-impl Drop for HostRange {
+impl Drop for TracedHostRange {
     fn drop(&mut self) {
         let (name, duration) = (std::mem::take(&mut self.name), micros_since_trace_start() - self.at);
-        let ended = FinishedSpan {
+        let ended = FinishedTraceSpan {
             name,
             category: "range".into(),
-            thread: thread_number(),
+            thread: trace_thread_number(),
             rank: None,
             begin: self.at,
             duration,
@@ -264,14 +264,14 @@ impl Drop for HostRange {
             on_device: None,
         };
         if let Some(trace) = active_trace() {
-            trace.push_span(ended);
+            trace.push_finished_span(ended);
         }
     }
 }
 
 impl Trace {
     /// Creates the file at `path`, with an empty list of events.
-    fn create(path: PathBuf) -> std::io::Result<Trace> {
+    fn create_trace_file(path: PathBuf) -> std::io::Result<Trace> {
         let mut file = File::create(&path)?;
         file.write_all(b"[\n]\n")?;
         let output = Mutex::new(TraceFile { file, end: 2, named_rows: Vec::new() });
@@ -280,7 +280,7 @@ impl Trace {
 
     /// Records an event on `stream`. First records a [`ClockAnchor`] for the device, unless the device has one younger than
     /// [`CLOCK_ANCHOR_VALIDITY_MICROS`].
-    fn record_event(&self, stream: Stream) -> Result<Box<dyn DeviceEvent>> {
+    fn record_anchored_event(&self, stream: Stream) -> Result<Box<dyn DeviceEvent>> {
         let (device, now) = (stream.device, micros_since_trace_start());
         let driver = driver(device)?;
         let mut anchors = lock_ignoring_poison(&self.anchors);
@@ -293,7 +293,7 @@ impl Trace {
         driver.record_event(stream)
     }
 
-    fn push_span(&self, ended: FinishedSpan) {
+    fn push_finished_span(&self, ended: FinishedTraceSpan) {
         let behind = {
             let mut pending = lock_ignoring_poison(&self.pending);
             pending.push_back(ended);
@@ -309,7 +309,7 @@ impl Trace {
     fn write_oldest_calls(&self, count: usize) {
         let written = {
             let mut output = lock_ignoring_poison(&self.output);
-            let ended: Vec<FinishedSpan> = {
+            let ended: Vec<FinishedTraceSpan> = {
                 let mut pending = lock_ignoring_poison(&self.pending);
                 let count = count.min(pending.len());
                 pending.drain(..count).collect()
@@ -323,19 +323,19 @@ impl Trace {
         }
     }
 
-    /// Appends the bars of `ended`, a finished call or range, to `lines`. A row's name precedes the row's first bar, so the name is
-    /// appended unless `output` already has it.
+    /// Appends the trace events (bars) of `ended`, a finished call or range, to `lines`. The first event of a row is preceded by an event
+    /// with the row's name, unless `output` has that name already.
     ///
-    /// The bar in the thread's row is appended even if reading the device times fails.
-    fn push_trace_events(&self, ended: FinishedSpan, output: &mut TraceFile, lines: &mut Vec<Value>) -> Result<()> {
-        let FinishedSpan { name, category, thread, rank, begin, duration, details, on_device } = ended;
+    /// The bar in the row of the host thread is appended even if reading the device times fails.
+    fn push_trace_events(&self, ended: FinishedTraceSpan, output: &mut TraceFile, lines: &mut Vec<Value>) -> Result<()> {
+        let FinishedTraceSpan { name, category, thread, rank, begin, duration, details, on_device } = ended;
         let bar = |group: u64, row: u64, begin: f64, duration: f64| json!({"name": name, "cat": category, "ph": "X", "pid": group, "tid": row, "ts": begin, "dur": duration, "args": details});
         output.push_row_name(HOST_ROW_GROUP, thread, "host", &format!("thread {thread}"), lines);
         lines.push(bar(HOST_ROW_GROUP, thread, begin, duration));
         let (mut begin, mut duration) = (begin, duration);
-        if let Some(DeviceSpan { stream: Stream { device, id }, before, after }) = on_device {
+        if let Some(DeviceEventSpan { stream: Stream { device, id }, before, after }) = on_device {
             duration = after.millis_since(before.as_ref())? * 1e3;
-            begin = self.to_host_time(device, before.as_ref(), begin)?;
+            begin = self.event_time_on_host(device, before.as_ref(), begin)?;
             let (group, row) = (device_row_group(device), u64::from(id));
             output.push_row_name(group, row, &device.to_string(), &format!("stream {id}"), lines);
             lines.push(bar(group, row, begin, duration));
@@ -348,7 +348,7 @@ impl Trace {
     }
 
     /// Returns the host time of `event` in microseconds. `recorded` is the host time at which the event was queued.
-    fn to_host_time(&self, device: Device, event: &dyn DeviceEvent, recorded: f64) -> Result<f64> {
+    fn event_time_on_host(&self, device: Device, event: &dyn DeviceEvent, recorded: f64) -> Result<f64> {
         let newest =
             lock_ignoring_poison(&self.anchors).iter().rfind(|a| a.device == device && a.at <= recorded).map(|a| (a.at, a.event.clone()));
         let (at, anchor) = newest.ok_or_else(|| Error::value("trace", format!("no reference time for {device}")))?;
@@ -430,19 +430,19 @@ mod tests {
     #[test]
     fn device_times_use_the_newest_anchor_before_the_event() {
         let folder = tempfile::tempdir().unwrap();
-        let (trace, [first, second]) = (Trace::create(folder.path().join("trace.json")).unwrap(), two_devices());
+        let (trace, [first, second]) = (Trace::create_trace_file(folder.path().join("trace.json")).unwrap(), two_devices());
         lock_ignoring_poison(&trace.anchors).extend([anchor(first, 1000.0, 5.0), anchor(second, 1500.0, 0.0), anchor(first, 9000.0, 13.0)]);
-        assert_eq!(trace.to_host_time(first, &FakeEvent(7.0), 2000.0).unwrap(), 3000.0);
-        assert_eq!(trace.to_host_time(first, &FakeEvent(13.5), 9100.0).unwrap(), 9500.0);
-        assert_eq!(trace.to_host_time(second, &FakeEvent(1.0), 2000.0).unwrap(), 2500.0);
-        assert!(trace.to_host_time(second, &FakeEvent(1.0), 1400.0).is_err());
+        assert_eq!(trace.event_time_on_host(first, &FakeEvent(7.0), 2000.0).unwrap(), 3000.0);
+        assert_eq!(trace.event_time_on_host(first, &FakeEvent(13.5), 9100.0).unwrap(), 9500.0);
+        assert_eq!(trace.event_time_on_host(second, &FakeEvent(1.0), 2000.0).unwrap(), 2500.0);
+        assert!(trace.event_time_on_host(second, &FakeEvent(1.0), 1400.0).is_err());
     }
 
     #[test]
     fn half_of_the_pending_calls_are_written_when_there_are_too_many() {
         let folder = tempfile::tempdir().unwrap();
-        let trace = Trace::create(folder.path().join("trace.json")).unwrap();
-        let span = || FinishedSpan {
+        let trace = Trace::create_trace_file(folder.path().join("trace.json")).unwrap();
+        let span = || FinishedTraceSpan {
             name: "sum".into(),
             category: "Reduce".into(),
             thread: 0,
@@ -456,9 +456,9 @@ mod tests {
             let events: Vec<Value> = serde_json::from_str(&std::fs::read_to_string(&trace.path).unwrap()).unwrap();
             events.iter().filter(|e| e["ph"] == "X").count()
         };
-        (0..MAX_PENDING_CALLS).for_each(|_| trace.push_span(span()));
+        (0..MAX_PENDING_CALLS).for_each(|_| trace.push_finished_span(span()));
         assert_eq!((written(), lock_ignoring_poison(&trace.pending).len()), (0, MAX_PENDING_CALLS));
-        trace.push_span(span());
+        trace.push_finished_span(span());
         assert_eq!((written(), lock_ignoring_poison(&trace.pending).len()), (MAX_PENDING_CALLS / 2, MAX_PENDING_CALLS / 2 + 1));
         trace.write_oldest_calls(usize::MAX);
         assert_eq!((written(), lock_ignoring_poison(&trace.pending).len()), (MAX_PENDING_CALLS + 1, 0));

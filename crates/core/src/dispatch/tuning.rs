@@ -29,7 +29,7 @@ use crate::array::Array;
 use crate::call::{Call, TuningSignature};
 use crate::device::{Device, DeviceEvent, driver};
 use crate::error::{Error, Result, shape_text};
-use crate::registry::{Accelerator, ChainEntry};
+use crate::registry::{Accelerator, KernelChainEntry};
 use crate::settings::SettingCheck;
 
 pub use tuning_results::{DeviceResults, TuningResult};
@@ -43,7 +43,7 @@ pub const MAX_RUNS_OF_SLOWER_ACCELERATORS: usize = 5;
 const MAX_CLOSE_TIME_RATIO: f64 = 1.25;
 
 /// A candidate of a trial: an accelerator that may be the fastest for a call signature.
-struct Candidate {
+struct TrialCandidate {
     accelerator: &'static Accelerator,
     /// Number of calls that the accelerator has served in this trial.
     runs: usize,
@@ -55,31 +55,31 @@ struct Candidate {
 
 /// A trial: the measurements of a call signature whose fastest accelerator has not been determined yet.
 struct SignatureTrial {
-    candidates: SmallVec<[Candidate; 4]>,
+    candidates: SmallVec<[TrialCandidate; 4]>,
     /// Whether a thread is measuring an accelerator for this signature. While it is true, other threads try accelerators in the default
     /// order.
     busy: bool,
 }
 
 /// The next step of a trial: a run of a candidate, or the end of the trial with the fastest candidate as the winner.
-enum NextStep {
+enum NextTrialStep {
     Run { candidate: usize, timed: bool },
     Decide { winner: usize },
 }
 
 impl SignatureTrial {
-    fn from_chain(chain: &'static [ChainEntry]) -> SignatureTrial {
-        let mut candidates = SmallVec::<[Candidate; 4]>::new();
+    fn new_trial_of_chain(chain: &'static [KernelChainEntry]) -> SignatureTrial {
+        let mut candidates = SmallVec::<[TrialCandidate; 4]>::new();
         for entry in chain {
             if candidates.iter().all(|c| !std::ptr::eq(c.accelerator, entry.accelerator)) {
-                candidates.push(Candidate { accelerator: entry.accelerator, runs: 0, best: None, excluded: false });
+                candidates.push(TrialCandidate { accelerator: entry.accelerator, runs: 0, best: None, excluded: false });
             }
         }
         SignatureTrial { candidates, busy: false }
     }
 
     /// Returns the next step of the trial, or `None` if every candidate is excluded.
-    fn next_step(&mut self) -> Option<NextStep> {
+    fn next_trial_step(&mut self) -> Option<NextTrialStep> {
         // The last candidate is always the base accelerator of the device, such as `cuda`, which serves every operation. The base
         // accelerator counts towards `MAX_CANDIDATES`.
         let accepted = self.candidates.iter().filter(|c| !c.excluded && c.runs > 0).count();
@@ -88,23 +88,23 @@ impl SignatureTrial {
         }
         let mut in_play: SmallVec<[usize; 4]> = (0..self.candidates.len()).filter(|&n| !self.candidates[n].excluded).collect();
         if in_play.len() < 2 {
-            return in_play.first().map(|&winner| NextStep::Decide { winner });
+            return in_play.first().map(|&winner| NextTrialStep::Decide { winner });
         }
         if let Some(&candidate) = in_play.iter().find(|&&n| self.candidates[n].runs == 0) {
-            return Some(NextStep::Run { candidate, timed: false });
+            return Some(NextTrialStep::Run { candidate, timed: false });
         }
         if let Some(&candidate) = in_play.iter().find(|&&n| self.candidates[n].best.is_none()) {
-            return Some(NextStep::Run { candidate, timed: true });
+            return Some(NextTrialStep::Run { candidate, timed: true });
         }
         let time = |n: usize| self.candidates[n].best.unwrap_or(f64::INFINITY);
         in_play.sort_by(|&a, &b| time(a).total_cmp(&time(b)));
         let (winner, second) = (in_play[0], in_play[1]);
         let others: usize = in_play[1..].iter().map(|&n| self.candidates[n].runs).sum();
         if time(second) > MAX_CLOSE_TIME_RATIO * time(winner) || others >= MAX_RUNS_OF_SLOWER_ACCELERATORS {
-            return Some(NextStep::Decide { winner });
+            return Some(NextTrialStep::Decide { winner });
         }
         let candidate = if self.candidates[winner].runs < self.candidates[second].runs { winner } else { second };
-        Some(NextStep::Run { candidate, timed: true })
+        Some(NextTrialStep::Run { candidate, timed: true })
     }
 }
 
@@ -115,9 +115,9 @@ type TrialKey = (u64, usize);
 /// The step of a trial that a thread performs with one call.
 enum TrialStep {
     /// `accelerator`, a candidate of the trial, runs the call. If `timed`, the duration of the call is recorded.
-    Run { accelerator: &'static Accelerator, guard: TrialGuard, timed: bool },
+    Run { accelerator: &'static Accelerator, guard: BusyTrialGuard, timed: bool },
     /// The trial has ended. `accelerator` is the fastest candidate, or the only one that is not excluded.
-    Won { accelerator: &'static Accelerator, candidates: SmallVec<[Candidate; 4]> },
+    Won { accelerator: &'static Accelerator, candidates: SmallVec<[TrialCandidate; 4]> },
 }
 
 /// The accelerator chosen for a call signature, and the formatted times of all candidates for `explain`.
@@ -129,10 +129,10 @@ struct ChosenAccelerator {
 
 static TRIALS: Mutex<Option<FxHashMap<TrialKey, SignatureTrial>>> = Mutex::new(None);
 /// Number of calls of [`forget`] so far. Each thread stores this number with its cached choices, and drops them if the number has changed.
-static CHOICES_GENERATION: AtomicU64 = AtomicU64::new(0);
+static ACCELERATOR_CHOICES_GENERATION: AtomicU64 = AtomicU64::new(0);
 
 thread_local! {
-    static CACHED_CHOICES: RefCell<(u64, FxHashMap<TrialKey, ChosenAccelerator>)> = RefCell::default();
+    static CACHED_ACCELERATOR_CHOICES: RefCell<(u64, FxHashMap<TrialKey, ChosenAccelerator>)> = RefCell::default();
 }
 
 fn with_trials<R>(f: impl FnOnce(&mut FxHashMap<TrialKey, SignatureTrial>) -> R) -> R {
@@ -144,29 +144,29 @@ fn with_trials<R>(f: impl FnOnce(&mut FxHashMap<TrialKey, SignatureTrial>) -> R)
 pub(crate) struct TuningAdvice {
     /// The accelerator.
     pub accelerator: &'static Accelerator,
-    kind: AdviceKind,
+    kind: TuningAdviceKind,
 }
 
-enum AdviceKind {
+enum TuningAdviceKind {
     /// The winner of an earlier trial, which is the fastest accelerator. Holds the formatted times of the candidates.
     Chosen(Arc<str>),
-    /// The accelerator is a candidate of a trial in progress. The guard excludes other threads from the trial until it is dropped.
-    Trial { guard: TrialGuard, timed: bool },
+    /// The accelerator is a candidate of a trial in progress. Until `guard` is dropped, other threads do not run calls of the trial.
+    Trial { guard: BusyTrialGuard, timed: bool },
 }
 
 impl From<ChosenAccelerator> for TuningAdvice {
     fn from(choice: ChosenAccelerator) -> TuningAdvice {
-        TuningAdvice { accelerator: choice.accelerator, kind: AdviceKind::Chosen(choice.times) }
+        TuningAdvice { accelerator: choice.accelerator, kind: TuningAdviceKind::Chosen(choice.times) }
     }
 }
 
 /// A guard that marks a trial as busy, so that other threads run no call of the trial until the guard is dropped.
-struct TrialGuard {
+struct BusyTrialGuard {
     key: TrialKey,
     candidate: usize,
 }
 
-impl Drop for TrialGuard {
+impl Drop for BusyTrialGuard {
     fn drop(&mut self) {
         with_trials(|t| {
             if let Some(trial) = t.get_mut(&self.key) {
@@ -185,19 +185,19 @@ pub(crate) struct CallTimer {
 /// Returns the accelerator to try first for `call`.
 ///
 /// Returns `None` if `chain` has only one accelerator, or if the fastest accelerator is unknown and `call` cannot be part of a trial.
-pub(crate) fn recommend_accelerator(call: &Call, chain: &'static [ChainEntry]) -> Result<Option<TuningAdvice>> {
+pub(crate) fn recommend_accelerator(call: &Call, chain: &'static [KernelChainEntry]) -> Result<Option<TuningAdvice>> {
     let [first, .., last] = chain else { return Ok(None) };
     if std::ptr::eq(first.accelerator, last.accelerator) {
         return Ok(None);
     }
     let key = (TuningSignature::hash_call(call)?, chain.as_ptr() as usize);
-    if let Some(choice) = find_cached_choice(&key) {
+    if let Some(choice) = find_cached_accelerator(&key) {
         return Ok(Some(choice.into()));
     }
-    if let Some(known) = tuning_results::find_result(call.device, key.0)?
+    if let Some(known) = tuning_results::find_tuning_result(call.device, key.0)?
         && let Some(entry) = chain.iter().find(|e| e.accelerator.name == known.winner)
     {
-        return Ok(Some(cache_choice(key, entry.accelerator, known.display_times()).into()));
+        return Ok(Some(cache_chosen_accelerator(key, entry.accelerator, known.display_times()).into()));
     }
     if tuning_results::uses_named_file() || call.stream.is_capturing() {
         return Ok(None);
@@ -207,54 +207,54 @@ pub(crate) fn recommend_accelerator(call: &Call, chain: &'static [ChainEntry]) -
 
 /// Returns the candidate that runs `call` in the trial for `key`, or ends the trial and returns the fastest candidate. Returns `None` if
 /// another thread runs a candidate, or if every candidate is excluded.
-fn advance_trial(call: &Call, chain: &'static [ChainEntry], key: TrialKey) -> Option<TuningAdvice> {
+fn advance_trial(call: &Call, chain: &'static [KernelChainEntry], key: TrialKey) -> Option<TuningAdvice> {
     let step = with_trials(|trials| {
-        let trial = trials.entry(key).or_insert_with(|| SignatureTrial::from_chain(chain));
+        let trial = trials.entry(key).or_insert_with(|| SignatureTrial::new_trial_of_chain(chain));
         if trial.busy {
             return None;
         }
-        match trial.next_step()? {
-            NextStep::Run { candidate, timed } => {
+        match trial.next_trial_step()? {
+            NextTrialStep::Run { candidate, timed } => {
                 trial.busy = true;
                 let accelerator = trial.candidates[candidate].accelerator;
-                Some(TrialStep::Run { accelerator, guard: TrialGuard { key, candidate }, timed })
+                Some(TrialStep::Run { accelerator, guard: BusyTrialGuard { key, candidate }, timed })
             }
-            NextStep::Decide { winner } => {
+            NextTrialStep::Decide { winner } => {
                 let candidates = trials.remove(&key)?.candidates;
                 Some(TrialStep::Won { accelerator: candidates[winner].accelerator, candidates })
             }
         }
     })?;
     match step {
-        TrialStep::Run { accelerator, guard, timed } => Some(TuningAdvice { accelerator, kind: AdviceKind::Trial { guard, timed } }),
+        TrialStep::Run { accelerator, guard, timed } => Some(TuningAdvice { accelerator, kind: TuningAdviceKind::Trial { guard, timed } }),
         TrialStep::Won { accelerator, candidates } => {
-            let time = |c: &Candidate| Some((c.accelerator.name.to_string(), c.best?));
+            let time = |c: &TrialCandidate| Some((c.accelerator.name.to_string(), c.best?));
             let mut times: Vec<(String, f64)> = candidates.iter().filter_map(time).collect();
             times.sort_by(|a, b| a.1.total_cmp(&b.1));
             let entry = TuningResult { key: key.0, winner: accelerator.name.into(), times, description: describe_call(call) };
-            let choice = cache_choice(key, accelerator, entry.display_times());
-            tuning_results::insert_result(call.device, entry);
+            let choice = cache_chosen_accelerator(key, accelerator, entry.display_times());
+            tuning_results::insert_tuning_result(call.device, entry);
             Some(choice.into())
         }
     }
 }
 
-fn find_cached_choice(key: &TrialKey) -> Option<ChosenAccelerator> {
+fn find_cached_accelerator(key: &TrialKey) -> Option<ChosenAccelerator> {
     let find = |known: &RefCell<(u64, FxHashMap<TrialKey, ChosenAccelerator>)>| {
         let (generation, choices) = &mut *known.borrow_mut();
-        let now = CHOICES_GENERATION.load(Ordering::Acquire);
+        let now = ACCELERATOR_CHOICES_GENERATION.load(Ordering::Acquire);
         if *generation != now {
             choices.clear();
             *generation = now;
         }
         choices.get(key).cloned()
     };
-    CACHED_CHOICES.try_with(find).ok().flatten() // `Err` while the thread ends
+    CACHED_ACCELERATOR_CHOICES.try_with(find).ok().flatten() // `Err` while the thread ends
 }
 
-fn cache_choice(key: TrialKey, accelerator: &'static Accelerator, times: String) -> ChosenAccelerator {
+fn cache_chosen_accelerator(key: TrialKey, accelerator: &'static Accelerator, times: String) -> ChosenAccelerator {
     let choice = ChosenAccelerator { accelerator, times: times.into() };
-    let _ = CACHED_CHOICES.try_with(|known| known.borrow_mut().1.insert(key, choice.clone()));
+    let _ = CACHED_ACCELERATOR_CHOICES.try_with(|known| known.borrow_mut().1.insert(key, choice.clone()));
     choice
 }
 
@@ -266,36 +266,35 @@ fn describe_call(call: &Call) -> String {
 }
 
 impl TuningAdvice {
-    /// Returns whether the advised accelerator is a candidate of a trial in progress. Returns false for the winner of an earlier trial.
-    pub fn is_trial(&self) -> bool {
-        matches!(self.kind, AdviceKind::Trial { .. })
+    /// Returns whether the recommended accelerator is a candidate of a trial in progress. Returns false for the winner of an earlier trial.
+    pub fn is_trial_run(&self) -> bool {
+        matches!(self.kind, TuningAdviceKind::Trial { .. })
     }
 
-    /// Returns the advised accelerator with the reason, for `explain`.
-    pub fn describe(&self) -> String {
+    /// Returns the name of the recommended accelerator with the reason, for `explain`.
+    pub fn describe_advice(&self) -> String {
         let name = self.accelerator.name;
         match &self.kind {
-            AdviceKind::Chosen(times) if times.is_empty() => format!("{name}, the only candidate"),
-            AdviceKind::Chosen(times) => format!("{name}, measured fastest ({times})"),
-            AdviceKind::Trial { timed: true, .. } => format!("{name}, timed trial"),
-            AdviceKind::Trial { timed: false, .. } => format!("{name}, untimed trial"),
+            TuningAdviceKind::Chosen(times) if times.is_empty() => format!("{name}, the only candidate"),
+            TuningAdviceKind::Chosen(times) => format!("{name}, measured fastest ({times})"),
+            TuningAdviceKind::Trial { timed: true, .. } => format!("{name}, timed trial"),
+            TuningAdviceKind::Trial { timed: false, .. } => format!("{name}, untimed trial"),
         }
     }
 
     /// Starts a timer for `call`, if the call is measured.
-    pub fn start_timer(&self, call: &Call) -> Result<Option<CallTimer>> {
+    pub fn start_call_timer(&self, call: &Call) -> Result<Option<CallTimer>> {
         match &self.kind {
-            AdviceKind::Trial { timed: true, .. } => {
+            TuningAdviceKind::Trial { timed: true, .. } => {
                 Ok(Some(CallTimer { before: driver(call.device)?.record_event(call.stream)?, host: Instant::now() }))
             }
             _ => Ok(None),
         }
     }
 
-    /// Records that the accelerator that this advice names served `call`. If `timer` is given, also records the time since the timer was
-    /// started.
+    /// Records that the recommended accelerator has served `call`. If `timer` is given, also records the duration of the call.
     pub fn record_served_call(&self, call: &Call, timer: Option<CallTimer>) -> Result<()> {
-        let AdviceKind::Trial { guard, .. } = &self.kind else { return Ok(()) };
+        let TuningAdviceKind::Trial { guard, .. } = &self.kind else { return Ok(()) };
         let time = match timer {
             Some(CallTimer { before, host }) => {
                 let host = host.elapsed().as_secs_f64() * 1e6;
@@ -311,16 +310,16 @@ impl TuningAdvice {
         Ok(())
     }
 
-    /// Records that the advised accelerator declined the call or failed, which excludes it from the trial.
+    /// Records that the recommended accelerator declined the call or failed, which excludes it from the trial.
     pub fn record_refusal(&self) {
-        if let AdviceKind::Trial { guard, .. } = &self.kind {
+        if let TuningAdviceKind::Trial { guard, .. } = &self.kind {
             guard.update_candidate(|c| c.excluded = true);
         }
     }
 }
 
-impl TrialGuard {
-    fn update_candidate(&self, f: impl FnOnce(&mut Candidate)) {
+impl BusyTrialGuard {
+    fn update_candidate(&self, f: impl FnOnce(&mut TrialCandidate)) {
         with_trials(|t| {
             if let Some(candidate) = t.get_mut(&self.key).and_then(|t| t.candidates.get_mut(self.candidate)) {
                 f(candidate);
@@ -336,7 +335,7 @@ impl TrialGuard {
 /// [`Error::Setting`] if the file of `CUPRUM_TUNING` is invalid.
 pub fn find_fastest_algorithm(call: &Call, choice: &str) -> Result<Option<String>> {
     let key = TuningSignature::hash_call_with_choice(call, choice)?;
-    Ok(tuning_results::find_result(call.device, key)?.map(|entry| entry.winner))
+    Ok(tuning_results::find_tuning_result(call.device, key)?.map(|entry| entry.winner))
 }
 
 /// Returns whether an accelerator may run its own measurements. `CUPRUM_TUNING` with a file disables them.
@@ -363,7 +362,7 @@ pub fn store_measurements(call: &Call, choice: &str, mut times: Vec<(String, f64
     times.sort_by(|a, b| a.1.total_cmp(&b.1));
     if let Some((winner, _)) = times.first() {
         let key = TuningSignature::hash_call_with_choice(call, choice)?;
-        tuning_results::insert_result(
+        tuning_results::insert_tuning_result(
             call.device,
             TuningResult { key, winner: winner.clone(), times, description: format!("{choice} of {}", describe_call(call)) },
         );
@@ -376,7 +375,7 @@ pub fn store_measurements(call: &Call, choice: &str, mut times: Vec<(String, f64
 /// # Errors
 /// [`Error::Setting`] if the file of `CUPRUM_TUNING` is invalid.
 pub fn all_results() -> Result<Vec<DeviceResults>> {
-    Device::all().into_iter().map(tuning_results::list_results).collect()
+    Device::all().into_iter().map(tuning_results::list_tuning_results).collect()
 }
 
 /// Removes the tuning results of every device from memory, and their files from the cache folder. Files for other versions of the
@@ -386,8 +385,8 @@ pub fn all_results() -> Result<Vec<DeviceResults>> {
 /// [`Error::Io`] if a file cannot be removed.
 pub fn forget() -> Result<()> {
     with_trials(FxHashMap::clear);
-    CHOICES_GENERATION.fetch_add(1, Ordering::Release);
-    tuning_results::forget()
+    ACCELERATOR_CHOICES_GENERATION.fetch_add(1, Ordering::Release);
+    tuning_results::forget_stored_results()
 }
 
 inventory::submit! {
@@ -396,7 +395,7 @@ inventory::submit! {
 
 /// Checks that the file named by `CUPRUM_TUNING`, if any, is readable and valid.
 fn check_tuning_results_file() -> Result<()> {
-    tuning_results::read_named_file().map(|_| ()).map_err(Error::clone)
+    tuning_results::read_named_tuning_file().map(|_| ()).map_err(Error::clone)
 }
 
 #[cfg(test)]
@@ -417,15 +416,15 @@ mod tests {
     /// A trial whose candidates have these numbers of runs and best times.
     fn trial(candidates: &[(usize, Option<f64>)]) -> SignatureTrial {
         static ONE: Accelerator = ACCELERATOR;
-        let candidate = |&(runs, best)| Candidate { accelerator: &ONE, runs, best, excluded: false };
+        let candidate = |&(runs, best)| TrialCandidate { accelerator: &ONE, runs, best, excluded: false };
         SignatureTrial { candidates: candidates.iter().map(candidate).collect(), busy: false }
     }
 
     /// The candidate that runs next and whether it is timed, or the winner.
     fn next(candidates: &[(usize, Option<f64>)]) -> std::result::Result<(usize, bool), usize> {
-        match trial(candidates).next_step().unwrap() {
-            NextStep::Run { candidate, timed } => Ok((candidate, timed)),
-            NextStep::Decide { winner } => Err(winner),
+        match trial(candidates).next_trial_step().unwrap() {
+            NextTrialStep::Run { candidate, timed } => Ok((candidate, timed)),
+            NextTrialStep::Decide { winner } => Err(winner),
         }
     }
 
@@ -460,15 +459,15 @@ mod tests {
         };
         let mut all = trial(&[(1, None), (1, None), (0, None), (0, None)]);
         all.candidates[3].accelerator = &BASE;
-        assert!(matches!(all.next_step(), Some(NextStep::Run { candidate: 3, timed: false })), "the base is always measured");
+        assert!(matches!(all.next_trial_step(), Some(NextTrialStep::Run { candidate: 3, timed: false })), "the base is always measured");
         assert_eq!(all.candidates.iter().map(|c| c.excluded).collect::<Vec<_>>(), [false, false, true, false]);
         let mut declined = trial(&[(1, None), (0, None), (0, None), (0, None)]);
         declined.candidates[1].excluded = true;
         declined.candidates[3].accelerator = &BASE;
-        assert!(matches!(declined.next_step(), Some(NextStep::Run { candidate: 2, timed: false })), "one has declined");
+        assert!(matches!(declined.next_trial_step(), Some(NextTrialStep::Run { candidate: 2, timed: false })), "one has declined");
         assert!(declined.candidates.iter().skip(2).all(|c| !c.excluded));
         let mut none = trial(&[(0, None)]);
         none.candidates[0].excluded = true;
-        assert!(none.next_step().is_none());
+        assert!(none.next_trial_step().is_none());
     }
 }

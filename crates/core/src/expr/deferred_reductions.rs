@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use smallvec::SmallVec;
 
-use super::node::{ArrayState, DeferredReduction, Expression, ExpressionWeight, NdArray};
+use super::expression_node::{ArrayState, DeferredReduction, Expression, ExpressionWeight, NdArray};
 use super::program_builder::ProgramBuilder;
 use super::row_loop::RowLoop;
 use crate::array::StoredArray;
@@ -25,7 +25,7 @@ use crate::plan::elementwise::output_axis_order;
 use crate::plan::row_loop::RowLoopPlan;
 
 impl DeferredReduction {
-    /// Returns the reduction as a deferred array.
+    /// Wraps the reduction in a deferred array of the given shape and dtype.
     pub fn into_deferred_array(self, shape: Dims, dtype: DType) -> NdArray {
         let argument = if self.argument.is_deferred() {
             self.argument.0.weight

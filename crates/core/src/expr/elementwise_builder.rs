@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use smallvec::SmallVec;
 
-use super::fusion::fusion_enabled;
-use super::node::{ArrayState, DeferredOperation, Expression, ExpressionWeight, NdArray, Operand, Operands, Siblings};
+use super::expression_node::{ArrayState, DeferredOperation, Expression, ExpressionWeight, NdArray, Operand, Operands, Siblings};
+use super::fusion_setting::fusion_enabled;
 use super::operation_appending;
 use crate::device::Device;
 use crate::dtype::DType;
@@ -41,16 +41,16 @@ pub(crate) fn elementwise_consuming_args(op: Op, args: &mut [Operand]) -> Result
         Some(shared) if rule != TypeRule::Where => rule.resolve_for_shared_dtype(name, shared)?,
         _ => {
             check_weak_ints(name, rule, args)?;
-            rule.resolve_dtypes(name, &args.iter().map(Operand::arg_type).collect::<SmallVec<[ArgumentType; 3]>>())?
+            rule.resolve_dtypes(name, &args.iter().map(Operand::argument_type).collect::<SmallVec<[ArgumentType; 3]>>())?
         }
     };
-    build_with_dtypes(op, args, signature)
+    elementwise_with_dtypes(op, args, signature)
 }
 
 /// Returns an error for an integer outside the range of int64 and uint64 if only weak integers determine the dtype of the result.
 ///
-/// NumPy converts such an integer to an object, for which most functions are errors. It computes float functions of two operands in
-/// float64. Comparisons are exact, and truth values and quotients of Python integers exist for any size.
+/// NumPy converts such an integer to an object, which most functions reject. Some functions accept it: float functions of two operands
+/// compute in float64, and comparisons, truth values and quotients of Python integers exist for any size.
 pub(crate) fn check_weak_ints(name: &'static str, rule: TypeRule, args: &[Operand]) -> Result<()> {
     let promoted = args.get(usize::from(rule == TypeRule::Where)..).unwrap_or_default();
     let are_ints = promoted.iter().all(|arg| matches!(arg, Operand::Scalar(Scalar::Int(_) | Scalar::Bool(_))));
@@ -78,7 +78,7 @@ fn shared_dtype(args: &[Operand]) -> Option<DType> {
 
 /// Like [`elementwise_consuming_args`], but with the dtypes of `signature` instead of the dtypes that the operation's dtype rule gives.
 /// `astype` and comparisons of mixed integers choose their own dtypes.
-pub(crate) fn build_with_dtypes(op: Op, args: &mut [Operand], signature: DTypeSignature) -> Result<NdArray> {
+pub(crate) fn elementwise_with_dtypes(op: Op, args: &mut [Operand], signature: DTypeSignature) -> Result<NdArray> {
     check_operands(op.name(), args, &signature)?;
     let weight = limit_expression_weight(op, args)?;
     let operation = DeferredOperation { op, signature };
@@ -86,7 +86,7 @@ pub(crate) fn build_with_dtypes(op: Op, args: &mut [Operand], signature: DTypeSi
         Some(array) => array,
         None => {
             let device = array_operands(args).next().map_or_else(Device::current, |a| Ok(a.device()))?;
-            let shape = common_shape(op.name(), args)?;
+            let shape = broadcast_shape_of_operands(op.name(), args)?;
             NdArray(Arc::new(ArrayState {
                 dtype: signature.result,
                 device,
@@ -116,7 +116,7 @@ pub(crate) fn build_with_dtypes(op: Op, args: &mut [Operand], signature: DTypeSi
 /// The errors of [`elementwise`]. [`Error::Value`] if the function does not have `N` results.
 pub fn elementwise_multi_result<const N: usize>(function: &MultiResultOp, args: &[Operand]) -> Result<[NdArray; N]> {
     let siblings = Arc::new(Siblings::new());
-    let types: SmallVec<[ArgumentType; 3]> = args.iter().map(Operand::arg_type).collect();
+    let types: SmallVec<[ArgumentType; 3]> = args.iter().map(Operand::argument_type).collect();
     let mut arrays = SmallVec::<[NdArray; N]>::new();
     for &(op, rule) in function.results {
         if args.len() != op.arity() {
@@ -125,8 +125,8 @@ pub fn elementwise_multi_result<const N: usize>(function: &MultiResultOp, args: 
         check_weak_ints(function.name, rule, args)?;
         let signature = rule.resolve_dtypes(function.name, &types)?;
         check_operands(function.name, args, &signature)?;
-        common_shape(function.name, args)?;
-        let mut array = build_with_dtypes(op, &mut args.iter().cloned().collect::<Operands>(), signature)?;
+        broadcast_shape_of_operands(function.name, args)?;
+        let mut array = elementwise_with_dtypes(op, &mut args.iter().cloned().collect::<Operands>(), signature)?;
         // Siblings are results of one function, such as `divmod`, that one pass computes together. A result that was evaluated already or
         // appended to the node of an argument gets no siblings.
         if let Some(inner) = Arc::get_mut(&mut array.0)
@@ -167,7 +167,7 @@ pub(crate) fn check_operands(name: &'static str, args: &[Operand], signature: &D
 
 /// Returns the shape that the arguments broadcast to.
 #[inline]
-pub(crate) fn common_shape(name: &'static str, args: &[Operand]) -> Result<Dims> {
+pub(crate) fn broadcast_shape_of_operands(name: &'static str, args: &[Operand]) -> Result<Dims> {
     let mut shapes = array_operands(args).map(NdArray::shape);
     match shapes.next() {
         Some(first) if shapes.all(|shape| shape == first) => Ok(Dims::from_slice(first)),
@@ -206,8 +206,8 @@ fn limit_expression_weight(op: Op, args: &[Operand]) -> Result<ExpressionWeight>
             }
             let ExpressionWeight { nodes, inputs, cost, folds } = a.0.weight;
             let (nodes_in_all, inputs_in_all) = (sum.nodes + nodes, sum.inputs + inputs);
-            // The cost of a shared node is added once per use. It needs no exact count, since only the numbers of nodes and inputs are
-            // limited.
+            // A shared node contributes its cost once per use. Only the numbers of nodes and inputs are limited, so the cost need not be
+            // exact.
             let (cost, folds) = (sum.cost.saturating_add(cost), sum.folds.saturating_add(folds));
             sum = ExpressionWeight { nodes: nodes_in_all, inputs: inputs_in_all, cost, folds };
             if heaviest.is_none_or(|(n, _)| nodes + 4 * inputs > n) {
@@ -217,7 +217,7 @@ fn limit_expression_weight(op: Op, args: &[Operand]) -> Result<ExpressionWeight>
         let exceeds_limits = |nodes, inputs| nodes > MAX_EXPRESSION_NODES || inputs > MAX_EXPRESSION_INPUTS;
         let Some((_, heaviest)) = heaviest.filter(|_| exceeds_limits(sum.nodes, sum.inputs)) else { return Ok(sum) };
         let mut distinct = DistinctNodeCounter::default();
-        args.iter().for_each(|arg| distinct.count_operand(arg));
+        args.iter().for_each(|arg| distinct.count_nodes_of_operand(arg));
         let (nodes, inputs) = (1 + distinct.operations, distinct.inputs.len() as u32);
         if !exceeds_limits(nodes, inputs) {
             return Ok(ExpressionWeight { nodes, inputs, ..sum });
@@ -236,7 +236,7 @@ struct DistinctNodeCounter {
 }
 
 impl DistinctNodeCounter {
-    fn count_operand(&mut self, operand: &Operand) {
+    fn count_nodes_of_operand(&mut self, operand: &Operand) {
         let Operand::Array(array) = operand else { return };
         let state = Arc::as_ptr(&array.0);
         if self.operations > MAX_EXPRESSION_NODES || self.inputs.len() as u32 > MAX_EXPRESSION_INPUTS {
@@ -248,12 +248,12 @@ impl DistinctNodeCounter {
             Some(Expression::Elementwise { args, then, .. }) => {
                 self.deferred.push(state);
                 self.operations += 1 + then.len() as u32;
-                args.iter().chain(then.iter().flat_map(|appended| &appended.others)).for_each(|arg| self.count_operand(arg));
+                args.iter().chain(then.iter().flat_map(|appended| &appended.others)).for_each(|arg| self.count_nodes_of_operand(arg));
             }
             Some(Expression::Fold(fold)) => {
                 self.deferred.push(state);
                 self.operations += fold.implementation.nodes;
-                self.count_operand(&Operand::Array(fold.argument.clone()));
+                self.count_nodes_of_operand(&Operand::Array(fold.argument.clone()));
             }
             None => self.inputs.push(state),
         }

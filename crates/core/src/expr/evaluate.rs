@@ -5,8 +5,8 @@ use std::sync::atomic::Ordering;
 
 use smallvec::SmallVec;
 
-use super::fusion::fusion_enabled;
-use super::node::{DeferredOperation, Expression, NdArray, Operand};
+use super::expression_node::{DeferredOperation, Expression, NdArray, Operand};
+use super::fusion_setting::fusion_enabled;
 use super::program_builder::ProgramBuilder;
 use super::row_loop::RowLoop;
 use crate::array::{Array, Outputs, StoredArray};
@@ -121,7 +121,7 @@ impl NdArray {
             return Ok(());
         }
         if self.0.weight.folds > 0 {
-            if let Some(rows) = RowLoop::find(self)
+            if let Some(rows) = RowLoop::find_for_root(self)
                 && self.try_run_in_row_loop(rows)?
             {
                 return Ok(());
@@ -176,8 +176,8 @@ impl NdArray {
     /// Runs the expression as one call of the kernel family `Gather` if it is a single `take` with stored indices. Returns `None` for other
     /// expressions.
     fn run_single_take(&self) -> Option<Result<StoredArray>> {
-        // `FUSED_TAKE`, a deferred `take`, is the only operation of the family `Gather` in an expression. Its composition runs a single
-        // `take` as one call of the family `Gather`. The call indexes the array `first`, passed as 1-D.
+        // Only a deferred `take` (`FUSED_TAKE`) has the family `Gather` inside an expression. The operation's composition runs a single
+        // `take` as one call of the family `Gather`. That call indexes `first`, passed as a 1-D array.
         let alone = self.0.op.filter(|op| op.family() == Family::Gather).and_then(|op| op.0.composite)?;
         let (first, indices, size) = {
             let guard = self.lock_expression();
@@ -197,13 +197,13 @@ impl NdArray {
         Some(run())
     }
 
-    /// Runs the program of this array in place: the result overwrites an input that no other array or expression uses, such as `a` in
-    /// `a += b`. Stores the result as the value of this array.
+    /// Runs the program of this array in place: the result overwrites an input that no other array or expression uses, such as `a` in `a +=
+    /// b`. Stores the result as the value of this array.
     ///
-    /// Returns false, without any effect, if the program or all inputs are unsuitable. The inputs are checked again when this thread has
-    /// locked the expression. If every input has become unsuitable by then, the result gets new memory.
+    /// Returns false, without any effect, if the program cannot run in place or if no input can be overwritten. The inputs are checked
+    /// again when this thread has locked the expression. If none can be overwritten by then, the result gets new memory.
     fn run_in_place(&self, program: &Program, inputs: &mut [StoredArray]) -> bool {
-        let Some(op) = self.0.op.filter(|op| op.0.composite.is_none() || op.is_conversion()) else { return false };
+        let Some(op) = self.0.op.filter(|op| op.0.composite.is_none() || op.is_dtype_conversion()) else { return false };
         let is_candidate = |a: &StoredArray| a.dtype() == self.dtype() && a.has_one_other_handle();
         if !inputs.iter().any(is_candidate) || !is_elementwise(program) {
             return false;
@@ -211,8 +211,8 @@ impl NdArray {
         if Stream::current(self.device()).is_capturing() {
             return false; // during a capture: every launch of the captured graph would overwrite the input again
         }
-        // This thread holds the lock of the expression during the evaluation, so that other threads wait for the value. They cannot
-        // evaluate the expression themselves, because this evaluation overwrites one of its inputs.
+        // This thread holds the lock of the expression during the evaluation, so that other threads wait for the value. Another thread
+        // cannot evaluate the expression itself, because this evaluation overwrites one of the inputs.
         let mut guard = self.lock_expression();
         let Some(expression) = guard.take() else { return true };
         let _error_guard = StoreErrorOnDrop(self);
@@ -270,7 +270,7 @@ impl NdArray {
         }
         let root = program.push_step(StepKind::Apply(op), self.dtype(), &args);
         program.outputs.push(root);
-        !op.is_conversion()
+        !op.is_dtype_conversion()
     }
 
     /// Computes the value as a composition of other operations, if `op` defines one. The arguments are converted to the operation's dtypes.
@@ -279,7 +279,7 @@ impl NdArray {
     fn run_composite(&self, op: Op, unsupported: Error) -> Result<StoredArray> {
         // `astype` is not computed by a composition of other operations: the arguments of a composition are converted by `astype`, so
         // `astype` would call itself.
-        let body = op.0.composite.filter(|_| !op.is_conversion() && op.family() != Family::Gather);
+        let body = op.0.composite.filter(|_| !op.is_dtype_conversion() && op.family() != Family::Gather);
         let args = match self.lock_expression().as_ref() {
             Some(Expression::Elementwise { args, .. }) => Some(args.clone()),
             _ => None,
@@ -389,7 +389,7 @@ fn dispatch_map_call(
     let size = layout.size();
     let mut first = OutputSpec::new(program.output_dtype(0), layout);
     if let Some(input) = target.map(|n| &inputs[n]).filter(|input| *input.layout() == first.layout) {
-        first = first.with_target(input.buffer().clone());
+        first = first.with_target_buffer(input.buffer().clone());
     }
     let several: Vec<OutputSpec>;
     let outputs = match program.outputs.len() {

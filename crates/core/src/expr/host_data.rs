@@ -1,6 +1,6 @@
-//! Elements in host memory that are moved or borrowed instead of copied.
+//! Access to the elements of a host array without a copy: moves a `Vec` in and out, and borrows a slice.
 
-use super::node::NdArray;
+use super::expression_node::NdArray;
 use crate::array::Array;
 use crate::dtype::Element;
 use crate::error::{Error, Result};

@@ -1,6 +1,6 @@
 //! Conversion of an array of one element to a Rust number.
 
-use super::node::NdArray;
+use super::expression_node::NdArray;
 use crate::error::{Error, Result};
 use crate::scalar_conversion::{FromScalar, for_each_number};
 

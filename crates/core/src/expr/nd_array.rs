@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use super::expression_node::NdArray;
 use super::host_data::IntoElements;
-use super::node::NdArray;
 use crate::arguments::IntoShape;
 use crate::array::{Array, StoredArray};
 use crate::device::{Buffer, Device, Stream, driver};

@@ -7,16 +7,16 @@ use std::sync::atomic::Ordering;
 
 use smallvec::SmallVec;
 
-use super::node::{AppendedOperation, DeferredOperation, Expression, ExpressionWeight, NdArray, Operand};
+use super::expression_node::{AppendedOperation, DeferredOperation, Expression, ExpressionWeight, NdArray, Operand};
 use crate::op::{Family, Op};
 
 /// Initial capacity of the list of operations that are appended to a deferred array's node ([`AppendedOperation`]).
 const INITIAL_APPENDED_CAPACITY: usize = 10;
 
-/// Returns whether `op` can be appended to a node, and can have operations appended to its own node. This holds if every device computes
-/// `op` as a step of a program.
+/// Returns whether `op` can be appended to a node, and can have operations appended to its own node. This is the case if every device
+/// computes `op` as a step of a program.
 fn is_appendable(op: Op) -> bool {
-    op.family() == Family::Map && !op.is_defined_in_another_crate() && (op.0.composite.is_none() || op.is_conversion())
+    op.family() == Family::Map && !op.is_defined_in_another_crate() && (op.0.composite.is_none() || op.is_dtype_conversion())
 }
 
 /// Returns the index of the argument whose node the operation can be appended to, or `None`.

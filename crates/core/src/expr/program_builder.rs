@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use smallvec::SmallVec;
 
-use super::node::{AppendedOperation, DeferredOperation, DeferredReduction, Expression, ExpressionWeight, NdArray, Operand};
+use super::expression_node::{AppendedOperation, DeferredOperation, DeferredReduction, Expression, ExpressionWeight, NdArray, Operand};
 use super::row_loop::RowLoop;
 use crate::array::{Array, StoredArray};
 use crate::dtype::DType;
@@ -20,12 +20,12 @@ pub(super) struct ProgramBuilder {
     seen: SmallVec<[VisitedNode; 12]>,
     /// Whether the program is the fused input of a reduction or scan, and so cannot have further outputs.
     single_output: bool,
-    /// Whether all arguments are evaluated before the root's operation instead of being fused with it. This is the case if another crate
-    /// defines the root's operation without code for fused kernels.
+    /// Whether the root's arguments are evaluated separately instead of being fused into the program. True if another crate defines the
+    /// root's operation without code for fused kernels.
     unfused: bool,
-    /// The row loop, if reductions along rows are steps of the program.
+    /// The loop over rows, if the program contains reductions along rows as steps.
     pub rows: Option<RowLoop>,
-    /// Capabilities of the kernels that may run the program.
+    /// Capabilities that the kernels of the program's family declare. Operations that need others are evaluated separately.
     pub declared: Capabilities,
 }
 
@@ -54,7 +54,7 @@ impl ProgramBuilder {
     /// Appends the program steps that compute `array` in a loop over `shape`, and returns the index of the last step. `root` is true if
     /// `array` is the root of the expression.
     pub fn push_array(&mut self, array: &NdArray, shape: &[usize], root: bool) -> Result<u16> {
-        // The traversal reaches a node with a single handle only once, so only shared nodes are recorded.
+        // A node with a single handle is visited only once, so only shared nodes are looked up.
         let is_shared = !root && Arc::strong_count(&array.0) > 1;
         if is_shared && let Some(seen) = self.seen.iter_mut().find(|s| Arc::ptr_eq(&s.array.0, &array.0)) {
             seen.references += 1;
@@ -195,7 +195,7 @@ impl ProgramBuilder {
                 },
             };
         }
-        if op.is_conversion() {
+        if op.is_dtype_conversion() {
             return Ok(args[0]); // `args[0]` has the result's dtype already
         }
         let args = &args[..op.arity()];

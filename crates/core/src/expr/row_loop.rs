@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::node::{ArrayState, DeferredReduction, Expression, NdArray, Operand};
+use super::expression_node::{ArrayState, DeferredReduction, Expression, NdArray, Operand};
 use crate::layout::Dims;
 
 /// The loop of a row program: an expression with reductions along rows that is computed in one pass over the rows.
 pub(super) struct RowLoop {
     /// Shape of the loop.
     pub shape: Dims,
-    /// Shape of arrays with one element per row: `shape` with extent 1 on the axis `split` and all later axes.
+    /// Shape of an array with one element per row: `shape`, with extent 1 along the axes of a row (`split` and later).
     pub results: Dims,
     /// Index of the first axis of a row. The last axes, from this one on, form the row.
     pub split: usize,
@@ -21,7 +21,7 @@ impl RowLoop {
     /// Returns the loop that computes `root` in one pass over rows, or `None` if there is no such loop or the loop has no advantage.
     ///
     /// The loop's shape follows from the first deferred reduction whose argument or result has the shape of `root`.
-    pub fn find(root: &NdArray) -> Option<RowLoop> {
+    pub fn find_for_root(root: &NdArray) -> Option<RowLoop> {
         let rows = RowLoop::find_row_loop(root, root, &mut SmallVec::new())?;
         // A single reduction gets no row loop. Dispatched as its own call, it runs on kernels that split long rows over several thread
         // blocks.

@@ -7,20 +7,20 @@ use std::sync::{Mutex, PoisonError};
 use super::FailurePoint;
 
 /// The kind of operation that is counted ([`FailurePoint`]), or 0 for none.
-static COUNTED_POINT: AtomicUsize = AtomicUsize::new(0);
-/// Number of operations of the counted kind so far.
+static COUNTED_FAILURE_POINT: AtomicUsize = AtomicUsize::new(0);
+/// Number of operations of the kind [`COUNTED_FAILURE_POINT`] since the counting started.
 static COUNTED_OPERATIONS: AtomicUsize = AtomicUsize::new(0);
 /// Index of the first operation that fails, among the counted operations.
 static FIRST_FAILING_OPERATION: AtomicUsize = AtomicUsize::new(0);
 /// Number of consecutive operations that fail, beginning with number [`FIRST_FAILING_OPERATION`].
-static FAILING_COUNT: AtomicUsize = AtomicUsize::new(0);
+static FAILING_OPERATION_COUNT: AtomicUsize = AtomicUsize::new(0);
 /// Index of the operation at which the process aborts, among the counted operations; `usize::MAX` for none.
 static ABORTING_OPERATION: AtomicUsize = AtomicUsize::new(usize::MAX);
 /// Whether only operations of the thread that started the counting are counted ([`CountingScope::Thread`]).
 static COUNTS_ONE_THREAD_ONLY: AtomicBool = AtomicBool::new(false);
 
 thread_local! {
-    /// Whether this thread started the counting.
+    /// Whether this thread called the function that started the counting, such as [`with_failure`].
     static STARTED_COUNTING: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -37,7 +37,7 @@ pub enum CountingScope {
 static COUNTING_LOCK: Mutex<()> = Mutex::new(());
 
 pub fn should_fail(point: FailurePoint) -> bool {
-    if COUNTED_POINT.load(Ordering::Relaxed) != point as usize
+    if COUNTED_FAILURE_POINT.load(Ordering::Relaxed) != point as usize
         || (COUNTS_ONE_THREAD_ONLY.load(Ordering::Relaxed) && !STARTED_COUNTING.get())
     {
         return false;
@@ -46,7 +46,7 @@ pub fn should_fail(point: FailurePoint) -> bool {
     if index == ABORTING_OPERATION.load(Ordering::Relaxed) {
         std::process::abort();
     }
-    index.wrapping_sub(FIRST_FAILING_OPERATION.load(Ordering::Relaxed)) < FAILING_COUNT.load(Ordering::Relaxed)
+    index.wrapping_sub(FIRST_FAILING_OPERATION.load(Ordering::Relaxed)) < FAILING_OPERATION_COUNT.load(Ordering::Relaxed)
 }
 
 /// Guard that stops counting when it is dropped, also after a panic of the closure.
@@ -54,12 +54,12 @@ struct StopCountingOnDrop;
 
 impl Drop for StopCountingOnDrop {
     fn drop(&mut self) {
-        COUNTED_POINT.store(0, Ordering::Relaxed);
+        COUNTED_FAILURE_POINT.store(0, Ordering::Relaxed);
         STARTED_COUNTING.set(false);
     }
 }
 
-fn run_counted<R>(
+fn run_counting_operations<R>(
     scope: CountingScope,
     point: FailurePoint,
     target: usize,
@@ -70,11 +70,11 @@ fn run_counted<R>(
     let _exclusive = COUNTING_LOCK.lock().unwrap_or_else(PoisonError::into_inner);
     COUNTED_OPERATIONS.store(0, Ordering::Relaxed);
     FIRST_FAILING_OPERATION.store(target, Ordering::Relaxed);
-    FAILING_COUNT.store(length, Ordering::Relaxed);
+    FAILING_OPERATION_COUNT.store(length, Ordering::Relaxed);
     ABORTING_OPERATION.store(abort, Ordering::Relaxed);
     COUNTS_ONE_THREAD_ONLY.store(scope == CountingScope::Thread, Ordering::Relaxed);
     STARTED_COUNTING.set(true);
-    COUNTED_POINT.store(point as usize, Ordering::Relaxed);
+    COUNTED_FAILURE_POINT.store(point as usize, Ordering::Relaxed);
     let guard = StopCountingOnDrop;
     let result = f();
     drop(guard);
@@ -89,22 +89,22 @@ pub fn with_failure<R>(point: FailurePoint, n: usize, f: impl FnOnce() -> R) -> 
 
 /// Runs `f` as [`with_failure`] does, while operations `n..n + length` fail. With two failures in a row, a retry fails too.
 pub fn with_failures<R>(point: FailurePoint, n: usize, length: usize, f: impl FnOnce() -> R) -> (R, bool) {
-    let (result, counted) = run_counted(CountingScope::Process, point, n, length, usize::MAX, f);
+    let (result, counted) = run_counting_operations(CountingScope::Process, point, n, length, usize::MAX, f);
     (result, counted > n)
 }
 
 /// Runs `f` as [`with_failure`] does, and counts only the operations in `scope`.
 pub fn with_failure_in_scope<R>(scope: CountingScope, point: FailurePoint, n: usize, f: impl FnOnce() -> R) -> (R, bool) {
-    let (result, counted) = run_counted(scope, point, n, 1, usize::MAX, f);
+    let (result, counted) = run_counting_operations(scope, point, n, 1, usize::MAX, f);
     (result, counted > n)
 }
 
 /// Runs `f` and ends the process without cleaning up at operation number `n` of kind `point`, as a crash or a signal would.
 pub fn with_process_abort<R>(point: FailurePoint, n: usize, f: impl FnOnce() -> R) -> R {
-    run_counted(CountingScope::Process, point, 0, 0, n, f).0
+    run_counting_operations(CountingScope::Process, point, 0, 0, n, f).0
 }
 
 /// Runs `f` and returns its result with the number of operations of kind `point` in `scope`.
 pub fn count_operations<R>(scope: CountingScope, point: FailurePoint, f: impl FnOnce() -> R) -> (R, usize) {
-    run_counted(scope, point, 0, 0, usize::MAX, f)
+    run_counting_operations(scope, point, 0, 0, usize::MAX, f)
 }

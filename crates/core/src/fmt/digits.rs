@@ -29,8 +29,11 @@ fn parse_digits(digits: &str, e: i32, dtype: DType) -> f64 {
     }
 }
 
-/// Returns the shortest digits of a 16-bit float `v >= 0`: of each length, the nearest decimal number, then the next one above. Below a
-/// power of two the numbers of a format are denser, so the nearest decimal number may belong to the number below.
+/// Returns the shortest decimal digits that parse to the 16-bit float `v >= 0`, and the decimal exponent. For each number of digits, tries
+/// the decimal number nearest to `v`, then the next decimal above.
+///
+/// The second attempt is needed at powers of two, where the floats below are closer together than those above. There, the nearest decimal
+/// number may parse to a neighbour of `v`.
 fn shortest_16_bit_float_digits(v: f64, dtype: DType) -> (String, i32) {
     for precision in 0..8 {
         let (digits, e) = exact_digits(v, precision);
@@ -53,7 +56,8 @@ fn round_tie_to_even(v: f64, dtype: DType, digits: &str) -> Option<String> {
         return None;
     }
     let below = format!("{}{}", &digits[..digits.len() - 1], char::from(last - 1));
-    // The exact decimal expansion of a number near a tie of at most 17 digits has fewer digits than this.
+    // 60 further digits decide whether `v` is exactly halfway between two numbers of at most 17 digits: the exact decimal expansion of a
+    // number near such a tie has fewer digits.
     let (exact, e) = exact_digits(v, digits.len() + 60);
     let rest = exact.strip_prefix(&below)?.strip_prefix('5')?;
     (rest.bytes().all(|digit| digit == b'0') && parse_digits(&below, e, dtype) == v).then_some(below)

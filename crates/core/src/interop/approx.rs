@@ -41,7 +41,8 @@ fn less_precise_dtype(a: &NdArray, b: &NdArray) -> Option<DType> {
     floats.max_by(|x, y| machine_epsilon(*x).total_cmp(&machine_epsilon(*y)))
 }
 
-/// Returns the `given` tolerance. If it is the default [`f64::EPSILON`], returns the machine epsilon of the less precise dtype instead.
+/// Returns the tolerance `given`, unless it is the default [`f64::EPSILON`]. The default is replaced by the machine epsilon of the less
+/// precise floating-point dtype of the two arrays.
 fn effective_tolerance(given: f64, a: &NdArray, b: &NdArray) -> f64 {
     match less_precise_dtype(a, b) {
         Some(dtype) if given == f64::EPSILON => machine_epsilon(dtype),

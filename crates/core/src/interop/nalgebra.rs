@@ -90,7 +90,7 @@ impl<T: Element> TryFrom<&NdArray> for DMatrix<T> {
 impl<T: Element> TryFrom<NdArray> for DVector<T> {
     type Error = Error;
 
-    /// Returns the elements of a 1-D array. They are moved without a copy if the conditions of [`NdArray::into_vec`] hold.
+    /// Returns the elements of a 1-D array. The elements are moved without a copy if the conditions of [`NdArray::into_vec`] hold.
     fn try_from(array: NdArray) -> Result<DVector<T>> {
         check_ndim("DVector", &array, 1)?;
         Ok(DVector::from_vec(array.into_vec()?))

@@ -45,7 +45,7 @@ impl<'de> Deserialize<'de> for DType {
     }
 }
 
-/// Waits for the device, and copies the elements to the host.
+/// Serializes dtype, shape and elements. Waits for the device and copies the elements to the host.
 ///
 /// ```
 /// # use cuprum_backend_cpu as _;
@@ -145,7 +145,7 @@ impl<'de> Visitor<'de> for ArrayVisitor {
         let missing = |n| A::Error::invalid_length(n, &"the fields dtype, shape and values");
         let dtype = fields.next_element()?.ok_or_else(|| missing(0))?;
         let ShapeField(shape) = fields.next_element()?.ok_or_else(|| missing(1))?;
-        fields.next_element_seed(ElementsSeed { dtype, shape, is_readable: self.is_readable })?.ok_or_else(|| missing(2))
+        fields.next_element_seed(ElementSequenceSeed { dtype, shape, is_readable: self.is_readable })?.ok_or_else(|| missing(2))
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<NdArray, A::Error> {
@@ -158,7 +158,7 @@ impl<'de> Visitor<'de> for ArrayVisitor {
                     let (Some(dtype), Some(shape)) = (dtype, shape.clone()) else {
                         return Err(A::Error::custom("the field `values` must follow `dtype` and `shape`"));
                     };
-                    array = Some(fields.next_value_seed(ElementsSeed { dtype, shape, is_readable: self.is_readable })?);
+                    array = Some(fields.next_value_seed(ElementSequenceSeed { dtype, shape, is_readable: self.is_readable })?);
                 }
                 repeated => return Err(A::Error::duplicate_field(ARRAY_FIELDS[repeated as usize])),
             }
@@ -231,26 +231,26 @@ impl<'de> Deserialize<'de> for ShapeField {
 }
 
 /// A serde seed that reads the elements of an array of known dtype and shape.
-struct ElementsSeed {
+struct ElementSequenceSeed {
     dtype: DType,
     shape: Dims,
     is_readable: bool,
 }
 
-impl ElementsSeed {
+impl ElementSequenceSeed {
     fn array_from_bytes<E: ::serde::de::Error>(&self, bytes: &[u8]) -> Result<NdArray, E> {
         NdArray::from_bytes(self.dtype, &self.shape[..], bytes).map_err(E::custom)
     }
 }
 
-impl<'de> DeserializeSeed<'de> for ElementsSeed {
+impl<'de> DeserializeSeed<'de> for ElementSequenceSeed {
     type Value = NdArray;
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<NdArray, D::Error> {
         if self.is_readable { deserializer.deserialize_seq(self) } else { deserializer.deserialize_bytes(self) }
     }
 }
 
-impl<'de> Visitor<'de> for ElementsSeed {
+impl<'de> Visitor<'de> for ElementSequenceSeed {
     type Value = NdArray;
 
     fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {

@@ -8,7 +8,7 @@ use std::any::Any;
 use crate::dtype::{DType, Kind};
 use crate::error::{Error, Result};
 use crate::op::{ArgumentType, result_type};
-pub use crate::ops::user_defined::{DeclaredOperation, apply, call_elementwise, call_reduction, reduce};
+pub use crate::ops::user_defined_operations::{DeclaredOperation, apply, call_elementwise, call_reduction, reduce};
 
 /// The code of a user-defined operation: its signature, its C++ source, and its machine code.
 pub struct OperationBody {
@@ -35,14 +35,14 @@ pub struct Parameter {
     pub name: &'static str,
     /// dtype of the elements.
     pub of: BodyDType,
-    /// How the user-defined function receives the argument: as one element, as a whole array, or as a loop index.
+    /// The form in which the user-defined function receives the argument: one element, a whole array, or a loop index.
     pub kind: ParameterKind,
 }
 
-/// How the user-defined function receives an argument: as one element, as a whole array, or as a loop index.
+/// The form in which a user-defined function receives an argument: one element, a whole array, or a loop index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ParameterKind {
-    /// The element at the loop index, after broadcasting.
+    /// The function receives the element at the loop index, after broadcasting.
     Each,
     /// All elements in C order. The C++ function has two arguments for the array: a pointer to the elements, and their number (int64).
     Whole,
@@ -72,15 +72,15 @@ pub enum BodyDType {
 /// The dtypes that a generic type accepts. 16-bit floats are computed in float32.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GenericBound {
-    /// Floats; bool and integers become floats as in NumPy.
+    /// Accepts floats. bool and integers are converted to floats as in NumPy.
     Float,
-    /// float32 if all arguments cast safely to it, otherwise float64.
+    /// Computes in float32 if all arguments cast safely to float32, otherwise in float64.
     Single,
-    /// float32 if all arguments are float32 arrays, otherwise float64.
+    /// Computes in float32 if all arguments are float32 arrays, otherwise in float64.
     Double,
-    /// Integers.
+    /// Accepts only integers.
     Integer,
-    /// Integers and floats.
+    /// Accepts integers and floats.
     Number,
 }
 

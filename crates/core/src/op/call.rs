@@ -2,20 +2,20 @@
 
 mod contract;
 mod copy;
-mod custom;
+mod custom_operation;
 mod decline_reason;
+mod elementwise_map;
 mod fft;
 mod fill;
 mod gather;
 mod histogram;
 mod kernel_modes;
+mod kernel_outcome;
+mod kernel_request;
 mod linalg;
-mod map;
-mod outcome;
 mod output_spec;
 mod random;
 mod reduce;
-mod request;
 mod row_program;
 mod scan;
 mod scatter;
@@ -32,20 +32,20 @@ use smallvec::SmallVec;
 
 pub use self::contract::Contract;
 pub use self::copy::Copy;
-pub use self::custom::Custom;
+pub use self::custom_operation::Custom;
 pub use self::decline_reason::DeclineReason;
+pub use self::elementwise_map::Map;
 pub use self::fft::{Fft, FftKind};
 pub use self::fill::Fill;
 pub use self::gather::{Gather, GatherIndices};
 pub use self::histogram::{Binning, Histogram};
 pub(crate) use self::kernel_modes::{KernelModeGuard, blocks_on_compilation, wants_decline_reasons};
+pub use self::kernel_outcome::Outcome;
+pub use self::kernel_request::Request;
 pub use self::linalg::{Form, Linalg, MatrixFunction, QrMode, SingularVectors, Triangle};
-pub use self::map::Map;
-pub use self::outcome::Outcome;
 pub use self::output_spec::OutputSpec;
 pub use self::random::{Distribution, Random, Sampler, UniformScaling};
 pub use self::reduce::Reduce;
-pub use self::request::Request;
 pub use self::row_program::RowProgram;
 pub use self::scan::Scan;
 pub use self::scatter::{RowAssignment, Scatter};
@@ -66,7 +66,7 @@ use crate::program::Program;
 /// A planned request to a kernel: operation, device, inputs, outputs, and the data that are specific to the kernel family. A call is
 /// planned once, for all accelerators.
 pub struct Call<'a> {
-    /// The NumPy-level operation, for messages and `explain`. For a fused expression, its last operation.
+    /// The operation that error messages and `explain` show. For a fused expression, the last operation of the expression.
     pub op: Op,
     /// The device of all inputs and outputs.
     pub device: Device,
@@ -93,17 +93,17 @@ macro_rules! work {
 
         impl<'a> Work<'a> {
             /// Returns the request as a [`Request`], the interface that the requests of all families share.
-            pub fn request(&self) -> &(dyn Request + 'a) {
+            pub fn as_request(&self) -> &(dyn Request + 'a) {
                 match self { $(Work::$name(request) => request,)* }
             }
 
-            /// Returns the family of the request.
+            /// Returns the kernel family of the request.
             #[inline]
             fn family(&self) -> Family {
                 match self { $(Work::$name(request) => request.family(),)* }
             }
 
-            /// Returns the fused program, for families that have one.
+            /// Returns the fused program of the call. Returns `None` for kernel families without a program.
             #[inline]
             fn program(&self) -> Option<&Program> {
                 match self { $(Work::$name(request) => request.program(),)* }
@@ -136,7 +136,7 @@ work! {
 }
 
 impl Call<'_> {
-    /// Returns the family of the request.
+    /// Returns the kernel family of the request.
     pub fn family(&self) -> Family {
         self.work.family()
     }
@@ -149,19 +149,20 @@ impl Call<'_> {
         // program, a variance is several steps.)
         let alone = if matches!(self.family(), Family::Map | Family::Rows) { None } else { self.op.required_capability() };
         let range = self.writes_target_range().then_some(Capability::OutputRanges);
-        let request = with(with(Capabilities::NONE, self.work.request().required_capability()), range);
+        let request = with(with(Capabilities::NONE, self.work.as_request().required_capability()), range);
         steps.fold(with(request, alone), with)
     }
 
-    /// Returns the fused program, for families that have one.
+    /// Returns the fused program of the call. Returns `None` for kernel families without a program.
     pub fn program(&self) -> Option<&Program> {
         self.work.program()
     }
 
-    /// Returns the program's inputs, and the family's extra input if it has one ([`Request::has_input_outside_program`]).
+    /// Returns the inputs of the fused program, and the extra input that the kernel reads itself, if there is one
+    /// ([`Request::has_input_outside_program`]).
     pub fn program_inputs(&self) -> (&[StoredArray], Option<&StoredArray>) {
         match self.inputs.split_last() {
-            Some((last, inputs)) if self.work.request().has_input_outside_program() => (inputs, Some(last)),
+            Some((last, inputs)) if self.work.as_request().has_input_outside_program() => (inputs, Some(last)),
             _ => (self.inputs, None),
         }
     }
@@ -194,15 +195,15 @@ impl Call<'_> {
 
     /// Returns whether the call is an elementwise loop that writes a range of an existing buffer.
     fn writes_target_range(&self) -> bool {
-        self.has_output_targets() && self.family() == Family::Map && self.outputs.iter().any(OutputSpec::is_part_of_target)
+        self.has_output_targets() && self.family() == Family::Map && self.outputs.iter().any(OutputSpec::is_part_of_target_buffer)
     }
 
     /// Returns whether the call writes some elements of an existing buffer and keeps the others.
-    pub(crate) fn updates_target(&self) -> bool {
-        self.has_output_targets() && (self.work.request().updates_target() || self.writes_target_range())
+    pub(crate) fn updates_part_of_target(&self) -> bool {
+        self.has_output_targets() && (self.work.as_request().updates_part_of_target() || self.writes_target_range())
     }
 
-    /// Returns the specifications of the outputs, with new buffers instead of the targets.
+    /// Returns the specifications of the outputs, with new buffers instead of existing ones.
     pub(crate) fn outputs_with_new_buffers(&self) -> SmallVec<[OutputSpec; 1]> {
         self.outputs.iter().map(|output| OutputSpec::new(output.dtype, output.layout.clone())).collect()
     }
@@ -261,23 +262,23 @@ impl TuningSignature {
     /// Returns the tuning signature of `call`.
     pub(crate) fn hash_call(call: &Call) -> Result<u64> {
         let mut signature = TuningSignature::default();
-        signature.add_value(call.family() as u8);
-        signature.add_op(call.op);
-        signature.add_value(call.device.ordinal());
-        call.inputs.iter().for_each(|a| signature.add_value(a.dtype() as u8));
-        call.outputs.iter().for_each(|o| signature.add_value(o.dtype as u8));
+        signature.hash_value(call.family() as u8);
+        signature.hash_op(call.op);
+        signature.hash_value(call.device.ordinal());
+        call.inputs.iter().for_each(|a| signature.hash_value(a.dtype() as u8));
+        call.outputs.iter().for_each(|o| signature.hash_value(o.dtype as u8));
         if let Some(program) = call.program() {
-            signature.add_program(program);
+            signature.hash_program(program);
         }
-        call.work.request().add_to_signature(call.inputs, call.outputs, &mut signature)?;
-        Ok(signature.finish())
+        call.work.as_request().add_to_tuning_signature(call.inputs, call.outputs, &mut signature)?;
+        Ok(signature.into_hash())
     }
 
     /// Returns the tuning signature of `call`, combined with `choice`, the name of a decision within an accelerator, such as the tile size
     /// of a matrix product.
     pub(crate) fn hash_call_with_choice(call: &Call, choice: &str) -> Result<u64> {
         let mut signature = TuningSignature::default();
-        signature.add_value((TuningSignature::hash_call(call)?, choice));
-        Ok(signature.finish())
+        signature.hash_value((TuningSignature::hash_call(call)?, choice));
+        Ok(signature.into_hash())
     }
 }

@@ -71,36 +71,36 @@ pub enum TypeRule {
     /// Converts the arguments to their promoted dtype, which is also the dtype of the result. Bool stays bool (`add` is "or", `multiply`
     /// "and").
     Promote,
-    /// Like [`TypeRule::Promote`], but rejects bool (`subtract`, `negative`, `positive`, `sign`).
+    /// Promotes the arguments as [`TypeRule::Promote`] does, but rejects bool (`subtract`, `negative`, `positive`, `sign`).
     PromoteNoBool,
-    /// Like [`TypeRule::PromoteNumber`], but rejects complex (`floor_divide`, `remainder`).
+    /// Promotes the arguments and converts bool to int8. Rejects complex numbers (`floor_divide`, `remainder`).
     PromoteReal,
-    /// Like [`TypeRule::Promote`], but bool becomes int8 (`power`, `square`, `conj`).
+    /// Promotes the arguments as [`TypeRule::Promote`] does, but converts bool to int8 (`power`, `square`, `conj`).
     PromoteNumber,
-    /// Like [`TypeRule::Promote`]; complex numbers are ordered lexicographically (`maximum`, `minimum`).
+    /// Promotes the arguments as [`TypeRule::Promote`] does. Complex numbers compare by real part, then imaginary part (`maximum`,
+    /// `minimum`).
     Ordered,
-    /// Converts bool and integers to the smallest sufficient float, as in NumPy; complex is allowed (`sin`, `exp`, `rint`).
+    /// Converts bool and integers to the smallest sufficient float, as in NumPy. Complex numbers are allowed (`sin`, `exp`, `rint`).
     Inexact,
-    /// Like [`TypeRule::Inexact`], but rejects complex (`cbrt`, `hypot`, `atan2`).
+    /// Converts bool and integers to the smallest sufficient float, and rejects complex numbers (`cbrt`, `hypot`, `atan2`).
     Float,
-    /// Like [`TypeRule::Float`], but the result is int32 (the exponent of `frexp`).
+    /// Converts bool and integers to floats and rejects complex numbers. The result is int32 (the exponent of `frexp`).
     Exponent,
-    /// Like [`TypeRule::Promote`], but bool and integers become float64 (`divide`).
+    /// Promotes the arguments as [`TypeRule::Promote`] does, but converts bool and integers to float64 (`divide`).
     Divide,
     /// Rejects complex numbers; bool and integers are returned unchanged (`floor`, `ceil`, `trunc`).
     Round,
-    /// Like [`TypeRule::Round`], but bool becomes float16, and complex is allowed: real and imaginary parts are rounded separately
-    /// (`round`).
+    /// Returns integers unchanged, converts bool to float16, and rounds real and imaginary parts of complex numbers separately (`round`).
     RoundComplex,
     /// Converts the arguments to their promoted dtype; the result is bool (`less`).
     Compare,
     /// Converts every argument to bool; the result is bool (`logical_and`).
     Logical,
-    /// Like [`TypeRule::Promote`], but accepts only bool and integers (`bitwise_and`).
+    /// Promotes the arguments as [`TypeRule::Promote`] does, but accepts only bool and integers (`bitwise_and`).
     Bitwise,
-    /// Like [`TypeRule::PromoteNumber`], but accepts only bool and integers (`left_shift`).
+    /// Promotes the arguments and converts bool to int8. Accepts only bool and integers (`left_shift`).
     Shift,
-    /// Like [`TypeRule::Promote`], but accepts only integers (`gcd`).
+    /// Promotes the arguments as [`TypeRule::Promote`] does, but accepts only integers (`gcd`).
     Integer,
     /// Accepts any dtype; the result has the dtype of the real part (`abs`, `real`, `imag`).
     RealPart,
@@ -150,7 +150,7 @@ pub fn result_type(args: &[ArgumentType]) -> DType {
 ///
 /// If all arguments are arrays of integers or bool, each dtype is converted to a float dtype first, and the float dtypes are promoted. Thus
 /// `hypot` of int8 and uint8 is float16, although the two promote to int16.
-fn inexact_dtype(args: &[ArgumentType], promoted: DType) -> DType {
+fn floating_computation_dtype(args: &[ArgumentType], promoted: DType) -> DType {
     let alone = |a: &ArgumentType| if let ArgumentType::Array(d) = a { (!d.is_inexact()).then_some(d.to_inexact()) } else { None };
     match args.iter().map(alone).collect::<Option<smallvec::SmallVec<[DType; 3]>>>() {
         Some(each) => each.into_iter().reduce(DType::promote).unwrap_or(promoted),
@@ -168,7 +168,7 @@ impl TypeRule {
             TypeRule::Where => result_type(args.get(1..).unwrap_or_default()),
             _ => result_type(args),
         };
-        self.resolve_for_promoted_dtype(op, promoted, || inexact_dtype(args, promoted))
+        self.resolve_for_promoted_dtype(op, promoted, || floating_computation_dtype(args, promoted))
     }
 
     /// Returns the result of [`TypeRule::resolve_dtypes`] for arrays of the dtype `shared` and scalars that adopt this dtype. Not valid for
@@ -214,14 +214,14 @@ impl TypeRule {
     }
 }
 
-/// Rough cost of one element, used to choose between recomputing and storing a value.
+/// Rough cost of computing one element, used to choose between recomputing and storing a value.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Cost {
-    /// One or two instructions.
+    /// The cost of one or two instructions.
     Cheap,
-    /// A division, a square root, or an integer power.
+    /// The cost of a division, a square root, or an integer power.
     Medium,
-    /// A transcendental function.
+    /// The cost of a transcendental function.
     Expensive,
 }
 
@@ -239,21 +239,21 @@ pub type Parameters = dyn Any + Send + Sync;
 pub struct OpDef {
     /// NumPy 2's name.
     pub name: &'static str,
-    /// Family, which selects the kernels.
+    /// The kernel family. Dispatch tries only kernels of this family.
     pub family: Family,
     /// Number of array arguments; 0 if it varies.
     pub arity: u8,
-    /// Index among the built-in operations; `u16::MAX` for operations of other crates.
+    /// Index among the built-in operations. `u16::MAX` for operations that other crates define.
     pub index: u16,
-    /// dtype rule, for elementwise operations.
+    /// The rule that determines argument and result dtypes. `None` unless the operation is elementwise.
     pub rule: Option<TypeRule>,
-    /// Cost of one element, for elementwise operations.
+    /// Rough cost of computing one element. Only elementwise operations use it.
     pub cost: Cost,
     /// A composition of other operations that computes this operation. The composition runs if every accelerator declines.
     pub composite: Option<Composite>,
     /// The code of an operation that `cuprum::kernel!` declares.
     pub body: Option<&'static OperationBody>,
-    /// How elements combine, for scans and for reductions over axes or of segments.
+    /// The combination of elements. `None` unless the operation is a scan or a reduction over axes or of segments.
     pub reduction: Option<&'static ReductionDef>,
 }
 
@@ -278,7 +278,7 @@ impl Op {
     pub fn name(self) -> &'static str {
         self.0.name
     }
-    /// Returns the index among the built-in operations.
+    /// Returns the index of the operation among the built-in operations.
     pub fn index(self) -> usize {
         self.0.index as usize
     }
@@ -296,15 +296,15 @@ impl Op {
     }
     /// Returns whether this is `astype`, the only built-in operation with [`TypeRule::Same`].
     #[inline]
-    pub(crate) fn is_conversion(self) -> bool {
+    pub(crate) fn is_dtype_conversion(self) -> bool {
         self.0.rule == Some(TypeRule::Same) && !self.is_defined_in_another_crate()
     }
     /// Returns the description of how elements combine, if the operation is a reduction over axes or of segments, or a scan.
     pub fn reduction(self) -> Option<&'static ReductionDef> {
         self.0.reduction
     }
-    /// Returns the capability that a kernel needs for a call of this operation, as opposed to a program that contains it. If the result is
-    /// `None`, the kernel's [`OpFilter`](crate::OpFilter) decides.
+    /// Returns the capability that a kernel needs for a call of this operation. Programs that contain the operation have other rules. If
+    /// the result is `None`, the kernel's [`OpFilter`](crate::OpFilter) decides.
     pub fn required_capability(self) -> Option<Capability> {
         match self.0 {
             def if def.body.is_some() => Some(Capability::UserDefined),
@@ -347,7 +347,7 @@ impl fmt::Debug for Op {
 /// ```
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct ReductionDef {
-    /// The combination of two accumulators. It is associative up to rounding.
+    /// The function that combines two accumulators. It is associative up to rounding.
     pub combine: Combine,
     /// The identity element: combining it with any value gives that value.
     pub identity: ReductionIdentity,
@@ -355,7 +355,7 @@ pub struct ReductionDef {
     pub allows_empty: bool,
     /// The dtype of accumulators.
     pub accumulator: AccumulatorDType,
-    /// Whether the combination returns one of its arguments, so that combining an element twice changes nothing.
+    /// Whether the combination returns one of its two arguments, as `maximum` does. Combining an element twice then changes nothing.
     pub selects: bool,
     /// Whether the result is the index of the selected element. Plans then keep the reduced axes in their original order.
     pub returns_index: bool,
@@ -366,7 +366,7 @@ pub struct ReductionDef {
     pub in_rows: bool,
 }
 
-/// The combination of two accumulators.
+/// The function that combines two accumulators of a reduction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Combine {
     /// An elementwise operation of two arguments, as in NumPy's `ufunc.reduce`: `add` for a sum.
@@ -381,11 +381,11 @@ pub enum Combine {
 /// The dtype of accumulators.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum AccumulatorDType {
-    /// The dtype of the elements.
+    /// Accumulates in the dtype of the elements.
     Element,
-    /// float32 for 16-bit floats, else the dtype of the elements.
+    /// Accumulates 16-bit floats in float32, and other elements in their own dtype.
     Wide,
-    /// The given dtype for elements of any dtype.
+    /// Accumulates elements of any dtype in the given dtype.
     Fixed(DType),
 }
 
@@ -434,7 +434,7 @@ impl ReductionIdentity {
             (ReductionIdentity::Highest, Kind::Bool) => Scalar::Int(1),
             (ReductionIdentity::Lowest, Kind::Float) => Scalar::Float(f64::NEG_INFINITY),
             (ReductionIdentity::Highest, Kind::Float) => Scalar::Float(f64::INFINITY),
-            // Complex numbers compare by real part, then imaginary part.
+            // Complex numbers compare by real part, then imaginary part. So the extremes have both parts infinite.
             (ReductionIdentity::Lowest, Kind::Complex) => Scalar::Complex(Complex::new(f64::NEG_INFINITY, f64::NEG_INFINITY)),
             (ReductionIdentity::Highest, Kind::Complex) => Scalar::Complex(Complex::new(f64::INFINITY, f64::INFINITY)),
         }

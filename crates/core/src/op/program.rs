@@ -15,13 +15,13 @@ use crate::scalar::Scalar;
 /// The kind of a [`Step`] of a program.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum StepKind {
-    /// Element of input n, which has the step's dtype.
+    /// The current element of input n of the program. The input has the step's dtype.
     Input(u16),
-    /// Scalar parameter n, converted to the step's dtype.
+    /// The scalar parameter n of the program, converted to the step's dtype.
     Param(u16),
-    /// Conversion of the first argument to the step's dtype (`astype`).
+    /// A conversion of the first argument to the step's dtype (`astype`).
     Cast,
-    /// An elementwise operation on the arguments.
+    /// An elementwise operation on the arguments of the step.
     Apply(Op),
     /// A reduction of the argument along the whole row, in the step's dtype, with one result per row.
     ///
@@ -61,9 +61,9 @@ impl StepKind {
 /// One step of a program. Its arguments are earlier steps.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Step {
-    /// The computation of the step.
+    /// The computation that the step performs.
     pub kind: StepKind,
-    /// dtype of the step's value.
+    /// dtype of the value that the step computes.
     pub dtype: DType,
     /// Indices of the argument steps; `kind` determines how many are used.
     pub args: [u16; MAX_ARITY],
@@ -80,12 +80,12 @@ impl Step {
     }
 }
 
-/// A flattened expression with one or more results.
+/// An elementwise expression in the form of a list of steps, with one or more results.
 #[derive(Clone, Debug, Default)]
 pub struct Program {
-    /// The steps in order of computation.
+    /// The steps of the program, in order of computation.
     pub steps: SmallVec<[Step; 20]>,
-    /// Indices of the steps whose values are results.
+    /// Indices of the steps whose values are the results of the program.
     pub outputs: SmallVec<[u16; 2]>,
     /// Values of the scalar parameters. Kernels receive them at launch, so programs with other values share a compiled kernel.
     pub params: SmallVec<[Scalar; 6]>,
@@ -172,7 +172,7 @@ impl Program {
         is_single.then_some(op)
     }
 
-    /// Returns whether the only result is input 0.
+    /// Returns whether the program has one result, which is its input 0 unchanged.
     pub fn is_identity(&self) -> bool {
         self.steps.len() == 1 && self.outputs.len() == 1 && matches!(self.steps[0].kind, StepKind::Input(0))
     }
@@ -226,14 +226,14 @@ impl fmt::Display for Program {
             if i > 0 {
                 f.write_str("; ")?;
             }
-            self.write_step(f, out, 0)?;
+            self.format_step(f, out, 0)?;
         }
         Ok(())
     }
 }
 
 impl Program {
-    fn write_step(&self, f: &mut fmt::Formatter<'_>, at: u16, depth: usize) -> fmt::Result {
+    fn format_step(&self, f: &mut fmt::Formatter<'_>, at: u16, depth: usize) -> fmt::Result {
         let step = &self.steps[at as usize];
         if depth > 12 {
             return f.write_str("...");
@@ -249,7 +249,7 @@ impl Program {
             },
             StepKind::Cast => {
                 write!(f, "{}(", step.dtype)?;
-                self.write_step(f, step.args[0], depth + 1)?;
+                self.format_step(f, step.args[0], depth + 1)?;
                 f.write_str(")")
             }
             StepKind::Apply(op) | StepKind::Fold(op) => {
@@ -260,7 +260,7 @@ impl Program {
                     if i > 0 {
                         f.write_str(", ")?;
                     }
-                    self.write_step(f, a, depth + 1)?;
+                    self.format_step(f, a, depth + 1)?;
                 }
                 f.write_str(")")
             }

@@ -75,7 +75,7 @@ impl NdArray {
         let value = value.into();
         index.with_index_items(|items| match as_basic_items(items) {
             Some(basic) => self.assign_to_view(&basic, value),
-            None => self.assign_by_arrays(items, value),
+            None => self.assign_by_index_arrays(items, value),
         })
     }
 
@@ -91,7 +91,7 @@ impl NdArray {
     }
 
     /// Assigns by an index with arrays. If an element receives several values, the last is stored, as in NumPy.
-    fn assign_by_arrays(&mut self, items: &[IndexItem], value: Operand) -> Result<()> {
+    fn assign_by_index_arrays(&mut self, items: &[IndexItem], value: Operand) -> Result<()> {
         let op = "assign";
         let value = self.convert_assigned_value(op, value)?;
         if let [IndexItem::Array(mask)] = items
@@ -114,7 +114,7 @@ impl NdArray {
             let message = "the value for a mask of all axes has at most one axis; use extract with the same mask";
             return Err(Error::shape(op, message, &[value.shape(), mask.shape()]));
         }
-        self.scatter_at(op, items, None, value)
+        self.scatter_at_index(op, items, None, value)
     }
 
     /// Assigns by an index without arrays, which selects a view.
@@ -141,7 +141,7 @@ impl NdArray {
         let to = target.layout().index(index)?;
         let reversed: Vec<usize> = (0..to.ndim()).filter(|&axis| to.strides()[axis] < 0).collect();
         let (source, to) = (source.with_layout(from.flip(&reversed))?, to.flip(&reversed));
-        let output = OutputSpec::new(target.dtype(), target.layout().clone()).with_target(target.buffer().clone());
+        let output = OutputSpec::new(target.dtype(), target.layout().clone()).with_target_buffer(target.buffer().clone());
         *self = super::dispatch_single_output(COPY, target.device(), &[source], output, Work::Copy(call::Copy { regions: &[to] }))?;
         Ok(())
     }
@@ -172,7 +172,7 @@ impl NdArray {
         if matches!(work, Work::Map(_)) && !(layout.offset() * target.dtype().itemsize()).is_multiple_of(16) {
             return Err(Error::value(op.name(), "an elementwise loop writes a range that starts at a multiple of 16 bytes"));
         }
-        let output = OutputSpec::new(target.dtype(), layout).with_target(target.buffer().clone());
+        let output = OutputSpec::new(target.dtype(), layout).with_target_buffer(target.buffer().clone());
         *self = super::dispatch_single_output(op, target.device(), inputs, output, work)?;
         Ok(())
     }

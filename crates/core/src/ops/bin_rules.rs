@@ -7,7 +7,7 @@ use crate::ops::histogram::{Bins, histogram};
 use crate::scalar::Scalar;
 
 /// Maximum number of bins that a rule may choose.
-const MAX_BINS: f64 = 1e8;
+const MAX_RULE_BINS: f64 = 1e8;
 
 /// A rule that chooses the number of bins of equal width from the values (`numpy.histogram_bin_edges`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,7 +36,7 @@ impl BinRule {
     ///
     /// # Errors
     /// A name that is not the name of a rule.
-    pub(crate) fn parse(op: &'static str, name: &str) -> Result<BinRule> {
+    pub(crate) fn from_name(op: &'static str, name: &str) -> Result<BinRule> {
         Ok(match name {
             "auto" => BinRule::Auto,
             "fd" => BinRule::FreedmanDiaconis,
@@ -76,8 +76,8 @@ impl BinRule {
             width = 1.0;
         }
         let count = if width > 0.0 { ((high - low) / width).ceil() } else { 1.0 };
-        if count.is_nan() || count > MAX_BINS {
-            return Err(Error::value(op, format!("the rule chooses {count:e} bins, more than {MAX_BINS:e}; give their number")));
+        if count.is_nan() || count > MAX_RULE_BINS {
+            return Err(Error::value(op, format!("the rule chooses {count:e} bins, more than {MAX_RULE_BINS:e}; give their number")));
         }
         Ok(count.max(1.0) as usize)
     }

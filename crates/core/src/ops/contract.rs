@@ -39,16 +39,16 @@ pub(crate) struct LabeledOperand {
 pub(crate) fn contract_pair(op: Op, a: LabeledOperand, b: LabeledOperand, out: &[Mode], extents: &[usize]) -> Result<NdArray> {
     let device = super::common_device(op, &a.array, &b.array)?;
     let dtype = a.array.dtype().promote(b.array.dtype());
-    let a = simplify_operand(a, &b.modes, out, extents, dtype)?;
-    let b = simplify_operand(b, &a.modes, out, extents, dtype)?;
+    let a = simplify_contraction_operand(a, &b.modes, out, extents, dtype)?;
+    let b = simplify_contraction_operand(b, &a.modes, out, extents, dtype)?;
     // `a` is simplified again, because simplifying `b` can drop a mode of extent 1 that `a` also has. `a` is then summed over that mode.
-    let a = simplify_operand(a, &b.modes, out, extents, dtype)?;
+    let a = simplify_contraction_operand(a, &b.modes, out, extents, dtype)?;
     check_ndim(op.name(), out.len())?;
     let shape: Dims = out.iter().map(|&x| extents[x as usize]).collect();
     let summed = a.modes.iter().any(|x| !out.contains(x));
     if !summed {
-        // NumPy's sum starts from +0, so a product of -0 becomes +0.
-        let product = super::elementwise::multiply(align_axes(&a, out)?, align_axes(&b, out)?)?;
+        // NumPy's sum of products starts from +0, so a product of -0 becomes +0.
+        let product = super::elementwise::multiply(align_axes_with_output(&a, out)?, align_axes_with_output(&b, out)?)?;
         let sum = if dtype.is_inexact() { super::elementwise::add(product, 0)? } else { product };
         return sum.broadcast_to(shape)?.astype(dtype);
     }
@@ -72,7 +72,7 @@ pub(crate) fn contract_pair(op: Op, a: LabeledOperand, b: LabeledOperand, out: &
 
 /// Takes diagonals of repeated modes of `x`, drops modes of extent 1 that broadcasting would stretch, and sums modes that are neither
 /// in `other` nor in `out`.
-pub(crate) fn simplify_operand(
+pub(crate) fn simplify_contraction_operand(
     mut x: LabeledOperand,
     other: &[Mode],
     out: &[Mode],
@@ -112,20 +112,20 @@ pub(crate) fn simplify_operand(
     Ok(x)
 }
 
-/// Returns the positions of the first pair of equal modes; `None` if all modes differ.
+/// Returns the positions of the first pair of equal modes (einsum subscripts). Returns `None` if all modes differ.
 fn find_repeated_mode(modes: &[Mode]) -> Option<(usize, usize)> {
     (0..modes.len()).find_map(|i| modes[i + 1..].iter().position(|m| *m == modes[i]).map(|j| (i, i + 1 + j)))
 }
 
 /// Returns the array of `x` with its axes in the order of `out`. A mode that `x` lacks becomes an axis of extent 1.
-pub(crate) fn align_axes(x: &LabeledOperand, out: &[Mode]) -> Result<NdArray> {
+pub(crate) fn align_axes_with_output(x: &LabeledOperand, out: &[Mode]) -> Result<NdArray> {
     let order: Dims = out.iter().filter_map(|m| x.modes.iter().position(|y| y == m)).collect();
     let missing: Dims = (0..out.len()).filter(|&i| !x.modes.contains(&out[i])).collect();
     x.array.transpose(order)?.expand_dims(missing)
 }
 
 /// Returns `array` as an operand whose axes have the given modes.
-fn label_axes(array: &NdArray, modes: impl IntoIterator<Item = usize>) -> LabeledOperand {
+fn label_axes_with_modes(array: &NdArray, modes: impl IntoIterator<Item = usize>) -> LabeledOperand {
     LabeledOperand { array: array.clone(), modes: modes.into_iter().map(|m| m as Mode).collect() }
 }
 
@@ -170,15 +170,15 @@ pub fn matmul(#[name("x1")] a: &NdArray, #[name("x2")] b: &NdArray) -> Result<Nd
     let mut out: SmallVec<[Mode; 6]> = (0..nb as Mode).collect();
     let left = if a.ndim() > 1 {
         out.push(m as Mode);
-        label_axes(a, (nb - batch_a.len()..nb).chain([m, k]))
+        label_axes_with_modes(a, (nb - batch_a.len()..nb).chain([m, k]))
     } else {
-        label_axes(a, [k])
+        label_axes_with_modes(a, [k])
     };
     let right = if b.ndim() > 1 {
         out.push(n as Mode);
-        label_axes(b, (nb - batch_b.len()..nb).chain([k, n]))
+        label_axes_with_modes(b, (nb - batch_b.len()..nb).chain([k, n]))
     } else {
-        label_axes(b, [k])
+        label_axes_with_modes(b, [k])
     };
     contract_pair(MATMUL, left, right, &out, &extents)
 }
@@ -284,7 +284,7 @@ pub fn outer(a: &NdArray, b: &NdArray) -> Result<NdArray> {
 fn tensordot_from_args(args: &Args) -> Result<Value> {
     let (a, b) = (args.array("a")?, args.array("b")?);
     let pair = match args.get("axes") {
-        // As in NumPy, the rows of an array are the axes of each operand.
+        // As in NumPy, the two rows of an array `axes` are the summed axes of `a` and of `b`.
         Some(rows @ Value::Array(array)) if array.ndim() > 0 => Some(rows.to_arrays("tensordot")?.into_iter().map(Value::Array).collect()),
         axes => axes.and_then(Value::items).map(<[Value]>::to_vec),
     };
@@ -380,7 +380,7 @@ fn compute_tensordot(op: Op, a: &NdArray, b: &NdArray, axes_a: &[usize], axes_b:
         .chain(modes_b.iter().copied().filter(|&m| m >= a.ndim()))
         .map(|m| m as Mode)
         .collect();
-    contract_pair(op, label_axes(a, 0..a.ndim()), label_axes(b, modes_b), &out, &extents)
+    contract_pair(op, label_axes_with_modes(a, 0..a.ndim()), label_axes_with_modes(b, modes_b), &out, &extents)
 }
 
 fn trace_from_args(args: &Args) -> Result<Value> {
@@ -392,7 +392,7 @@ fn trace_from_args(args: &Args) -> Result<Value> {
 
 /// # Matrix products
 ///
-/// [`einsum`](crate::einsum), [`tensordot`], [`inner`], [`outer`] and [`vdot`] are functions.
+/// [`einsum`](crate::einsum), [`tensordot`], [`inner`], [`outer`] and [`vdot`] are free functions, not methods.
 #[free_functions]
 impl NdArray {
     /// Returns the matrix product with `other` (`numpy.matmul`). See [`matmul`].

@@ -49,7 +49,7 @@ fn create_with_shape_from_args(args: &Args, make: impl FnOnce(Vec<usize>, DType)
 fn full_from_args(args: &Args) -> Result<Value> {
     reject_orders_k_and_a(args)?;
     let value = args.operand("fill_value")?;
-    let dtype = dtype_argument_or_default(args, result_type(&[value.arg_type()]))?;
+    let dtype = dtype_argument_or_default(args, result_type(&[value.argument_type()]))?;
     let shape = args.shape("shape")?;
     create_with_device_and_order(args, || full(shape, value, dtype))
 }
@@ -66,7 +66,7 @@ fn arange_from_args(args: &Args) -> Result<Value> {
         Some(_) => (args.scalar("start")?, args.scalar("stop")?),
     };
     let (step, dtype) = (args.get("step").map_or(Ok(1.into()), |_| args.scalar("step"))?, args.dtype("dtype")?);
-    // The dtype of an argument that is an array, and `None` for a Python number.
+    // Returns the dtype of the argument `name` if the argument is an array, and `None` for a Python number.
     let array_dtype = |name: &str| match args.get(name) {
         Some(Value::Array(a)) => Some(a.dtype()),
         _ => None,
@@ -86,8 +86,8 @@ fn arange_from_args(args: &Args) -> Result<Value> {
     })
 }
 
-/// Returns the number of elements of `arange` and its second element, computed as NumPy's scalars of `dtypes` do. A number whose dtype is
-/// `None` is a weak scalar.
+/// Returns the number of elements of `arange` and its second element, computed in the dtypes of NumPy scalars as NumPy does. A number whose
+/// dtype is `None` is a weak scalar.
 fn arange_count_in_dtypes([start, stop, step]: [Scalar; 3], dtypes: [Option<DType>; 3]) -> Result<(usize, Scalar)> {
     if step.as_f64() == 0.0 {
         return Err(Error::value(ARANGE.name(), "step must not be 0"));
@@ -99,7 +99,7 @@ fn arange_count_in_dtypes([start, stop, step]: [Scalar; 3], dtypes: [Option<DTyp
     };
     let span = combine_in_promoted_dtype(stop, start, difference);
     let (quotient, _) = combine_in_promoted_dtype(span, step, |a, b| Scalar::Float(a.as_f64() / b.as_f64()));
-    let count = element_count_of_quotient(span.0.as_f64(), quotient.as_f64())?;
+    let count = arange_count_of_quotient(span.0.as_f64(), quotient.as_f64())?;
     let count = usize::try_from(count.max(0)).map_err(|_| Error::value(ARANGE.name(), "maximum allowed size exceeded"))?;
     Ok((count, combine_in_promoted_dtype(start, step, add_python_numbers).0))
 }
@@ -201,7 +201,7 @@ fn arange_dtype(numbers: [Scalar; 3], dtype: Option<DType>) -> Result<(DType, DT
     Ok((dtype, natural))
 }
 
-/// Returns the range of `count` elements of `dtype` that starts with `start` and `second`.
+/// Returns an `arange` of `count` elements of `dtype` whose first two elements are `start` and `second`.
 fn fill_arange(start: Scalar, second: Scalar, count: usize, dtype: DType) -> Result<NdArray> {
     let device = Device::current()?;
     if dtype == DType::Bool && count > 2 {
@@ -245,14 +245,14 @@ fn arange_element_count(start: Scalar, stop: Scalar, step: Scalar) -> Result<usi
         _ => {
             let span = ints.map_or(stop.as_f64() - start.as_f64(), |span| span as f64);
             let quotient = span / step.as_f64();
-            element_count_of_quotient(span, quotient)?
+            arange_count_of_quotient(span, quotient)?
         }
     };
     usize::try_from(count.max(0)).map_err(|_| too_many())
 }
 
 /// Returns the number of elements of `arange` for `span = stop - start` and `quotient = span / step`.
-fn element_count_of_quotient(span: f64, quotient: f64) -> Result<i64> {
+fn arange_count_of_quotient(span: f64, quotient: f64) -> Result<i64> {
     let count = if quotient == 0.0 && span != 0.0 && quotient.is_sign_positive() { 1.0 } else { quotient.ceil() };
     if count.is_nan() {
         return Err(Error::value(ARANGE.name(), "cannot compute length"));
@@ -313,14 +313,14 @@ pub(super) fn linspace_of_scalars(start: Scalar, stop: Scalar, count: usize, end
     let complex = matches!((start, stop), (Scalar::Complex(_), _) | (_, Scalar::Complex(_)));
     let natural = if complex { DType::C128 } else { DType::F64 };
     let dtype = dtype.unwrap_or(natural);
-    // As in NumPy, the values are floored before they are converted to an integer dtype. `floor` refuses complex values.
+    // As in NumPy, the values are rounded down before the conversion to an integer dtype. `floor` is an error for complex values.
     if matches!(dtype.kind(), Kind::Signed | Kind::Unsigned) {
         return linspace_of_scalars(start, stop, count, endpoint, Some(natural))?.floor()?.astype(dtype);
     }
     let parts = if endpoint { count.saturating_sub(1) } else { count }.max(1) as f64;
     let step = linspace_step(start, stop, parts);
     if step == Scalar::Float(0.0) && start.as_f64() != stop.as_f64() {
-        // The step underflows to zero. As in NumPy, the distance `stop - start` is then multiplied by fractions.
+        // The step underflows to zero. As in NumPy, sample i is then `i / parts * (stop - start)` above `start`.
         let fractions = arange_of_scalars(0.into(), count.into(), 1.into(), Some(DType::F64))?.divide(parts)?;
         return fractions.multiply(stop.as_f64() - start.as_f64())?.add(start.as_f64())?.astype(dtype);
     }

@@ -46,7 +46,7 @@ pub(crate) fn dispatch_single_output(op: Op, device: Device, inputs: &[StoredArr
 /// The program has one result, of `dtype`. Its inputs are 1-D arrays of stride 1, or 0 for a repeated element.
 pub(crate) fn fuse_flattened_input(family: Family, a: &NdArray, dtype: DType) -> Result<(Program, SmallVec<[StoredArray; 4]>)> {
     let prologue = |program: &Program, inputs: &[StoredArray]| {
-        let inputs = inputs.iter().map(flat_view).collect::<Option<Result<SmallVec<_>>>>();
+        let inputs = inputs.iter().map(view_as_flat_array).collect::<Option<Result<SmallVec<_>>>>();
         inputs.map(|inputs| Ok((program.clone(), inputs?))).transpose()
     };
     match a.with_fused_input(family, dtype, prologue)? {
@@ -59,7 +59,7 @@ pub(crate) fn fuse_flattened_input(family: Family, a: &NdArray, dtype: DType) ->
 }
 
 /// Returns a 1-D view of the elements in C order with stride 1 or 0, if the layout allows such a view.
-fn flat_view(a: &StoredArray) -> Option<Result<StoredArray>> {
+fn view_as_flat_array(a: &StoredArray) -> Option<Result<StoredArray>> {
     let size = a.layout().size();
     let layout = match a.layout().reshape(&[size])? {
         layout if size <= 1 => Layout::strided(&[size], &[1], layout.offset()).ok()?,
@@ -78,7 +78,7 @@ macro_rules! ops {
         #[allow(non_camel_case_types, clippy::upper_case_acronyms, dead_code, reason = "no module follows the last one")]
         enum OpIndex { $($CONST,)* End }
         const FIRST_OP_INDEX: u16 = crate::ops::$($before::)+NEXT_OP_INDEX;
-        /// The op index after that of the last op of this module. The first op of the next module has this index.
+        /// The op index after that of the module's last op. It is the index of the first op of the next module.
         #[allow(dead_code, reason = "no module follows the last one")]
         pub(crate) const NEXT_OP_INDEX: u16 = FIRST_OP_INDEX + OpIndex::End as u16;
         mod op_definitions {
@@ -96,7 +96,7 @@ macro_rules! ops {
             };)*
         }
         $(#[doc = concat!("The operation `", $name, "`.")] pub const $CONST: crate::op::Op = crate::op::Op(&op_definitions::$CONST);)*
-        /// Definitions of the ops of this module, in index order.
+        /// Definitions of the ops that this module declares, in index order.
         pub static OP_DEFINITIONS: &[&crate::op::OpDef] = &[$(&op_definitions::$CONST),*];
     };
 }

@@ -8,7 +8,7 @@ use crate::array::NdArray;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::layout::{Dims, check_ndim};
-use crate::ops::contract::{EINSUM, LabeledOperand, align_axes, contract_pair, simplify_operand};
+use crate::ops::contract::{EINSUM, LabeledOperand, align_axes_with_output, contract_pair, simplify_contraction_operand};
 use crate::ops::function::IntoValue;
 use crate::ops::manipulation::with_array_refs;
 use crate::ops::value::{Args, Value};
@@ -22,10 +22,10 @@ fn einsum_from_args(args: &Args) -> Result<Value> {
 }
 
 /// Parsed subscripts: the modes of each operand and of the output, and the extent of each mode.
-struct ParsedSubscripts {
-    /// The modes of each operand: one for each axis, except for the axes in `stretched`.
+struct ParsedEinsumSubscripts {
+    /// The modes (einsum subscripts) of each operand, one per axis. Axes in `stretched` have none.
     inputs: Vec<SmallVec<[Mode; 6]>>,
-    /// For each operand, the axes of extent 1 whose mode has another extent, which broadcasting would stretch. They are removed before the
+    /// For each operand, the axes of extent 1 that would broadcast against a larger extent of the same mode. They are removed before the
     /// contraction.
     stretched: Vec<Dims>,
     output: SmallVec<[Mode; 6]>,
@@ -33,48 +33,51 @@ struct ParsedSubscripts {
 }
 
 /// Returns an error that quotes `subscripts` and gives the reason `why`.
-fn subscripts_error(subscripts: &str, why: impl std::fmt::Display) -> Error {
+fn einsum_subscripts_error(subscripts: &str, why: impl std::fmt::Display) -> Error {
     Error::value("einsum", format!("'{subscripts}': {why}"))
 }
 
 /// The subscripts of one operand or of the output: letters before and after an optional ellipsis.
-struct SubscriptTerm {
+struct EinsumTerm {
     before: Vec<char>,
     after: Option<Vec<char>>,
 }
 
 /// Parses `text`, one term of `subscripts`.
-fn parse_term(subscripts: &str, text: &str) -> Result<SubscriptTerm> {
+fn parse_einsum_term(subscripts: &str, text: &str) -> Result<EinsumTerm> {
     let letters = |part: &str| -> Result<Vec<char>> {
         match part.chars().find(|c| !c.is_ascii_alphabetic()) {
-            Some('.') => Err(subscripts_error(subscripts, "an ellipsis is three dots, at most one per term")),
-            Some(c) => Err(subscripts_error(subscripts, format!("'{c}' is not a subscript; use letters"))),
+            Some('.') => Err(einsum_subscripts_error(subscripts, "an ellipsis is three dots, at most one per term")),
+            Some(c) => Err(einsum_subscripts_error(subscripts, format!("'{c}' is not a subscript; use letters"))),
             None => Ok(part.chars().collect()),
         }
     };
     match text.split_once("...") {
-        None => Ok(SubscriptTerm { before: letters(text)?, after: None }),
-        Some((before, after)) => Ok(SubscriptTerm { before: letters(before)?, after: Some(letters(after)?) }),
+        None => Ok(EinsumTerm { before: letters(text)?, after: None }),
+        Some((before, after)) => Ok(EinsumTerm { before: letters(before)?, after: Some(letters(after)?) }),
     }
 }
 
 /// Maximum number of operands. The time to choose the order of the pairwise contractions grows with about the cube
 /// of this number.
-const MAX_OPERANDS: usize = 512;
+const MAX_EINSUM_OPERANDS: usize = 512;
 
 /// Parses subscripts and checks them against the operands' shapes.
-fn parse_subscripts(subscripts: &str, operands: &[&NdArray]) -> Result<ParsedSubscripts> {
+fn parse_subscripts(subscripts: &str, operands: &[&NdArray]) -> Result<ParsedEinsumSubscripts> {
     let text: String = subscripts.chars().filter(|c| !c.is_whitespace()).collect();
     let (left, right) = match text.split_once("->") {
         Some((l, r)) => (l, Some(r)),
         None => (text.as_str(), None),
     };
-    if operands.len() > MAX_OPERANDS {
-        return Err(subscripts_error(subscripts, format!("{} operands are too many (at most {MAX_OPERANDS})", operands.len())));
+    if operands.len() > MAX_EINSUM_OPERANDS {
+        return Err(einsum_subscripts_error(
+            subscripts,
+            format!("{} operands are too many (at most {MAX_EINSUM_OPERANDS})", operands.len()),
+        ));
     }
-    let terms: Vec<SubscriptTerm> = left.split(',').map(|t| parse_term(subscripts, t)).collect::<Result<_>>()?;
+    let terms: Vec<EinsumTerm> = left.split(',').map(|t| parse_einsum_term(subscripts, t)).collect::<Result<_>>()?;
     if terms.len() != operands.len() {
-        return Err(subscripts_error(subscripts, format!("{} terms for {} operands", terms.len(), operands.len())));
+        return Err(einsum_subscripts_error(subscripts, format!("{} terms for {} operands", terms.len(), operands.len())));
     }
     let mut letters: Vec<char> = Vec::new();
     let mut mode_of = |c: char| match letters.iter().position(|l| *l == c) {
@@ -93,7 +96,7 @@ fn parse_subscripts(subscripts: &str, operands: &[&NdArray]) -> Result<ParsedSub
         let dots = match (&t.after, a.ndim().checked_sub(named)) {
             (Some(_), Some(d)) => d,
             (None, Some(0)) => 0,
-            _ => return Err(subscripts_error(subscripts, format!("{named} subscripts for an operand of {} dimensions", a.ndim()))),
+            _ => return Err(einsum_subscripts_error(subscripts, format!("{named} subscripts for an operand of {} dimensions", a.ndim()))),
         };
         widest = widest.max(dots);
         let mut modes: SmallVec<[Mode; 6]> = t.before.iter().map(|&c| mode_of(c)).collect();
@@ -104,16 +107,16 @@ fn parse_subscripts(subscripts: &str, operands: &[&NdArray]) -> Result<ParsedSub
     let dots = (0..widest).rev().map(|i| (52 + i) as Mode);
     let output: SmallVec<[Mode; 6]> = match right {
         Some(r) => {
-            let t = parse_term(subscripts, r)?;
+            let t = parse_einsum_term(subscripts, r)?;
             let all: Vec<char> = t.before.iter().chain(t.after.iter().flatten()).copied().collect();
             if let Some(c) = all.iter().find(|c| !letters.contains(c)) {
-                return Err(subscripts_error(subscripts, format!("output subscript '{c}' is in no operand")));
+                return Err(einsum_subscripts_error(subscripts, format!("output subscript '{c}' is in no operand")));
             }
             if let Some(c) = all.iter().enumerate().find(|(i, c)| all[..*i].contains(c)).map(|(_, c)| c) {
-                return Err(subscripts_error(subscripts, format!("output subscript '{c}' appears twice")));
+                return Err(einsum_subscripts_error(subscripts, format!("output subscript '{c}' appears twice")));
             }
             if widest > 0 && t.after.is_none() {
-                return Err(subscripts_error(subscripts, "operands have axes under an ellipsis, so the output needs one"));
+                return Err(einsum_subscripts_error(subscripts, "operands have axes under an ellipsis, so the output needs one"));
             }
             let mode_of = |c: &char| letters.iter().position(|l| l == c).unwrap_or(0) as Mode;
             let middle: Vec<Mode> = if t.after.is_some() { dots.collect() } else { vec![] };
@@ -131,7 +134,8 @@ fn parse_subscripts(subscripts: &str, operands: &[&NdArray]) -> Result<ParsedSub
     let mut extents: Dims = SmallVec::from_elem(1, 52 + widest);
     for (modes, a) in inputs.iter().zip(operands) {
         for (axis, (&mode, &n)) in modes.iter().zip(a.shape()).enumerate() {
-            // Axes of different operands broadcast, but the axes of a diagonal of one operand must have equal extents.
+            // Axes of different operands broadcast against each other. But if a subscript repeats within one operand, its axes must have
+            // equal extents.
             if let Some(first) = modes[..axis].iter().position(|&m| m == mode)
                 && a.shape()[first] != n
             {
@@ -153,7 +157,7 @@ fn parse_subscripts(subscripts: &str, operands: &[&NdArray]) -> Result<ParsedSub
         *modes = (0..modes.len()).filter(|axis| !axes.contains(axis)).map(|axis| modes[axis]).collect();
         stretched.push(axes);
     }
-    Ok(ParsedSubscripts { inputs, stretched, output, extents })
+    Ok(ParsedEinsumSubscripts { inputs, stretched, output, extents })
 }
 
 /// Evaluates Einstein summation over one or more operands (`numpy.einsum`).
@@ -187,7 +191,7 @@ fn contract_operands(subscripts: &str, operands: &[&NdArray]) -> Result<NdArray>
     if operands.is_empty() {
         return Err(Error::value("einsum", "at least one operand is needed"));
     }
-    let ParsedSubscripts { inputs, stretched, output, extents } = parse_subscripts(subscripts, operands)?;
+    let ParsedEinsumSubscripts { inputs, stretched, output, extents } = parse_subscripts(subscripts, operands)?;
     let dtype = DType::promote_all(operands.iter().map(|a| a.dtype())).unwrap_or(DType::F64);
     // Intermediate results of a 16-bit dtype could overflow and would be rounded. NumPy computes in float32 and rounds once.
     let has_intermediate = match &inputs[..] {
@@ -210,16 +214,21 @@ fn contract_operands(subscripts: &str, operands: &[&NdArray]) -> Result<NdArray>
         terms.push(LabeledOperand { array, modes: kept });
     }
     let Some(last) = terms.pop() else { return Err(Error::value("einsum", "no operand is left")) };
-    let last = simplify_operand(last, &[], &output, &extents, computed)?;
+    let last = simplify_contraction_operand(last, &[], &output, &extents, computed)?;
     let shape: Dims = output.iter().map(|&m| extents[m as usize]).collect();
-    align_axes(&last, &output)?.broadcast_to(shape)?.astype(dtype)
+    align_axes_with_output(&last, &output)?.broadcast_to(shape)?.astype(dtype)
 }
 
-/// Modes of an operand, one for each axis.
+/// The modes (einsum subscripts) of an operand, one for each axis.
 type OperandModes = SmallVec<[Mode; 6]>;
 
 /// Returns the modes of the pair `a`, `b` that also occur in `output` or in one of the remaining operands `rest`, in order of appearance.
-fn kept_modes<'a>(a: &[Mode], b: &[Mode], rest: impl Iterator<Item = &'a OperandModes> + Clone, output: &[Mode]) -> OperandModes {
+fn modes_kept_by_contraction<'a>(
+    a: &[Mode],
+    b: &[Mode],
+    rest: impl Iterator<Item = &'a OperandModes> + Clone,
+    output: &[Mode],
+) -> OperandModes {
     let mut kept = SmallVec::new();
     for &m in a.iter().chain(b) {
         if !kept.contains(&m) && (output.contains(&m) || rest.clone().any(|modes| modes.contains(&m))) {
@@ -232,13 +241,13 @@ fn kept_modes<'a>(a: &[Mode], b: &[Mode], rest: impl Iterator<Item = &'a Operand
 /// Removes the operands `i < j` from `terms`, and appends the modes of their contraction. Returns these modes.
 fn replace_pair_by_contraction(terms: &mut Vec<OperandModes>, i: usize, j: usize, output: &[Mode]) -> OperandModes {
     let (b, a) = (terms.remove(j), terms.remove(i));
-    let kept = if terms.is_empty() { output.into() } else { kept_modes(&a, &b, terms.iter(), output) };
+    let kept = if terms.is_empty() { output.into() } else { modes_kept_by_contraction(&a, &b, terms.iter(), output) };
     terms.push(kept.clone());
     kept
 }
 
-/// Returns the product of the extents of `modes`.
-fn size_of_modes(modes: &[Mode], extents: &[usize]) -> f64 {
+/// Returns the product of the extents of the einsum subscripts `modes`.
+fn total_mode_extent(modes: &[Mode], extents: &[usize]) -> f64 {
     modes.iter().map(|&m| extents[m as usize] as f64).product()
 }
 
@@ -247,7 +256,7 @@ fn index_combination_count(a: &[Mode], b: &[Mode], extents: &[usize]) -> f64 {
     let mut all: SmallVec<[Mode; 12]> = a.iter().chain(b).copied().collect();
     all.sort_unstable();
     all.dedup();
-    size_of_modes(&all, extents)
+    total_mode_extent(&all, extents)
 }
 
 /// Returns the pair of `terms` whose contraction reduces the total size of the operands most. Among pairs with the same reduction, returns
@@ -255,9 +264,10 @@ fn index_combination_count(a: &[Mode], b: &[Mode], extents: &[usize]) -> f64 {
 ///
 /// This is the greedy strategy of opt_einsum (Smith and Gray, "opt_einsum", JOSS 3(26), 2018).
 fn choose_greedy_pair(terms: &[OperandModes], output: &[Mode], extents: &[usize]) -> (usize, usize) {
-    let size = |modes: &[Mode]| size_of_modes(modes, extents);
+    let size = |modes: &[Mode]| total_mode_extent(modes, extents);
     let sizes: Vec<f64> = terms.iter().map(|modes| size(modes)).collect();
-    // Number of uses of each mode by the terms and the output. A contraction keeps a mode if other terms or the output use it, too.
+    // Number of uses of each mode (einsum subscript) by the terms and the output. A contraction keeps a mode that another term or the
+    // output also uses.
     let mut uses: Vec<usize> = vec![0; extents.len()];
     for &m in terms.iter().flatten().chain(output) {
         uses[m as usize] += 1;
@@ -355,7 +365,7 @@ pub fn einsum_path(subscripts: &str, operands: impl IntoIterator<Item: AsRef<NdA
         if operands.is_empty() {
             return Err(Error::value("einsum_path", "at least one operand is needed"));
         }
-        let ParsedSubscripts { inputs: mut terms, output, extents, .. } = parse_subscripts(subscripts, operands)?;
+        let ParsedEinsumSubscripts { inputs: mut terms, output, extents, .. } = parse_subscripts(subscripts, operands)?;
         let all: Vec<Mode> = terms.iter().flatten().copied().collect();
         // Each index combination takes a multiplication for each factor after the first, and an addition if an index is summed.
         let cost = |a: &[Mode], b: &[Mode], factors: usize, kept: &[Mode]| {
@@ -365,7 +375,7 @@ pub fn einsum_path(subscripts: &str, operands: impl IntoIterator<Item: AsRef<NdA
         let mut path = EinsumPath {
             naive_operations: cost(&all, &[], terms.len(), &output),
             operations: 0.0,
-            largest_intermediate: size_of_modes(&output, &extents),
+            largest_intermediate: total_mode_extent(&output, &extents),
             contractions: Vec::new(),
             subscripts: subscripts.chars().filter(|c| !c.is_whitespace()).collect(),
         };
@@ -378,7 +388,7 @@ pub fn einsum_path(subscripts: &str, operands: impl IntoIterator<Item: AsRef<NdA
             let (a, b) = (terms[i].clone(), terms[j].clone());
             let kept = replace_pair_by_contraction(&mut terms, i, j, &output);
             path.operations += cost(&a, &b, 2, &kept);
-            path.largest_intermediate = path.largest_intermediate.max(size_of_modes(&kept, &extents));
+            path.largest_intermediate = path.largest_intermediate.max(total_mode_extent(&kept, &extents));
             path.contractions.push(vec![i, j]);
         }
         Ok(path)
@@ -404,7 +414,7 @@ mod tests {
             einsum_path(&format!("{}->", pairs.join(",")), vec![&a; count])
         };
         assert_eq!(path(200).unwrap().contractions.len(), 199);
-        assert!(path(MAX_OPERANDS + 1).is_err());
+        assert!(path(MAX_EINSUM_OPERANDS + 1).is_err());
     }
 
     #[test]

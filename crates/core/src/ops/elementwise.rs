@@ -20,9 +20,9 @@ mod astype;
 mod clip;
 mod conj;
 mod exact_comparison;
+mod multi_result_functions;
 mod power;
 mod round;
-mod several_results;
 
 use cuprum_macros::numpy;
 
@@ -39,9 +39,9 @@ use exact_comparison::compare_exactly;
 pub use astype::astype;
 pub use clip::clip;
 pub use conj::conj;
+pub use multi_result_functions::{DIVMOD, FREXP, MODF, MULTI_RESULT_OPS, divmod, frexp, modf};
 pub use power::{ldexp, power};
 pub use round::round;
-pub use several_results::{DIVMOD, FREXP, MODF, MULTI_RESULT_OPS, divmod, frexp, modf};
 
 /// Returns whether a table entry has the option `method`, which also declares a method of `ndarray`. `words` is `["method"]` if the entry
 /// has the option, else empty.
@@ -84,8 +84,9 @@ macro_rules! example {
     };
 }
 
-static UNARY_PARAMETERS: Parameters = Parameters::new("x, /, out=None, *, where=True, casting='same_kind', order='K', dtype=None");
-static BINARY_PARAMETERS: Parameters = Parameters::new("x1, x2, /, out=None, *, where=True, casting='same_kind', order='K', dtype=None");
+static UNARY_UFUNC_PARAMETERS: Parameters = Parameters::new("x, /, out=None, *, where=True, casting='same_kind', order='K', dtype=None");
+static BINARY_UFUNC_PARAMETERS: Parameters =
+    Parameters::new("x1, x2, /, out=None, *, where=True, casting='same_kind', order='K', dtype=None");
 
 /// Declares elementwise operations from tables of unary, binary and free entries. A free entry declares only the operation. Its function is
 /// written elsewhere.
@@ -97,7 +98,7 @@ macro_rules! elementwise {
     ) => {
         #[allow(non_camel_case_types, clippy::upper_case_acronyms)]
         enum OpIndex { $($U,)* $($B,)* $($F,)* End }
-        /// The op index after that of the last op of this module. The first op of the next module has this index.
+        /// The op index after that of the module's last op. It is the index of the first op of the next module.
         pub(crate) const NEXT_OP_INDEX: u16 = OpIndex::End as u16;
         mod op_definitions {
             use super::*;
@@ -117,7 +118,7 @@ macro_rules! elementwise {
         $(#[doc = $udoc] pub const $U: Op = Op(&op_definitions::$U);)*
         $(#[doc = $bdoc] pub const $B: Op = Op(&op_definitions::$B);)*
         $(#[doc = concat!("The operation `", $fname, "`.")] pub const $F: Op = Op(&op_definitions::$F);)*
-        /// Definitions of the ops of this module, in index order.
+        /// Definitions of the ops that this module declares, in index order.
         pub static OP_DEFINITIONS: &[&OpDef] = &[$(&op_definitions::$U,)* $(&op_definitions::$B,)* $(&op_definitions::$F,)*];
 
         $(
@@ -128,7 +129,7 @@ macro_rules! elementwise {
 
             inventory::submit! {
                 Function {
-                    namespace: "", name: stringify!($u), aliases: &[$($ualias),*], parameters: &UNARY_PARAMETERS, doc: $udoc,
+                    namespace: "", name: stringify!($u), aliases: &[$($ualias),*], parameters: &UNARY_UFUNC_PARAMETERS, doc: $udoc,
                     rust: concat!(module_path!(), "::", stringify!($u)), is_method: has_method_option(&[$(stringify!($umethod))?]), differs: "", updates_argument: false,
                     call: |args| $u(args.operand("x")?).map(Value::Array),
                 }
@@ -139,11 +140,11 @@ macro_rules! elementwise {
             $(#[doc(alias = $balias)])*
             #[doc = concat!("\n\nElementwise with broadcasting (`numpy.", stringify!($b), "`); the result is deferred.\n\n# Errors\nShapes that do not broadcast, dtypes that the operation is not defined for, or arrays on different devices.\n")]
             #[doc = example!($b of function $bx, $bx2, $bt $by)]
-            pub fn $b(x1: impl Into<Operand>, x2: impl Into<Operand>) -> Result<NdArray> { apply_binary($B, x1.into(), x2.into()) }
+            pub fn $b(x1: impl Into<Operand>, x2: impl Into<Operand>) -> Result<NdArray> { apply_binary_operation($B, x1.into(), x2.into()) }
 
             inventory::submit! {
                 Function {
-                    namespace: "", name: stringify!($b), aliases: &[$($balias),*], parameters: &BINARY_PARAMETERS, doc: $bdoc,
+                    namespace: "", name: stringify!($b), aliases: &[$($balias),*], parameters: &BINARY_UFUNC_PARAMETERS, doc: $bdoc,
                     rust: concat!(module_path!(), "::", stringify!($b)), is_method: false, differs: "", updates_argument: false,
                     call: |args| $b(args.operand("x1")?, args.operand("x2")?).map(Value::Array),
                 }
@@ -266,7 +267,7 @@ elementwise! {
 }
 
 /// Applies a binary operation. Integers are compared without promotion if the promoted dtype cannot represent them exactly.
-fn apply_binary(op: Op, x1: Operand, x2: Operand) -> Result<NdArray> {
+fn apply_binary_operation(op: Op, x1: Operand, x2: Operand) -> Result<NdArray> {
     if op.0.rule == Some(TypeRule::Compare)
         && let Some(exact) = compare_exactly(op, &x1, &x2)?
     {
@@ -357,7 +358,7 @@ fn where_from_args(args: &Args) -> Result<Value> {
 #[numpy("where(condition, x=None, y=None, /)", call = where_from_args)]
 pub fn where_(condition: impl Into<Operand>, x: impl Into<Operand>, y: impl Into<Operand>) -> Result<NdArray> {
     let (x, y) = (x.into(), y.into());
-    let dtype = result_type(&[x.arg_type(), y.arg_type()]);
+    let dtype = result_type(&[x.argument_type(), y.argument_type()]);
     elementwise_consuming_args(WHERE, &mut [condition.into(), wrap_python_int(x, dtype), wrap_python_int(y, dtype)])
 }
 

@@ -87,28 +87,28 @@ type AxisLength = (usize, usize);
 
 /// The kind, direction and normalisation of a transform. The axes are arguments of its methods.
 #[derive(Clone, Copy)]
-struct Transform {
+struct FourierTransform {
     op: Op,
     kind: FftKind,
     inverse: bool,
     norm: Norm,
 }
 
-impl Transform {
-    fn new_forward(op: Op, norm: Norm) -> Transform {
-        Transform { op, kind: FftKind::Complex, inverse: false, norm }
+impl FourierTransform {
+    fn new_forward(op: Op, norm: Norm) -> FourierTransform {
+        FourierTransform { op, kind: FftKind::Complex, inverse: false, norm }
     }
 
-    fn new_inverse(op: Op, norm: Norm) -> Transform {
-        Transform { op, kind: FftKind::Complex, inverse: true, norm }
+    fn new_inverse(op: Op, norm: Norm) -> FourierTransform {
+        FourierTransform { op, kind: FftKind::Complex, inverse: true, norm }
     }
 
-    fn new_real_to_complex(op: Op, norm: Norm) -> Transform {
-        Transform { op, kind: FftKind::RealToComplex, inverse: false, norm }
+    fn new_real_to_complex(op: Op, norm: Norm) -> FourierTransform {
+        FourierTransform { op, kind: FftKind::RealToComplex, inverse: false, norm }
     }
 
-    fn new_complex_to_real(op: Op, norm: Norm) -> Transform {
-        Transform { op, kind: FftKind::ComplexToReal, inverse: true, norm }
+    fn new_complex_to_real(op: Op, norm: Norm) -> FourierTransform {
+        FourierTransform { op, kind: FftKind::ComplexToReal, inverse: true, norm }
     }
 
     /// Returns the default length of a transform along an axis of the given extent. `None` if there are no points to transform.
@@ -122,7 +122,7 @@ impl Transform {
         let name = self.op.name();
         let axis = normalize_axis(name, axis, a.ndim())?;
         let length = n.filter(|n| *n > 0).or_else(|| if n.is_none() { self.default_transform_length(a.shape()[axis], true) } else { None });
-        self.transform_resolved_axes(a, &[(axis, length.ok_or_else(|| no_points_error(name, a, n, axis))?)])
+        self.transform_resolved_axes(a, &[(axis, length.ok_or_else(|| empty_transform_error(name, a, n, axis))?)])
     }
 
     /// Transforms along several axes. `s` holds the length of the transform along each axis, where -1 stands for the extent. An
@@ -147,7 +147,7 @@ impl Transform {
                 Some(-1) => Some(extent).filter(|n| *n > 0),
                 Some(n) => usize::try_from(n).ok().filter(|n| *n > 0),
             };
-            Ok((axis, length.ok_or_else(|| no_points_error(name, a, None, axis))?))
+            Ok((axis, length.ok_or_else(|| empty_transform_error(name, a, None, axis))?))
         };
         let axes: SmallVec<[AxisLength; 4]> = axes.iter().enumerate().map(length).collect::<Result<_>>()?;
         self.transform_resolved_axes(a, &axes)
@@ -165,13 +165,13 @@ impl Transform {
         };
         for (i, group) in groups.iter().enumerate() {
             let kind = if i == half { kind } else { FftKind::Complex };
-            result = Transform { kind, ..self }.dispatch_transform(&result, group, axes.len() == 1)?;
+            result = FourierTransform { kind, ..self }.dispatch_transform(&result, group, axes.len() == 1)?;
         }
         Ok(result)
     }
 
     /// Returns the dtype to which an input of `dtype` is converted for the kernel.
-    fn kernel_input_dtype(&self, dtype: DType) -> Result<DType> {
+    fn fft_kernel_input_dtype(&self, dtype: DType) -> Result<DType> {
         let (real, complex) = match dtype {
             DType::F16 | DType::BF16 | DType::F32 | DType::C64 => (DType::F32, DType::C64),
             _ => (DType::F64, DType::C128),
@@ -188,7 +188,7 @@ impl Transform {
 
     /// Returns the factor by which the result is multiplied: a product of one factor per axis. As in NumPy, for a float16 array the factor
     /// of the axis that is transformed first is rounded to float16.
-    fn scale_factor(&self, dtype: DType, axes: &[AxisLength]) -> f64 {
+    fn result_scale_factor(&self, dtype: DType, axes: &[AxisLength]) -> f64 {
         let norm = if self.inverse { self.norm.with_swapped_direction() } else { self.norm };
         let first = if self.kind == FftKind::ComplexToReal { 0 } else { axes.len() - 1 };
         let factor = |(i, &(_, n)): (usize, &AxisLength)| match dtype == DType::F16 && i == first {
@@ -201,8 +201,8 @@ impl Transform {
     /// Plans and dispatches a transform along distinct axes. `is_alone` is true if the only axis that the caller transforms is that in
     /// `group`.
     fn dispatch_transform(self, a: &NdArray, group: &[AxisLength], is_alone: bool) -> Result<NdArray> {
-        let Transform { op, kind, inverse, .. } = self;
-        let dtype = self.kernel_input_dtype(a.dtype())?;
+        let FourierTransform { op, kind, inverse, .. } = self;
+        let dtype = self.fft_kernel_input_dtype(a.dtype())?;
         let (axes, lengths): (Dims, Dims) = group.iter().copied().unzip();
         let mut shape: Dims = a.shape().into();
         group.iter().for_each(|&(axis, n)| shape[axis] = n);
@@ -222,7 +222,7 @@ impl Transform {
         group.iter().for_each(|&(axis, n)| items[axis] = Item::slice(None, full(axis, n).min(a.shape()[axis]) as isize, 1));
         let is_cropped = group.iter().any(|&(axis, n)| full(axis, n) < a.shape()[axis]);
         let a = if is_cropped { &a.index(&items[..])? } else { a };
-        let scale = self.scale_factor(a.dtype(), group);
+        let scale = self.result_scale_factor(a.dtype(), group);
         let result = a.with_fused_input(Family::Fft, dtype, |program, inputs| {
             let request = call::Fft { program, kind, inverse, shape: a.shape(), axes: &axes, lengths: &lengths, scale };
             super::dispatch_single_output(op, a.device(), inputs, OutputSpec::contiguous(out_dtype, &shape)?, Work::Fft(request))
@@ -245,7 +245,7 @@ fn group_distinct_axes(axes: &[AxisLength]) -> SmallVec<[&[AxisLength]; 2]> {
 }
 
 /// Returns the error for a transform without points along `axis`.
-fn no_points_error(op: &'static str, a: &NdArray, n: Option<usize>, axis: usize) -> Error {
+fn empty_transform_error(op: &'static str, a: &NdArray, n: Option<usize>, axis: usize) -> Error {
     let length = n.map_or_else(|| format!("axis {axis}"), |n| format!("n = {n} on axis {axis}"));
     Error::shape(op, format!("{length} gives no points to transform; the length must be at least 1"), &[a.shape()])
 }
@@ -274,7 +274,7 @@ fn no_points_error(op: &'static str, a: &NdArray, n: Option<usize>, axis: usize)
 /// ```
 #[numpy("fft.fft(a, n=None, axis=-1, norm=None, out=None)")]
 pub fn fft(a: &NdArray, n: Option<usize>, #[read(isize)] axis: impl IntegerArgument, norm: Norm) -> Result<NdArray> {
-    Transform::new_forward(FFT, norm).transform_along_axis(a, n, axis.saturating_isize())
+    FourierTransform::new_forward(FFT, norm).transform_along_axis(a, n, axis.saturating_isize())
 }
 
 /// Returns the inverse discrete Fourier transform along an axis (`numpy.fft.ifft`).
@@ -286,7 +286,7 @@ pub fn fft(a: &NdArray, n: Option<usize>, #[read(isize)] axis: impl IntegerArgum
 /// An axis out of bounds, or no points to transform.
 #[numpy("fft.ifft(a, n=None, axis=-1, norm=None, out=None)")]
 pub fn ifft(a: &NdArray, n: Option<usize>, #[read(isize)] axis: impl IntegerArgument, norm: Norm) -> Result<NdArray> {
-    Transform::new_inverse(IFFT, norm).transform_along_axis(a, n, axis.saturating_isize())
+    FourierTransform::new_inverse(IFFT, norm).transform_along_axis(a, n, axis.saturating_isize())
 }
 
 /// Returns the non-negative frequencies of the Fourier transform of real numbers along an axis (`numpy.fft.rfft`).
@@ -312,7 +312,7 @@ pub fn ifft(a: &NdArray, n: Option<usize>, #[read(isize)] axis: impl IntegerArgu
 /// ```
 #[numpy("fft.rfft(a, n=None, axis=-1, norm=None, out=None)")]
 pub fn rfft(a: &NdArray, n: Option<usize>, #[read(isize)] axis: impl IntegerArgument, norm: Norm) -> Result<NdArray> {
-    Transform::new_real_to_complex(RFFT, norm).transform_along_axis(a, n, axis.saturating_isize())
+    FourierTransform::new_real_to_complex(RFFT, norm).transform_along_axis(a, n, axis.saturating_isize())
 }
 
 /// Returns the real inverse of [`rfft`] along an axis (`numpy.fft.irfft`).
@@ -340,7 +340,7 @@ pub fn rfft(a: &NdArray, n: Option<usize>, #[read(isize)] axis: impl IntegerArgu
 /// ```
 #[numpy("fft.irfft(a, n=None, axis=-1, norm=None, out=None)")]
 pub fn irfft(a: &NdArray, n: Option<usize>, #[read(isize)] axis: impl IntegerArgument, norm: Norm) -> Result<NdArray> {
-    Transform::new_complex_to_real(IRFFT, norm).transform_along_axis(a, n, axis.saturating_isize())
+    FourierTransform::new_complex_to_real(IRFFT, norm).transform_along_axis(a, n, axis.saturating_isize())
 }
 
 /// Returns the Fourier transform along an axis of a Hermitian signal, given by its first half (`numpy.fft.hfft`). The result is real.
@@ -351,7 +351,7 @@ pub fn irfft(a: &NdArray, n: Option<usize>, #[read(isize)] axis: impl IntegerArg
 /// An axis out of bounds, or no points to transform.
 #[numpy("fft.hfft(a, n=None, axis=-1, norm=None, out=None)")]
 pub fn hfft(a: &NdArray, n: Option<usize>, #[read(isize)] axis: impl IntegerArgument, norm: Norm) -> Result<NdArray> {
-    Transform::new_complex_to_real(IRFFT, norm.with_swapped_direction()).transform_along_axis(&conj(a)?, n, axis.saturating_isize())
+    FourierTransform::new_complex_to_real(IRFFT, norm.with_swapped_direction()).transform_along_axis(&conj(a)?, n, axis.saturating_isize())
 }
 
 /// Returns the first half of the inverse Fourier transform of real numbers, the inverse of [`hfft`] (`numpy.fft.ihfft`).
@@ -362,7 +362,7 @@ pub fn hfft(a: &NdArray, n: Option<usize>, #[read(isize)] axis: impl IntegerArgu
 /// The errors of [`rfft`].
 #[numpy("fft.ihfft(a, n=None, axis=-1, norm=None, out=None)")]
 pub fn ihfft(a: &NdArray, n: Option<usize>, #[read(isize)] axis: impl IntegerArgument, norm: Norm) -> Result<NdArray> {
-    conj(Transform::new_real_to_complex(RFFT, norm.with_swapped_direction()).transform_along_axis(a, n, axis.saturating_isize())?)
+    conj(FourierTransform::new_real_to_complex(RFFT, norm.with_swapped_direction()).transform_along_axis(a, n, axis.saturating_isize())?)
 }
 
 /// Returns the discrete Fourier transform along several axes (`numpy.fft.fftn`).
@@ -389,7 +389,7 @@ pub fn ihfft(a: &NdArray, n: Option<usize>, #[read(isize)] axis: impl IntegerArg
 /// ```
 #[numpy("fft.fftn(a, s=None, axes=None, norm=None, out=None)")]
 pub fn fftn(a: &NdArray, s: Option<&[isize]>, axes: impl Into<Axes>, norm: Norm) -> Result<NdArray> {
-    Transform::new_forward(FFTN, norm).transform_along_axes(a, s, &axes.into())
+    FourierTransform::new_forward(FFTN, norm).transform_along_axes(a, s, &axes.into())
 }
 
 /// Returns the inverse discrete Fourier transform along several axes, the inverse of [`fftn`] (`numpy.fft.ifftn`).
@@ -398,7 +398,7 @@ pub fn fftn(a: &NdArray, s: Option<&[isize]>, axes: impl Into<Axes>, norm: Norm)
 /// The errors of [`fftn`].
 #[numpy("fft.ifftn(a, s=None, axes=None, norm=None, out=None)")]
 pub fn ifftn(a: &NdArray, s: Option<&[isize]>, axes: impl Into<Axes>, norm: Norm) -> Result<NdArray> {
-    Transform::new_inverse(IFFTN, norm).transform_along_axes(a, s, &axes.into())
+    FourierTransform::new_inverse(IFFTN, norm).transform_along_axes(a, s, &axes.into())
 }
 
 /// Returns the Fourier transform of real numbers along several axes (`numpy.fft.rfftn`).
@@ -409,7 +409,7 @@ pub fn ifftn(a: &NdArray, s: Option<&[isize]>, axes: impl Into<Axes>, norm: Norm
 /// Complex numbers, no axes, and the errors of [`fftn`].
 #[numpy("fft.rfftn(a, s=None, axes=None, norm=None, out=None)")]
 pub fn rfftn(a: &NdArray, s: Option<&[isize]>, axes: impl Into<Axes>, norm: Norm) -> Result<NdArray> {
-    Transform::new_real_to_complex(RFFTN, norm).transform_along_axes(a, s, &axes.into())
+    FourierTransform::new_real_to_complex(RFFTN, norm).transform_along_axes(a, s, &axes.into())
 }
 
 /// Returns the real inverse of [`rfftn`] (`numpy.fft.irfftn`).
@@ -421,7 +421,7 @@ pub fn rfftn(a: &NdArray, s: Option<&[isize]>, axes: impl Into<Axes>, norm: Norm
 /// No axes, and the errors of [`fftn`].
 #[numpy("fft.irfftn(a, s=None, axes=None, norm=None, out=None)")]
 pub fn irfftn(a: &NdArray, s: Option<&[isize]>, axes: impl Into<Axes>, norm: Norm) -> Result<NdArray> {
-    Transform::new_complex_to_real(IRFFTN, norm).transform_along_axes(a, s, &axes.into())
+    FourierTransform::new_complex_to_real(IRFFTN, norm).transform_along_axes(a, s, &axes.into())
 }
 
 /// Returns the discrete Fourier transform along two axes, by default the last two (`numpy.fft.fft2`).
@@ -486,7 +486,7 @@ mod tests {
 
     #[test]
     fn factors_of_float16_are_rounded_to_it() {
-        let scale = |dtype, axes: &[AxisLength]| Transform::new_forward(FFT, Norm::Forward).scale_factor(dtype, axes);
+        let scale = |dtype, axes: &[AxisLength]| FourierTransform::new_forward(FFT, Norm::Forward).result_scale_factor(dtype, axes);
         assert_eq!(scale(DType::F64, &[(0, 3)]), 1.0 / 3.0);
         assert_eq!(scale(DType::F16, &[(0, 3)]), to_f16(1.0 / 3.0).to_f64());
         assert_eq!(scale(DType::F16, &[(0, 3), (1, 2)]), 1.0 / 6.0);

@@ -16,7 +16,7 @@ use crate::error::{Error, Result};
 use crate::expr::{Operand, elementwise};
 use crate::op::{ArgumentType, DTypeSignature, MAX_ARITY, Op, TypeRule};
 pub use crate::ops::creation_options::{MemoryOrder, create_with_device_and_order, requested_order};
-pub use crate::ops::parameters::Parameters;
+pub use crate::ops::parameter_lists::Parameters;
 use crate::ops::value::{Args, Value};
 use crate::scalar::Scalar;
 
@@ -30,9 +30,9 @@ pub struct Function {
     pub aliases: &'static [&'static str],
     /// Parameters in Python's notation, e.g. `a, axis=None, *, keepdims=False`.
     pub parameters: &'static Parameters,
-    /// First paragraph of the Rust function's documentation, for listings and help texts.
+    /// First paragraph of the Rust function's documentation, shown in lists of functions and help texts.
     pub doc: &'static str,
-    /// Path of the Rust function, for listings.
+    /// Path of the Rust function, shown in lists of functions.
     pub rust: &'static str,
     /// Whether `ndarray` has a method of this name, which takes the array as the first parameter.
     pub is_method: bool,
@@ -107,7 +107,7 @@ impl Function {
         self.parameters.text.contains("func")
     }
 
-    /// Returns whether the function has the keywords of NumPy's ufuncs, which all elementwise functions handle alike.
+    /// Returns whether the function takes the keyword arguments of NumPy's ufuncs. All elementwise functions handle these arguments alike.
     fn is_ufunc(&self) -> bool {
         self.parameters.text.ends_with("casting='same_kind', order='K', dtype=None")
     }
@@ -137,7 +137,7 @@ impl Function {
                 let (from, converted) = match operand {
                     Operand::Array(a) => (a.dtype(), a.astype(dtype)?),
                     Operand::Scalar(s) => {
-                        // As in NumPy, bools and a Python number that is the only operand are not weak.
+                        // As in NumPy, a bool is not a weak scalar, and neither is a Python number that is the only operand.
                         let is_weak = casting != "equiv" && !matches!(s, Scalar::Bool(_)) && self.operand_names().count() > 1;
                         if is_weak {
                             (s.weak_promote(dtype), NdArray::scalar_as(s.check_fits_dtype(self.name, dtype)?, dtype)?)
@@ -155,7 +155,7 @@ impl Function {
             }
         }
         let forbids_conversion = operand_dtype.is_none() && matches!(casting.as_str(), "no" | "equiv");
-        // No table has the dtype rules of special functions. Their operands have the dtype of the result.
+        // The dtype rules of special functions are not in a table, so operands are compared with the dtype of the result.
         let is_special = self.namespace == "special";
         if forbids_conversion && !is_special {
             self.reject_operand_conversion(args, &casting, None)?;
@@ -165,7 +165,7 @@ impl Function {
             let first = result.items().and_then(|results| results.first()).unwrap_or(&result);
             self.reject_operand_conversion(args, &casting, Some(first.array(self.name)?.dtype()))?;
         }
-        // As in NumPy, `where=None` counts as false.
+        // As in NumPy, the argument `where=None` counts as false.
         let none = Value::from(false);
         let mask = if args.is_none("where") { Some(&none) } else { args.get("where") };
         let mask = mask.filter(|mask| !matches!(mask, Value::Scalar(Scalar::Bool(true))));
@@ -181,14 +181,14 @@ impl Function {
             }
             if let Some(mask) = &mask {
                 let kept = match out {
-                    // The elements of `out` that the mask excludes keep their values. So `out` is not converted to the dtype of the result,
-                    // but the result to that of `out`.
+                    // The elements of `out` that the mask excludes keep their values. So the result is converted to the dtype of `out`, not
+                    // `out` to the dtype of the result.
                     Some(Value::Array(out)) if can_cast(result.dtype(), out.dtype())? => {
                         result = result.astype(out.dtype())?;
                         out.clone()
                     }
-                    // Without an `out` to which the result can be converted, excluded elements are 0.
-                    // `cast_and_broadcast_to_out` returns the error for any other `out`.
+                    // Elements that the mask excludes are 0 unless the result can be converted to `out`. `cast_and_broadcast_to_out`
+                    // returns the error for any other `out`.
                     _ => NdArray::scalar_as(0, result.dtype())?.to_device(result.device())?,
                 };
                 let select = Op::by_name("where").ok_or_else(|| Error::value(self.name, "`where` is not an operation"))?;
@@ -213,7 +213,8 @@ impl Function {
         }
     }
 
-    /// Returns whether the result has `dtype` for all operands. Such a dtype does not convert the operands.
+    /// Returns whether the function has results of `dtype` for operands of any dtype. The argument `dtype` then does not convert the
+    /// operands.
     fn always_returns_dtype(&self, dtype: DType) -> bool {
         match dtype {
             // Matrix products are compositions. Their result is bool only if their operands are.
@@ -224,7 +225,7 @@ impl Function {
         }
     }
 
-    /// Returns whether the result for numbers as operands is bool. Also true for a composition of operations, because its type rule is
+    /// Returns whether the result is bool if all operands are numbers. Returns true for compositions of operations, whose type rule is
     /// unknown.
     fn returns_bool_for_numbers(&self) -> bool {
         let Some((op, rule)) = Op::by_name(self.name).and_then(|op| Some((op, op.0.rule?))) else { return true };
@@ -253,12 +254,12 @@ impl Function {
     /// dtype to which the function converts all operands, or `None` to derive the dtypes from the function's name.
     fn reject_operand_conversion(&self, args: &Args, casting: &str, common: Option<DType>) -> Result<()> {
         let operands = self.operand_names().filter_map(|name| args.get(name));
-        let mut types: Vec<ArgumentType> = operands.map(|value| Ok(value.operand(self.name)?.arg_type())).collect::<Result<_>>()?;
+        let mut types: Vec<ArgumentType> = operands.map(|value| Ok(value.operand(self.name)?.argument_type())).collect::<Result<_>>()?;
         let count = types.len();
         // NumPy's logical functions take operands of any dtype and do not convert them.
         let converts = |op: &Op| op.arity() == count && op.0.rule != Some(TypeRule::Logical);
         let rule = match self.name {
-            // These functions are compositions of operations, except for `signbit`. NumPy computes all of them in floats.
+            // All functions of this arm except `signbit` are compositions of operations. NumPy computes all of them in floats.
             "fabs" | "frexp" | "heaviside" | "logaddexp" | "logaddexp2" | "modf" | "nextafter" | "signbit" | "spacing" => {
                 Some(TypeRule::Float)
             }
@@ -326,8 +327,8 @@ impl Function {
             (result, Value::Array(out)) => (result.array(self.name)?, out),
             (_, other) => return Err(Error::value(self.name, format!("'out' must be an array, not {}", other.type_name()))),
         };
-        // As in NumPy, only ufuncs and the compositions of ufuncs listed here broadcast to `out`. A function is a ufunc if it has both
-        // positional-only parameters (`/`) and the parameter `order`.
+        // As in NumPy, only ufuncs and the compositions of ufuncs listed here broadcast their result to `out`. A function is a ufunc if it
+        // has both positional-only parameters (`/`) and the parameter `order`.
         let is_ufunc = self.parameters.text.contains('/') && self.parameters.text.contains("order=");
         let broadcasts = is_ufunc || ["clip", "fix", "isneginf", "isposinf", "outer"].contains(&self.name);
         let core = self.count_core_axes_of_result(args)?.min(result.ndim());
@@ -338,12 +339,12 @@ impl Function {
         if result.ndim() > out.ndim() {
             return Err(Error::shape(self.name, "the result cannot be broadcast to 'out'", &[result.shape(), out.shape()]));
         }
-        // These functions of NumPy do not convert the result.
+        // NumPy's `dot` and `multi_dot` do not convert the result to the dtype of `out`.
         if matches!(self.name, "dot" | "multi_dot") && result.dtype() != out.dtype() {
             let message = "output array is not acceptable: its dtype must be that of the result";
             return Err(Error::dtype(self.name, message, &[out.dtype(), result.dtype()]));
         }
-        // Checks rules other than `same_kind`, which the assignment below checks.
+        // The casting rules other than `same_kind` are checked here. The assignment below checks `same_kind`.
         if let Some(Value::Str(casting)) = args.value("casting")
             && casting != "same_kind"
         {
@@ -359,7 +360,7 @@ impl Function {
     }
 }
 
-/// All functions by path and alias.
+/// A map from each path and alias to the function.
 static FUNCTIONS_BY_PATH: LazyLock<FxHashMap<String, &'static Function>> = LazyLock::new(|| {
     let mut functions: Vec<&'static Function> = Function::all().collect();
     // If several functions have the same path, the first one is found. The order is deterministic: functions of cuprum first, then Rust

@@ -26,10 +26,10 @@ super::ops! { Histogram after search:
 }
 
 /// Maximum number of bins of equal width. With more bins, some float64 edges would be equal.
-const MAX_BINS: u64 = 1 << f64::MANTISSA_DIGITS;
+const MAX_EQUAL_WIDTH_BINS: u64 = 1 << f64::MANTISSA_DIGITS;
 
 /// Maximum number of bins whose edges are computed on the host.
-const MAX_HOST_BINS: usize = 1 << 12;
+const MAX_BINS_COMPUTED_ON_HOST: usize = 1 << 12;
 
 /// The bins of a histogram: `10`, `(10, 0.0, 1.0)` or an array of edges.
 #[derive(Clone, Debug)]
@@ -82,7 +82,7 @@ fn read_bins_argument(args: &Args) -> Result<Bins> {
         Some((other, _)) => return Err(Error::value(op, format!("range is a pair of numbers, not {}", other.type_name()))),
     };
     Ok(match (args.get("bins"), range) {
-        (Some(Value::Str(name)), range) => Bins::Rule(BinRule::parse(op, name)?, range),
+        (Some(Value::Str(name)), range) => Bins::Rule(BinRule::from_name(op, name)?, range),
         (_, None) => Bins::Count(count),
         (_, Some((low, high))) => Bins::Range(count, low, high),
     })
@@ -145,7 +145,7 @@ pub fn histogram(a: &NdArray, bins: impl Into<Bins>, weights: Option<&NdArray>, 
     let (edges, kind) = a.bin_edges(HISTOGRAM, bins)?;
     let counts = match weights {
         None => count_between_edges(a, &edges, kind)?,
-        Some(weights) => sum_weights(a, weights, &edges, kind)?,
+        Some(weights) => sum_weights_between_edges(a, weights, &edges, kind)?,
     };
     if !density {
         return Ok((counts, edges));
@@ -227,7 +227,7 @@ fn check_shape_of_weights(op: Op, a: &NdArray, weights: &NdArray) -> Result<()> 
 }
 
 /// Returns, for each pair of consecutive edges, the sum of the weights of the values between them, in the dtype of the weights.
-fn sum_weights(a: &NdArray, weights: &NdArray, edges: &NdArray, kind: BinEdgeKind) -> Result<NdArray> {
+fn sum_weights_between_edges(a: &NdArray, weights: &NdArray, edges: &NdArray, kind: BinEdgeKind) -> Result<NdArray> {
     let (bins, dtype) = (edges.size() - 1, weights.dtype());
     let after = edges.searchsorted(a, Side::Right)?;
     let mut inside = after.greater(0)?;
@@ -282,7 +282,7 @@ fn sum_weights_by_sorting(numbers: &NdArray, weights: &NdArray, bins: usize) -> 
 
 /// # Histograms
 ///
-/// [`bincount`] and [`histogram_bin_edges`] are functions.
+/// [`bincount`] and [`histogram_bin_edges`] are free functions, not methods.
 impl NdArray {
     /// Returns the int64 number of elements in each bin, and the bin edges (`numpy.histogram`).
     ///
@@ -342,7 +342,7 @@ impl NdArray {
         if count == 0 {
             return Err(Error::value(name, "the number of bins must be positive"));
         }
-        if count as u64 > MAX_BINS {
+        if count as u64 > MAX_EQUAL_WIDTH_BINS {
             return Err(Error::value(name, format!("{count} bins are more than 2^53, whose edges float64 cannot distinguish")));
         }
         let dtype = if self.dtype().is_inexact() { self.dtype() } else { DType::F64 };
@@ -357,7 +357,7 @@ impl NdArray {
         }
         let (low, high) = if low == high { (low - 0.5, high + 0.5) } else { (low, high) };
         let edges = with_device(device, || match dtype_of_range {
-            DType::F64 if count <= MAX_HOST_BINS => linspace_on_host(op, low, high, count, dtype),
+            DType::F64 if count <= MAX_BINS_COMPUTED_ON_HOST => linspace_on_host(op, low, high, count, dtype),
             _ => {
                 let edges = linspace_on_device(low, high, count, dtype_of_range)?.astype(dtype)?;
                 let are_equal = greater_equal(edges.index(s![..-1])?, edges.index(s![1..])?)?;

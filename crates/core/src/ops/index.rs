@@ -19,7 +19,7 @@ use crate::scalar::Scalar;
 pub enum IndexItem {
     /// An integer, slice, new axis or ellipsis.
     Basic(Item),
-    /// An integer array that indexes one axis, or a mask over as many axes as it has.
+    /// An integer array that indexes one axis, or a boolean mask that covers as many axes as the mask has.
     Array(NdArray),
     /// An index array made from a Rust list, or the error of its creation.
     List(Box<Result<NdArray>>),
@@ -119,8 +119,8 @@ pub(crate) fn as_basic_items(items: &[IndexItem]) -> Option<SmallVec<[Item; 6]>>
     items.iter().map(|item| if let IndexItem::Basic(item) = item { Some(*item) } else { None }).collect()
 }
 
-/// An index array, the axis that it indexes in [`AdvancedIndex::view`], and whether its indices are known to be in bounds.
-struct AxisIndices {
+/// An index array, the axis that it indexes in [`AdvancedIndex::view`], and whether its indices have been checked to be in bounds.
+struct AxisIndexArray {
     indices: NdArray,
     axis: usize,
     /// The axis of the original array that the indices address, for error messages.
@@ -131,21 +131,21 @@ struct AxisIndices {
 /// An index with arrays, resolved by NumPy's rules: a view by the basic items, index arrays for axes of that view, and the position of the
 /// axes of the index arrays in the result.
 pub(super) struct AdvancedIndex {
-    /// The array indexed by the basic items. The axes that index arrays address have their full extent.
+    /// The view that the basic items select. The axes that index arrays address have their full extent.
     view: NdArray,
-    arrays: SmallVec<[AxisIndices; 2]>,
+    arrays: SmallVec<[AxisIndexArray; 2]>,
     /// The common shape of the index arrays after broadcasting.
     shape: Dims,
-    /// The axis of the result at which the axes of `shape` begin.
+    /// The axis of the result at which the axes of the index arrays begin.
     position: usize,
 }
 
-/// The name of indexing in error messages.
+/// The function name that error messages of indexing show.
 const INDEX_FUNCTION_NAME: &str = "index";
 
 impl AdvancedIndex {
     /// Checks and resolves `items`. A mask becomes one index array for each of its axes, which waits for the device.
-    pub(super) fn from_items(a: &NdArray, items: &[IndexItem]) -> Result<AdvancedIndex> {
+    pub(super) fn from_index_items(a: &NdArray, items: &[IndexItem]) -> Result<AdvancedIndex> {
         let mut resolved = SmallVec::<[Result<Item, NdArray>; 6]>::new(); // `Err` holds an index array
         for item in items {
             resolved.push(match item {
@@ -168,7 +168,7 @@ impl AdvancedIndex {
             ));
         };
         let mut basic = SmallVec::<[Item; 6]>::new();
-        let mut arrays = SmallVec::<[AxisIndices; 2]>::new();
+        let mut arrays = SmallVec::<[AxisIndexArray; 2]>::new();
         let (mut source_axis, mut axis) = (0, 0); // the current axes of `a` and of the view
         // If an index contains arrays, NumPy treats its integers as index arrays, too. If another item separates the index arrays, their
         // axes come first in the result.
@@ -195,13 +195,13 @@ impl AdvancedIndex {
                 Err(array) if array.dtype() == DType::Bool && array.ndim() == 0 => {
                     let [indices] = &to_index_arrays(&a.index(NewAxis)?, &array.reshape(1)?, 0)?[..] else { continue };
                     basic.push(Item::NewAxis);
-                    arrays.push(AxisIndices { indices: indices.clone(), axis, source_axis, is_checked: true });
+                    arrays.push(AxisIndexArray { indices: indices.clone(), axis, source_axis, is_checked: true });
                     axis += 1;
                 }
                 Err(array) => {
                     for indices in to_index_arrays(a, array, source_axis)? {
                         basic.push(Item::slice(None, None, 1));
-                        arrays.push(AxisIndices { indices, axis, source_axis, is_checked: array.dtype() == DType::Bool });
+                        arrays.push(AxisIndexArray { indices, axis, source_axis, is_checked: array.dtype() == DType::Bool });
                         (source_axis, axis) = (source_axis + 1, axis + 1);
                     }
                 }
@@ -216,11 +216,11 @@ impl AdvancedIndex {
     }
 
     /// Returns the selected elements.
-    pub(super) fn gather_elements(mut self) -> Result<NdArray> {
+    pub(super) fn gather_selected_elements(mut self) -> Result<NdArray> {
         if let [array] = &self.arrays[..] {
             let (axis, size) = (array.axis, self.view.shape()[array.axis]);
             if self.view.size() == 0 && !array.is_checked {
-                // `take` does not check the indices into some empty arrays.
+                // `take` does not check the indices into some empty arrays, so they are checked here.
                 check_index_bounds(INDEX_FUNCTION_NAME, &array.indices, array.source_axis, size)?;
             }
             let source_axis = array.source_axis;
@@ -243,13 +243,13 @@ impl AdvancedIndex {
 
     /// Returns the shape of the selected elements.
     pub(super) fn result_shape(&self) -> Dims {
-        let mut shape: Dims = self.unindexed_axes().map(|axis| self.view.shape()[axis]).collect();
+        let mut shape: Dims = self.axes_without_index_array().map(|axis| self.view.shape()[axis]).collect();
         shape.insert_many(self.position, self.shape.iter().copied());
         shape
     }
 
-    /// Returns the axes of the view that no array indexes.
-    fn unindexed_axes(&self) -> impl Iterator<Item = usize> {
+    /// Returns the axes of the view that no index array addresses.
+    fn axes_without_index_array(&self) -> impl Iterator<Item = usize> {
         (0..self.view.ndim()).filter(|&axis| self.arrays.iter().all(|array| array.axis != axis))
     }
 
@@ -277,7 +277,7 @@ impl AdvancedIndex {
         let is_distinct = self.arrays.iter().all(|array| array.is_checked);
         let layout = self.view.stored()?.layout().clone();
         let rows = if let [array] = &self.arrays[..] {
-            let axes: Vec<isize> = std::iter::once(array.axis).chain(self.unindexed_axes()).map(|axis| axis as isize).collect();
+            let axes: Vec<isize> = std::iter::once(array.axis).chain(self.axes_without_index_array()).map(|axis| axis as isize).collect();
             let (indices, source_axis) = (array.indices.clone(), array.source_axis);
             SelectedRows { rows: layout.permute(&axes)?, indices, source_axis, position: self.position, is_distinct }
         } else {
@@ -298,7 +298,7 @@ impl AdvancedIndex {
             let (count, stride) = of_axis(array.axis);
             let (step, last) = (stride / unit as isize, count.saturating_sub(1));
             let term = multiply(&array.indices, step as i64)?;
-            // With a negative stride, the last element has the lowest address, and the merged axis begins at this element.
+            // With a negative stride, the last element has the lowest address. The merged axis begins at this element.
             let term = if step < 0 { add(term, (last * step.unsigned_abs()) as i64)? } else { term };
             offset -= if step < 0 { last * stride.unsigned_abs() } else { 0 };
             extent += last * step.unsigned_abs();
@@ -307,7 +307,7 @@ impl AdvancedIndex {
                 None => term,
             });
         }
-        let rest = || self.unindexed_axes();
+        let rest = || self.axes_without_index_array();
         let shape: Dims = std::iter::once(extent).chain(rest().map(|axis| layout.shape()[axis])).collect();
         let strides: Strides = std::iter::once(unit as isize).chain(rest().map(|axis| layout.strides()[axis])).collect();
         let indices = indices.ok_or_else(|| Error::value(INDEX_FUNCTION_NAME, "an index without arrays"))?;
@@ -325,15 +325,15 @@ impl AdvancedIndex {
 
 /// Rows of an array, selected by one index array.
 pub(super) struct SelectedRows {
-    /// A view of the array: the indexed axis comes first, then the other axes.
+    /// A view of the array with the indexed axis moved to the front.
     pub rows: Layout,
-    /// For each selected row, its index along the first axis of `rows`.
+    /// The index of each selected row along the first axis of `rows`.
     pub indices: NdArray,
     /// The axis of the array that the indices address, for error messages.
     pub source_axis: usize,
-    /// The axis of the result at which the axes of `indices` begin.
+    /// The axis of the result at which the axes of the index array `indices` begin.
     pub position: usize,
-    /// Whether the indices are known to be distinct.
+    /// Whether all `indices` are known to differ.
     pub is_distinct: bool,
 }
 
@@ -397,11 +397,11 @@ impl NdArray {
     pub fn index(&self, index: impl IntoIndex) -> Result<NdArray> {
         index.with_index_items(|items| match as_basic_items(items) {
             Some(basic) => self.view_with_layout(|layout| layout.index(&basic)),
-            None => self.index_by_arrays(items),
+            None => self.select_by_index_arrays(items),
         })
     }
 
-    fn index_by_arrays(&self, items: &[IndexItem]) -> Result<NdArray> {
+    fn select_by_index_arrays(&self, items: &[IndexItem]) -> Result<NdArray> {
         // A single mask over the first axes needs no index arrays, because [`NdArray::extract`] selects by the mask.
         if let [IndexItem::Array(mask)] = items
             && mask.dtype() == DType::Bool
@@ -410,6 +410,6 @@ impl NdArray {
         {
             return self.extract(mask);
         }
-        AdvancedIndex::from_items(self, items)?.gather_elements()
+        AdvancedIndex::from_index_items(self, items)?.gather_selected_elements()
     }
 }

@@ -3,11 +3,11 @@
 //! The functions take float32, float64, complex64 and complex128. bool and integers are converted to float64. As in NumPy, other floating
 //! dtypes are an error.
 
-mod factors;
+mod eigen_and_singular_values;
+mod factorizations;
 mod host_decomposition;
+mod linear_systems;
 mod schur;
-mod spectral;
-mod systems;
 
 use crate::array::NdArray;
 use crate::call::{Linalg, OutputSpec, Work};
@@ -18,10 +18,10 @@ use crate::op::Op;
 use crate::ops::creation::full_on_device;
 use crate::ops::elementwise::equal;
 
-pub use self::factors::{cholesky, lu_factor, qr, qr_r, qr_raw};
+pub use self::eigen_and_singular_values::{eig, eigh, eigvals, eigvalsh, svd, svd_hermitian, svdvals};
+pub use self::factorizations::{cholesky, lu_factor, qr, qr_r, qr_raw};
+pub use self::linear_systems::{det, inv, slogdet, solve, solve_triangular};
 pub use self::schur::{logm, schur, sqrtm};
-pub use self::spectral::{eig, eigh, eigvals, eigvalsh, svd, svd_hermitian, svdvals};
-pub use self::systems::{det, inv, slogdet, solve, solve_triangular};
 pub use crate::call::{Form, QrMode, Triangle};
 
 super::ops! { Linalg after scatter:
@@ -57,7 +57,7 @@ struct MatrixBatch {
 impl MatrixBatch {
     /// Returns the matrices in the last two axes of `a`, converted to a dtype that [`Linalg`] kernels take.
     fn from_array(op: Op, a: &NdArray) -> Result<MatrixBatch> {
-        let dtype = computation_dtype(op, a.dtype())?;
+        let dtype = linalg_computation_dtype(op, a.dtype())?;
         let [batch @ .., rows, columns] = a.shape() else {
             let message = format!("{}-dimensional array given. Array must be at least two-dimensional", a.ndim());
             return Err(Error::shape(op.name(), message, &[a.shape()]));
@@ -75,7 +75,7 @@ impl MatrixBatch {
     }
 
     /// Returns the smaller of the numbers of rows and columns.
-    fn min_extent(&self) -> usize {
+    fn min_matrix_extent(&self) -> usize {
         self.rows.min(self.columns)
     }
 
@@ -116,7 +116,7 @@ impl MatrixBatch {
 }
 
 /// Returns the dtype in which [`Linalg`] kernels compute arrays of `dtype`.
-fn computation_dtype(op: Op, dtype: DType) -> Result<DType> {
+fn linalg_computation_dtype(op: Op, dtype: DType) -> Result<DType> {
     match dtype {
         DType::F16 | DType::BF16 => {
             let message = format!("array type {dtype} is unsupported in linalg; use astype('float32')");
@@ -128,7 +128,7 @@ fn computation_dtype(op: Op, dtype: DType) -> Result<DType> {
 }
 
 /// Returns two batches in their common dtype, with their batch axes broadcast against each other.
-fn broadcast_batches(op: Op, a: MatrixBatch, b: MatrixBatch) -> Result<(MatrixBatch, MatrixBatch)> {
+fn broadcast_matrix_batches(op: Op, a: MatrixBatch, b: MatrixBatch) -> Result<(MatrixBatch, MatrixBatch)> {
     let dtype = a.array.dtype().promote(b.array.dtype());
     let batch = broadcast_shapes(op.name(), &[&a.batch, &b.batch])?;
     let broadcast = |m: MatrixBatch| -> Result<MatrixBatch> {

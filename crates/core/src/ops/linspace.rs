@@ -54,7 +54,7 @@ fn linspace_from_args(args: &Args) -> Result<Value> {
         None => linspace_step(args.scalar("start")?, args.scalar("stop")?, parts as f64).into(),
         // As in NumPy, the distance and the step are rounded to the dtype of the ends.
         Some(dtype) => {
-            let [start, stop] = linspace_ends(&start, &stop, dtype)?;
+            let [start, stop] = linspace_ends_as_arrays(&start, &stop, dtype)?;
             stop.subtract(start)?.divide(parts)?.into()
         }
     };
@@ -64,11 +64,11 @@ fn linspace_from_args(args: &Args) -> Result<Value> {
 /// Returns the dtype in which `linspace` computes if `start` or `stop` is an array; `None` for two numbers.
 fn linspace_dtype(start: &Operand, stop: &Operand) -> Option<DType> {
     let is_array = matches!((start, stop), (Operand::Array(_), _) | (_, Operand::Array(_)));
-    is_array.then(|| result_type(&[start.arg_type(), stop.arg_type(), ArgumentType::Weak(Scalar::Float(0.0))]))
+    is_array.then(|| result_type(&[start.argument_type(), stop.argument_type(), ArgumentType::Weak(Scalar::Float(0.0))]))
 }
 
 /// Returns both ends of `linspace` as arrays of `dtype`. An end that is a number becomes an array on the device of the other end.
-fn linspace_ends(start: &Operand, stop: &Operand, dtype: DType) -> Result<[NdArray; 2]> {
+fn linspace_ends_as_arrays(start: &Operand, stop: &Operand, dtype: DType) -> Result<[NdArray; 2]> {
     let device = match (start, stop) {
         (Operand::Array(a), _) | (_, Operand::Array(a)) => a.device(),
         _ => Device::current()?,
@@ -96,8 +96,7 @@ pub fn linspace_of_arrays(start: &NdArray, stop: &NdArray, num: usize, endpoint:
     let parts = if endpoint { num.saturating_sub(1) } else { num };
     let scaled = if parts > 0 {
         let step = divide(&delta, parts)?;
-        // If any step underflows to zero, NumPy divides each sample number by the number of intervals before it multiplies by `stop -
-        // start`.
+        // If any step underflows to zero, NumPy computes each sample as `i / parts * (stop - start)` instead of `i * step`.
         let underflows = equal(&step, 0)?.any(())?;
         where_(underflows, multiply(divide(&number, parts)?, &delta)?, multiply(&number, &step)?)?
     } else {
@@ -115,16 +114,16 @@ fn linspace_of_operands(start: Operand, stop: Operand, count: usize, endpoint: b
         Operand::Array(a) if a.ndim() == 0 => a.item().map(Some),
         Operand::Array(_) => Ok(None),
     };
-    // As in NumPy, arrays of a narrower dtype, 0-d ones too, are computed in that dtype.
+    // As in NumPy, arrays of a dtype narrower than float64, including 0-d arrays, are computed in that dtype.
     if natural.is_none_or(|dtype| matches!(dtype, DType::F64 | DType::C128))
         && let (Some(start), Some(stop)) = (as_number(&start)?, as_number(&stop)?)
     {
         return linspace_of_scalars(start, stop, count, endpoint, dtype.or(natural));
     }
     let natural = natural.unwrap_or(DType::F64);
-    let [start, stop] = linspace_ends(&start, &stop, natural)?;
+    let [start, stop] = linspace_ends_as_arrays(&start, &stop, natural)?;
     let dtype = dtype.unwrap_or(natural);
     let samples = linspace_of_arrays(&start, &stop, count, endpoint)?;
-    // As in NumPy, the values are floored before they are converted to an integer dtype.
+    // As in NumPy, the values are rounded down before the conversion to an integer dtype.
     if matches!(dtype.kind(), Kind::Signed | Kind::Unsigned) { samples.floor()?.astype(dtype) } else { samples.astype(dtype) }
 }

@@ -23,7 +23,7 @@ super::ops! { Copy after creation:
 
 /// # Copies
 ///
-/// [`concat()`] and [`stack()`], which join arrays, are functions.
+/// [`concat()`] and [`stack()`], which join arrays, are free functions, not methods.
 #[free_functions]
 impl NdArray {
     /// Returns the array in C order without gaps. Copies the elements unless the array is C-contiguous already.
@@ -84,7 +84,7 @@ fn read_arrays_argument(args: &Args) -> Result<Vec<NdArray>> {
     cast_by_argument_rule(args, args.arrays("arrays")?)
 }
 
-/// Converts `arrays` to the argument `dtype`. Without that argument, returns them as they are.
+/// Converts `arrays` to the dtype of the argument `dtype`. If this argument is missing, returns the arrays as they are.
 ///
 /// # Errors
 /// An array that the rule in the argument `casting` does not convert to the dtype of the result.
@@ -113,7 +113,7 @@ fn cast_by_argument_rule(args: &Args, arrays: Vec<NdArray>) -> Result<Vec<NdArra
 /// # Errors
 /// A number that the promoted dtype cannot hold.
 pub fn operands_to_arrays(op: &'static str, operands: Vec<Operand>) -> Result<Vec<NdArray>> {
-    let dtype = result_type(&operands.iter().map(Operand::arg_type).collect::<Vec<_>>());
+    let dtype = result_type(&operands.iter().map(Operand::argument_type).collect::<Vec<_>>());
     let to_array = |operand: Operand| match operand {
         Operand::Array(a) => Ok(a),
         Operand::Scalar(s) => NdArray::scalar_as(s.to_checked_element(op, dtype)?, dtype),

@@ -5,7 +5,7 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::host_buffer::HostBuffer;
 use crate::ops::manipulation::stack;
-use crate::ops::value::{Items, Value};
+use crate::ops::value::{SequenceItems, Value};
 use crate::scalar::Scalar;
 
 impl Value {
@@ -36,15 +36,15 @@ impl Value {
 
 /// A visitor of the numbers in nested lists. It calls `leaf` for each number in order, and records the shape. Each axis is one level of
 /// recursion.
-struct LeafVisitor<'a> {
+struct NestedNumberVisitor<'a> {
     op: &'static str,
     shape: Vec<usize>,
     count: usize,
     leaf: &'a mut dyn FnMut(Scalar, DType) -> Result<()>,
 }
 
-impl LeafVisitor<'_> {
-    fn visit_leaves(&mut self, items: &[Value], depth: usize) -> Result<()> {
+impl NestedNumberVisitor<'_> {
+    fn visit_nested_numbers(&mut self, items: &[Value], depth: usize) -> Result<()> {
         let op = self.op;
         let ragged = || Error::value(op, "nested lists must all have the same lengths");
         if self.shape.len() <= depth {
@@ -58,7 +58,7 @@ impl LeafVisitor<'_> {
         for item in items {
             let (number, dtype) = match item {
                 Value::Tuple(inner) | Value::List(inner) => {
-                    self.visit_leaves(inner, depth + 1)?;
+                    self.visit_nested_numbers(inner, depth + 1)?;
                     continue;
                 }
                 _ if self.shape.len() > depth + 1 => return Err(ragged()),
@@ -74,8 +74,8 @@ impl LeafVisitor<'_> {
 }
 
 /// Converts nested lists of numbers, or of arrays of equal shape, to an array.
-fn array_from_nested(op: &'static str, items: &Items, dtype: Option<DType>) -> Result<NdArray> {
-    items.check_depth(op)?;
+fn array_from_nested(op: &'static str, items: &SequenceItems, dtype: Option<DType>) -> Result<NdArray> {
+    items.check_nesting_depth(op)?;
     if items.iter().any(|i| matches!(i, Value::Array(a) if a.ndim() > 0)) {
         let arrays: Result<Vec<NdArray>> = items.iter().map(|i| i.array_as(op, dtype)).collect();
         return stack(&arrays?, 0).map_err(|e| e.with_function_name(op));
@@ -83,15 +83,16 @@ fn array_from_nested(op: &'static str, items: &Items, dtype: Option<DType>) -> R
     let mut natural: Option<DType> = None;
     let given = dtype;
     let mut promote = |number: Scalar, dtype| {
-        // An int outside the range of 64 bits is an object in NumPy, also beside numbers that promote to float64.
+        // NumPy gives a list with an int outside the range of 64 bits the dtype object, even if the list also has floats. Such an int is an
+        // error here.
         if given.is_none() {
             number.check_fits_dtype(op, dtype)?;
         }
         natural = Some(natural.map_or(dtype, |d| d.promote(dtype)));
         Ok(())
     };
-    let mut leaves = LeafVisitor { op, shape: Vec::new(), count: 0, leaf: &mut promote };
-    leaves.visit_leaves(items, 0)?;
+    let mut leaves = NestedNumberVisitor { op, shape: Vec::new(), count: 0, leaf: &mut promote };
+    leaves.visit_nested_numbers(items, 0)?;
     let (shape, count) = (leaves.shape, leaves.count);
     let dtype = dtype.or(natural).unwrap_or(DType::F64);
     let item = dtype.itemsize();
@@ -103,6 +104,6 @@ fn array_from_nested(op: &'static str, items: &Items, dtype: Option<DType>) -> R
         }
         Ok(())
     };
-    LeafVisitor { op, shape: Vec::new(), count: 0, leaf: &mut store }.visit_leaves(items, 0)?;
+    NestedNumberVisitor { op, shape: Vec::new(), count: 0, leaf: &mut store }.visit_nested_numbers(items, 0)?;
     NdArray::from_c_order_buffer(dtype, &shape, host)
 }

@@ -15,9 +15,9 @@ use crate::ops::elementwise as e;
 use crate::scalar::Scalar;
 use crate::scalar_conversion::for_each_number;
 
-/// Unwraps an operator's result. Operators document this panic, since Rust's operator traits cannot return an error.
+/// Returns an operator's result, or panics with the error's message. Rust's operator traits cannot return an error.
 #[track_caller]
-fn unwrap_or_panic<T>(result: Result<T>) -> T {
+fn unwrap_operator_result<T>(result: Result<T>) -> T {
     match result {
         Ok(value) => value,
         #[allow(clippy::panic)]
@@ -30,16 +30,16 @@ macro_rules! operators {
         impl<T: Into<Operand>> ops::$Trait<T> for &NdArray {
             type Output = NdArray;
             #[track_caller]
-            fn $method(self, other: T) -> NdArray { unwrap_or_panic($function(self, other)) }
+            fn $method(self, other: T) -> NdArray { unwrap_operator_result($function(self, other)) }
         }
         impl<T: Into<Operand>> ops::$Trait<T> for NdArray {
             type Output = NdArray;
             #[track_caller]
-            fn $method(self, other: T) -> NdArray { unwrap_or_panic($function(self, other)) }
+            fn $method(self, other: T) -> NdArray { unwrap_operator_result($function(self, other)) }
         }
         impl<T: Into<Operand>> ops::$Assign<T> for NdArray {
             #[track_caller]
-            fn $assign(&mut self, other: T) { unwrap_or_panic(self.update(|a| $function(a, other))) }
+            fn $assign(&mut self, other: T) { unwrap_operator_result(self.update(|a| $function(a, other))) }
         }
     )*};
 }
@@ -67,7 +67,7 @@ macro_rules! left_operators {
             type Output = NdArray;
             #[inline]
             #[track_caller]
-            fn $method(self, other: $array) -> NdArray { unwrap_or_panic($function(self, other)) }
+            fn $method(self, other: $array) -> NdArray { unwrap_operator_result($function(self, other)) }
         }
     };
 }
@@ -113,12 +113,12 @@ macro_rules! prefix {
         impl ops::$Trait for NdArray {
             type Output = NdArray;
             #[track_caller]
-            fn $method(self) -> NdArray { unwrap_or_panic($function(self)) }
+            fn $method(self) -> NdArray { unwrap_operator_result($function(self)) }
         }
         impl ops::$Trait for &NdArray {
             type Output = NdArray;
             #[track_caller]
-            fn $method(self) -> NdArray { unwrap_or_panic($function(self)) }
+            fn $method(self) -> NdArray { unwrap_operator_result($function(self)) }
         }
     )*};
 }

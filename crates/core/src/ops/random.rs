@@ -1,23 +1,25 @@
 //! Counter-based random numbers: a seed gives the same numbers on every device.
 
-mod arguments;
 mod array_parameters;
+mod distribution_formulas;
+mod distribution_parameters;
 mod distributions;
-mod formulas;
-mod multivariate;
-mod parameters;
+mod eval_arguments;
+mod multivariate_distributions;
 mod permutations;
 mod seeds;
 
 use std::sync::{LazyLock, Mutex, PoisonError};
 
-use self::arguments::{
-    default_rng_from_args, draw_with_dtype_argument, generator_from_self, generator_to_value, read_size, seed_from_args,
-    with_seeded_generator,
+use self::distribution_parameters::{
+    NOT_NEGATIVE_INTERVAL, checked_real_parameter, result_shape, truncate_to_integer, unrestricted_real_parameter,
 };
 pub use self::distributions::*;
-pub use self::multivariate::*;
-use self::parameters::{NOT_NEGATIVE, checked_real_parameter, result_shape, truncate_to_integer, unrestricted_real_parameter};
+use self::eval_arguments::{
+    default_rng_from_args, draw_with_dtype_argument, generator_from_self, generator_to_value, read_size_argument, seed_from_args,
+    with_seeded_generator,
+};
+pub use self::multivariate_distributions::*;
 pub use self::permutations::{Population, bytes, choice, permutation, permuted, shuffle};
 use crate::arguments::IntoShape;
 use crate::array::{NdArray, StoredArray};
@@ -31,7 +33,7 @@ use crate::host_buffer::try_reserve;
 use crate::layout::checked_size;
 use crate::op::Op;
 use crate::ops::elementwise::{log1p, negative};
-use crate::ops::sequence_items::{Items, MAX_ITEMS};
+use crate::ops::sequence_items::{MAX_SEQUENCE_VALUES, SequenceItems};
 use crate::ops::value::{Args, Value};
 use cuprum_macros::numpy;
 
@@ -61,7 +63,7 @@ fn integers_from_args(args: &Args) -> Result<Value> {
     };
     let endpoint = args.bool_or("endpoint", false)?;
     let dtype = args.dtype("dtype")?.unwrap_or(DType::I64);
-    let shape = read_size(args)?;
+    let shape = read_size_argument(args)?;
     with_seeded_generator(args, |g| match (&low, &high) {
         (Operand::Scalar(low), Operand::Scalar(high)) => {
             let high = truncate_to_integer(*high, "high")?;
@@ -307,10 +309,10 @@ pub fn default_rng(seed: impl Into<Option<u64>>) -> Generator {
 /// ```
 #[numpy("random.spawn(self, n_children)", differs = "the generator is the first argument", call = |args| {
     let count = args.int_or("n_children", 0)?;
-    let count = usize::try_from(count).ok().filter(|n| *n <= MAX_ITEMS);
-    let count = count.ok_or_else(|| Error::value(args.op(), format!("n_children must be from 0 to {MAX_ITEMS}")))?;
+    let count = usize::try_from(count).ok().filter(|n| *n <= MAX_SEQUENCE_VALUES);
+    let count = count.ok_or_else(|| Error::value(args.op(), format!("n_children must be from 0 to {MAX_SEQUENCE_VALUES}")))?;
     let children = generator_from_self(args)?.spawn(count)?;
-    Ok(Value::List(Items::new(args.op(), children.into_iter().map(generator_to_value).collect())?))
+    Ok(Value::List(SequenceItems::new(args.op(), children.into_iter().map(generator_to_value).collect())?))
 })]
 pub fn spawn(generator: &Generator, count: usize) -> Result<Vec<Generator>> {
     generator.spawn(count)
@@ -413,7 +415,7 @@ struct GeneratorState {
 }
 
 impl GeneratorState {
-    fn from_key(key: u64, stream: u32) -> GeneratorState {
+    fn from_philox_key(key: u64, stream: u32) -> GeneratorState {
         GeneratorState { key, stream, next_block: 0, children: 0 }
     }
 }
@@ -421,7 +423,7 @@ impl GeneratorState {
 impl Generator {
     /// Creates a generator from a seed (`numpy.random.default_rng(seed)`).
     pub fn new(seed: u64) -> Generator {
-        Generator { state: Mutex::new(GeneratorState::from_key(seed, 0)) }
+        Generator { state: Mutex::new(GeneratorState::from_philox_key(seed, 0)) }
     }
 
     /// Creates a generator with an unpredictable seed (`numpy.random.default_rng()`).
@@ -443,7 +445,7 @@ impl Generator {
 
     /// Replaces the state by that of a new generator with this seed.
     fn reseed(&self, seed: u64) {
-        *self.lock_state() = GeneratorState::from_key(seed, 0);
+        *self.lock_generator_state() = GeneratorState::from_philox_key(seed, 0);
     }
 
     /// Returns `count` generators whose numbers are independent of this generator's and of each other's
@@ -470,12 +472,12 @@ impl Generator {
         let mut children = Vec::new();
         try_reserve("spawn", &mut children, count)?;
         let (key, stream, first) = {
-            let mut state = self.lock_state();
+            let mut state = self.lock_generator_state();
             let first = state.children;
             state.children = first.wrapping_add(count as u64);
             (state.key, state.stream, first)
         };
-        children.extend((0..count as u64).map(|n| Generator::new(seeds::child_key(key, stream, first.wrapping_add(n)))));
+        children.extend((0..count as u64).map(|n| Generator::new(seeds::derive_child_key(key, stream, first.wrapping_add(n)))));
         Ok(children)
     }
 
@@ -498,22 +500,22 @@ impl Generator {
     /// # }
     /// ```
     pub fn jumped(&self, jumps: u32) -> Result<Generator> {
-        let state = self.lock_state();
+        let state = self.lock_generator_state();
         let stream = state.stream.checked_add(jumps).ok_or_else(|| Error::value("jumped", "too many jumps"))?;
         let jumped = GeneratorState { key: state.key, stream, next_block: state.next_block, children: 0 };
         Ok(Generator { state: Mutex::new(jumped) })
     }
 
-    fn lock_state(&self) -> std::sync::MutexGuard<'_, GeneratorState> {
+    fn lock_generator_state(&self) -> std::sync::MutexGuard<'_, GeneratorState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Draws an array on the current device and advances the generator's block counter.
-    fn draw_array(&self, op: Op, shape: &[usize], dtype: DType, distribution: Distribution) -> Result<NdArray> {
+    fn draw_random_array(&self, op: Op, shape: &[usize], dtype: DType, distribution: Distribution) -> Result<NdArray> {
         self.draw_with_parameter_arrays(op, Device::current()?, &[], shape, dtype, distribution)
     }
 
-    /// Like [`Generator::draw_array`], but on `device`, and with the arrays `inputs` as the parameters of the distribution.
+    /// Like [`Generator::draw_random_array`], but on `device`, and with the arrays `inputs` as the parameters of the distribution.
     fn draw_with_parameter_arrays(
         &self,
         op: Op,
@@ -529,10 +531,10 @@ impl Generator {
         super::dispatch_single_output(op, device, inputs, output, work)
     }
 
-    /// Reserves the next `blocks` Philox blocks by advancing the generator's counter. Returns the parameters of a call that draws numbers
-    /// from them.
+    /// Reserves the next `blocks` Philox blocks by advancing the generator's counter. Returns the request of a call that draws numbers from
+    /// these blocks.
     fn reserve_philox_blocks(&self, blocks: u64, distribution: Distribution) -> Random {
-        let mut state = self.lock_state();
+        let mut state = self.lock_generator_state();
         let first_block = state.next_block;
         state.next_block = first_block.wrapping_add(blocks);
         Random { key: state.key, first_block, stream: state.stream, distribution }
@@ -570,7 +572,7 @@ impl Generator {
     /// # }
     /// ```
     pub fn standard_exponential(&self, shape: impl IntoShape, dtype: DType) -> Result<NdArray> {
-        // The digits of a 16-bit uniform number would bound the result and bias its mean.
+        // The few digits of a 16-bit uniform number would limit the largest result and bias the mean, so float32 numbers are drawn.
         let drawn = if matches!(dtype, DType::F16 | DType::BF16) { DType::F32 } else { dtype };
         let draw = || negative(log1p(negative(self.random(shape, drawn)?)?)?)?.astype(dtype);
         draw().map_err(|error| error.with_function_name("standard_exponential"))
@@ -598,7 +600,7 @@ impl Generator {
             if !matches!(dtype, DType::F32 | DType::F64) {
                 return Err(Error::dtype(OP, "float32 or float64 is needed", &[dtype]));
             }
-            let shape = checked_real_parameter(shape.into(), "shape", &NOT_NEGATIVE)?;
+            let shape = checked_real_parameter(shape.into(), "shape", &NOT_NEGATIVE_INTERVAL)?;
             let size = result_shape(std::slice::from_ref(&shape), &size.into_shape())?;
             self.draw_from_sampler(Sampler::StandardGamma, &[shape], &size, dtype)
         };
@@ -632,7 +634,7 @@ impl Generator {
         let draw = || {
             let (low, high) = (unrestricted_real_parameter(low, "low")?, unrestricted_real_parameter(high, "high")?);
             let (Operand::Scalar(low), Operand::Scalar(high)) = (&low, &high) else {
-                return self.uniform_between(low, high, &shape, dtype);
+                return self.draw_uniform_between(low, high, &shape, dtype);
             };
             let (low, high) = (low.as_f64(), high.as_f64());
             if !(high - low).is_finite() {
@@ -646,8 +648,8 @@ impl Generator {
     fn draw_uniform(&self, op: Op, low: f64, high: f64, shape: &[usize], dtype: DType) -> Result<NdArray> {
         Self::check_float_dtype(op, dtype)?;
         let out_of_bounds = || Error::value(op.name(), format!("range from {low} to {high} is out of bounds for {dtype}"));
-        let scaling = UniformScaling::for_range(low, high, dtype).ok_or_else(out_of_bounds)?;
-        self.draw_array(op, shape, dtype, Distribution::Uniform(scaling))
+        let scaling = UniformScaling::new_for_range(low, high, dtype).ok_or_else(out_of_bounds)?;
+        self.draw_random_array(op, shape, dtype, Distribution::Uniform(scaling))
     }
 
     /// Returns normally distributed numbers, computed by the Box-Muller transform (`numpy.random.Generator.normal`).
@@ -662,13 +664,13 @@ impl Generator {
         let draw = || {
             let (mean, std) = (unrestricted_real_parameter(mean, "loc")?, unrestricted_real_parameter(std, "scale")?);
             let (Operand::Scalar(mean), Operand::Scalar(std)) = (&mean, &std) else {
-                return self.normal_around(mean, std, &shape, dtype);
+                return self.draw_normal_around(mean, std, &shape, dtype);
             };
             let (mean, std) = (mean.as_f64(), std.as_f64());
             if std.is_nan() || std.is_sign_negative() {
                 return Err(Error::value(NORMAL.name(), format!("scale {std} is negative")));
             }
-            self.draw_array(NORMAL, &shape, dtype, Distribution::Normal { mean, std })
+            self.draw_random_array(NORMAL, &shape, dtype, Distribution::Normal { mean, std })
         };
         draw().map_err(|error| error.with_function_name(NORMAL.name()))
     }
@@ -705,7 +707,7 @@ impl Generator {
     fn integers_with_i128_bounds(&self, low: i128, high: i128, shape: &[usize], dtype: DType) -> Result<NdArray> {
         let op = INTEGERS.name();
         let (min, max) = integer_dtype_range(dtype)?;
-        // As in NumPy, the bounds of an empty result are not checked.
+        // As in NumPy, the bounds `low` and `high` are not checked if the result is empty.
         let (low, high) = if shape.contains(&0) { (0, 1) } else { (low, high) };
         if low >= high {
             return Err(Error::value(op, format!("low {low} >= high {high}")));
@@ -715,9 +717,9 @@ impl Generator {
         }
         let span = u64::try_from(high - low).unwrap_or(0); // 0 encodes 2^64
         if dtype == DType::Bool {
-            return self.draw_array(INTEGERS, shape, DType::U8, Distribution::Integers { low, span })?.astype(dtype);
+            return self.draw_random_array(INTEGERS, shape, DType::U8, Distribution::Integers { low, span })?.astype(dtype);
         }
-        self.draw_array(INTEGERS, shape, dtype, Distribution::Integers { low, span })
+        self.draw_random_array(INTEGERS, shape, dtype, Distribution::Integers { low, span })
     }
 }
 

@@ -21,8 +21,8 @@
 
 mod any_all_count;
 mod axis_options;
-mod extremes;
 mod mean_and_variance;
+mod min_and_max;
 mod sum_and_product;
 
 use smallvec::SmallVec;
@@ -41,12 +41,12 @@ use crate::plan::reduce::ReducePlan;
 use crate::plan::row_loop;
 use crate::program::{Program, StepKind};
 use crate::scalar::Scalar;
-use axis_options::InitialAndMask;
+use axis_options::InitialValueAndMask;
 
 pub use any_all_count::{all, any, count_nonzero};
 pub use axis_options::{AxisOption, AxisOptions, axis};
-pub use extremes::{argmax, argmin, max, min, nanmax, nanmin};
 pub use mean_and_variance::{mean, std, var};
+pub use min_and_max::{argmax, argmin, max, min, nanmax, nanmin};
 pub use sum_and_product::{prod, sum};
 
 /// Defines how sums combine elements. 16-bit floats are added in float32.
@@ -101,7 +101,7 @@ pub(crate) fn reduce(op: Op, a: &NdArray, over: &AxisOptions, value: DType, out:
     }
     // A broadcast axis repeats one element, possibly more often than memory could hold. An idempotent reduction needs the element only
     // once.
-    let view = if is_idempotent(reduction) { collapse_broadcast_axes(a, &axes)? } else { None };
+    let view = if is_idempotent_reduction(reduction) { collapse_broadcast_axes(a, &axes)? } else { None };
     let a = view.as_ref().unwrap_or(a);
     let (mut shape, mut reduced) = (Dims::new(), 1usize);
     for (axis, &n) in a.shape().iter().enumerate() {
@@ -131,7 +131,7 @@ fn reduce_with_initial_and_mask(
     op: Op,
     a: &NdArray,
     over: &AxisOptions,
-    selection: &InitialAndMask,
+    selection: &InitialValueAndMask,
     (value, out): (DType, DType),
 ) -> Result<NdArray> {
     let (name, reduction) = (op.name(), reduction_definition(op)?);
@@ -143,7 +143,7 @@ fn reduce_with_initial_and_mask(
         Some(_) if !reduction.allows_empty && selection.initial.is_none() => {
             return Err(Error::value(name, "the reduction has no identity, so `where` needs `initial`"));
         }
-        Some(mask) => fill_masked_out(name, a, value, mask, reduction.identity.of(value))?,
+        Some(mask) => replace_masked_out_elements(name, a, value, mask, reduction.identity.of(value))?,
     };
     let Some(initial) = selection.initial else { return reduce(op, &selected, &plain, value, out) };
     let initial = initial.to_checked_element(name, out)?;
@@ -155,13 +155,13 @@ fn reduce_with_initial_and_mask(
         let reduced = reduce(op, &selected, &plain, value, wide)?;
         return crate::expr::elementwise(combine, &[reduced.into(), initial.into()])?.astype(out);
     }
-    // A reduction of no elements by `op` would be an error. A sum is computed instead, and only its shape is used.
+    // A reduction of no elements by `op` can be an error. A sum of no elements is not, and only the shape of the sum is used.
     let shape = reduce(SUM, &selected, &plain, value, value)?;
     super::creation::full_on_device(a.device(), shape.shape(), initial, out)
 }
 
 /// Returns `a` converted to `dtype`, with the elements where `mask` is false replaced by `otherwise`.
-fn fill_masked_out(op: &'static str, a: &NdArray, dtype: DType, mask: &NdArray, otherwise: Scalar) -> Result<NdArray> {
+fn replace_masked_out_elements(op: &'static str, a: &NdArray, dtype: DType, mask: &NdArray, otherwise: Scalar) -> Result<NdArray> {
     let otherwise = super::creation::full_on_device(a.device(), &[], otherwise, dtype)?;
     let filled = super::elementwise::where_(mask, a.astype(dtype)?, otherwise)?;
     if filled.shape() == a.shape() {
@@ -171,7 +171,7 @@ fn fill_masked_out(op: &'static str, a: &NdArray, dtype: DType, mask: &NdArray, 
 }
 
 /// Returns whether a reduction of equal elements returns that element, as for minima and maxima.
-fn is_idempotent(reduction: &ReductionDef) -> bool {
+fn is_idempotent_reduction(reduction: &ReductionDef) -> bool {
     let is_logical = || reduction.elementwise_combination().is_some_and(|op| op == LOGICAL_AND || op == LOGICAL_OR);
     !reduction.returns_index && (reduction.selects || is_logical())
 }
@@ -207,7 +207,7 @@ fn reduce_empty(op: Op, reduction: &ReductionDef, (a, axes): (&NdArray, &[usize]
     Err(Error::shape(name, problem + &empty, &[a.shape()]))
 }
 
-/// Plans and dispatches a reduction whose axes are checked.
+/// Plans and dispatches a reduction. The caller has checked the axes.
 pub(crate) fn dispatch_reduction(op: Op, a: &NdArray, axes: &[usize], value: DType, output: OutputSpec) -> Result<NdArray> {
     let reduction = reduction_definition(op)?;
     a.with_fused_input(Family::Reduce, value, |program, inputs| {

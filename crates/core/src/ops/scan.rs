@@ -22,8 +22,8 @@ super::ops! { Scan after reduce:
 }
 
 /// Plans and dispatches a scan along an axis, or of the flattened array for `None`.
-fn scan(op: Op, a: &NdArray, axis: Option<usize>, dtype: Option<DType>) -> Result<NdArray> {
-    let Some(axis) = axis else { return scan(op, &a.ravel()?, Some(0), dtype) };
+fn dispatch_scan(op: Op, a: &NdArray, axis: Option<usize>, dtype: Option<DType>) -> Result<NdArray> {
+    let Some(axis) = axis else { return dispatch_scan(op, &a.ravel()?, Some(0), dtype) };
     let dtype = dtype.unwrap_or(a.dtype().sum_dtype());
     let reduction = reduce::reduction_definition(op)?;
     a.with_fused_input(Family::Scan, dtype, |program, inputs| {
@@ -38,12 +38,12 @@ fn scan(op: Op, a: &NdArray, axis: Option<usize>, dtype: Option<DType>) -> Resul
 fn scan_with_options(op: Op, a: &NdArray, over: AxisOptions) -> Result<NdArray> {
     let over = over.check_accepted_options(op.name(), &[AxisOption::DType])?;
     let axis = over.resolve_one_axis_allowing_scalar(op, a.ndim())?;
-    scan(op, a, axis, over.requested_dtype())
+    dispatch_scan(op, a, axis, over.requested_dtype())
 }
 
 /// # Running sums and products
 ///
-/// [`cummax`] and [`cummin`] are functions.
+/// [`cummax`] and [`cummin`] are free functions, not methods.
 #[free_functions]
 impl NdArray {
     /// Returns the running sum along an axis, or over the flattened array for `()` (`numpy.cumsum`).
@@ -114,7 +114,7 @@ impl NdArray {
 #[doc(alias = "maximum.accumulate")]
 #[numpy("cummax(a, axis=None)")]
 pub fn cummax(a: &NdArray, axis: impl Into<Axes>) -> Result<NdArray> {
-    scan(CUMMAX, a, axis.into().resolve_one_axis(CUMMAX.name(), a.ndim())?, Some(a.dtype()))
+    dispatch_scan(CUMMAX, a, axis.into().resolve_one_axis(CUMMAX.name(), a.ndim())?, Some(a.dtype()))
 }
 
 /// Returns the running minimum along an axis, or over the flattened array for `None` (`numpy.minimum.accumulate`).
@@ -138,5 +138,5 @@ pub fn cummax(a: &NdArray, axis: impl Into<Axes>) -> Result<NdArray> {
 #[doc(alias = "minimum.accumulate")]
 #[numpy("cummin(a, axis=None)")]
 pub fn cummin(a: &NdArray, axis: impl Into<Axes>) -> Result<NdArray> {
-    scan(CUMMIN, a, axis.into().resolve_one_axis(CUMMIN.name(), a.ndim())?, Some(a.dtype()))
+    dispatch_scan(CUMMIN, a, axis.into().resolve_one_axis(CUMMIN.name(), a.ndim())?, Some(a.dtype()))
 }

@@ -30,7 +30,7 @@ use crate::s;
 use crate::scalar::Scalar;
 use crate::settings::reproducible_sums::reproducible_sums;
 
-super::ops! { Scatter after take::fused_take:
+super::ops! { Scatter after take::fused_take_index:
     SCATTER "scatter" 3;
 }
 
@@ -48,8 +48,8 @@ const MAX_PREFERRED_GROUP_SIZE: i128 = 1024;
 const COMBINING_OPERATIONS: [Op; 4] = [ADD, MULTIPLY, MINIMUM, MAXIMUM];
 
 /// Values grouped by the row that they update. The values of group `g` are at the positions `order[offsets[g]..offsets[g + 1]]`.
-struct RowGroups {
-    /// The row of each group: 1-D, without repetitions.
+struct ValuesGroupedByRow {
+    /// The row that each group updates: 1-D, without repetitions.
     rows: NdArray,
     order: NdArray,
     offsets: NdArray,
@@ -60,14 +60,15 @@ fn is_order_independent(combine: Op, dtype: DType) -> bool {
     !dtype.is_inexact() && COMBINING_OPERATIONS.contains(&combine)
 }
 
-/// The rows of an array that a scatter writes to, and the values, whose axes are in the same order as those of the rows.
+/// The rows of an array that a scatter writes to, and the values for these rows. The axes of the values are in the order of the axes of the
+/// rows.
 struct ScatterInputs {
-    /// View of the updated array. The indices address its first axis. Other axes have no negative strides.
+    /// A view of the updated array. The indices address the first axis of the view. The other axes have no negative strides.
     rows: Layout,
-    /// For each position along the first axis of `values`, the index of the row of `rows` that the values at this position update: 1-D,
-    /// contiguous, int32 or int64.
+    /// The indices of the rows to update: 1-D, contiguous, int32 or int64. Element i is the row of `rows` that the values at index i of
+    /// their first axis update.
     indices: NdArray,
-    /// The values, in the dtype of the array that the scatter updates. The first axis has the extent of `indices`.
+    /// The values that the scatter writes, in the dtype of the array that it updates. The first axis has the extent of `indices`.
     values: StoredArray,
     /// The axis of the updated array that the indices address, for error messages.
     source_axis: usize,
@@ -97,7 +98,7 @@ impl ScatterInputs {
 
     /// Combines the values with rows of `target` by `combine`, or stores them if `combine` is `None`. No other array uses the memory of
     /// `target`. `needs` is the capability that determines the order in which several values of a row are combined.
-    fn dispatch_ungrouped(&self, target: &NdArray, combine: Option<Op>, needs: Option<Capability>) -> Result<NdArray> {
+    fn dispatch_ungrouped_scatter(&self, target: &NdArray, combine: Option<Op>, needs: Option<Capability>) -> Result<NdArray> {
         let rows = if self.is_distinct { RowAssignment::Distinct } else { RowAssignment::Indexed };
         let inputs = [self.indices.stored()?, self.values.clone()];
         dispatch_scatter(target, &inputs, call::Scatter { region: &self.rows, combine, rows, needs })
@@ -114,29 +115,29 @@ impl ScatterInputs {
         let is_contended = values / MAX_UNGROUPED_VALUES_PER_ELEMENT > elements;
         let suits_sum = elements / MAX_UNGROUPED_ELEMENTS_PER_VALUE <= values && !is_contended;
         if declared.contains(Capability::OrderedScatter) {
-            self.dispatch_ungrouped(target, Some(combine), Some(Capability::OrderedScatter))
+            self.dispatch_ungrouped_scatter(target, Some(combine), Some(Capability::OrderedScatter))
         } else if combine == ADD && is_unordered && !is_contended && declared.contains(Capability::UnorderedScatterSum) {
-            self.dispatch_ungrouped(target, Some(combine), Some(Capability::UnorderedScatterSum))
+            self.dispatch_ungrouped_scatter(target, Some(combine), Some(Capability::UnorderedScatterSum))
         } else if combine == ADD && suits_sum && declared.contains(Capability::ReproducibleScatterSum) {
             // Grouping values by row reads results on the host, which a stream capture does not allow.
             let is_long_row =
                 elements / self.rows.shape()[0].max(1) >= MIN_GROUPED_ROW_LENGTH && self.values.dtype().real().itemsize() >= 4;
             if is_long_row && !Stream::current(target.device()).is_capturing() {
-                let groups = self.group_by_row(target)?;
+                let groups = self.group_values_by_row(target)?;
                 let lengths = groups.offsets.index(s![1..])?.subtract(&groups.offsets.index(s![..-1])?)?;
                 if lengths.max(())?.item()?.as_int().is_some_and(|longest| longest <= MAX_PREFERRED_GROUP_SIZE) {
-                    return self.dispatch_grouped(target, combine, groups);
+                    return self.dispatch_grouped_scatter(target, combine, groups);
                 }
             }
-            self.dispatch_ungrouped(target, Some(combine), Some(Capability::ReproducibleScatterSum))
+            self.dispatch_ungrouped_scatter(target, Some(combine), Some(Capability::ReproducibleScatterSum))
         } else {
-            let groups = self.group_by_row(target)?;
-            self.dispatch_grouped(target, combine, groups)
+            let groups = self.group_values_by_row(target)?;
+            self.dispatch_grouped_scatter(target, combine, groups)
         }
     }
 
     /// Groups the values by row, by sorting the indices. There must be at least one index.
-    fn group_by_row(&self, target: &NdArray) -> Result<RowGroups> {
+    fn group_values_by_row(&self, target: &NdArray) -> Result<ValuesGroupedByRow> {
         let op = SCATTER.name();
         let extent = self.rows.shape()[0];
         check_index_bounds(op, &self.indices, self.source_axis, extent)?;
@@ -146,16 +147,16 @@ impl ScatterInputs {
         let indices = if i32::try_from(extent).is_ok() { indices.astype(DType::I32)? } else { indices };
         let order = indices.argsort(0)?;
         let sorted = indices.take(&order, 0)?;
-        let starts = flatnonzero(&run_start_mask(&sorted)?)?;
+        let starts = flatnonzero(&equal_run_start_mask(&sorted)?)?;
         let end = full_on_device(target.device(), &[1], Scalar::Int(sorted.size() as i128), DType::I64)?;
         let offsets = concat([&starts, &end], 0)?;
-        Ok(RowGroups { rows: sorted.take(&starts, 0)?.contiguous()?, order, offsets })
+        Ok(ValuesGroupedByRow { rows: sorted.take(&starts, 0)?.contiguous()?, order, offsets })
     }
 
     /// Combines floating-point or complex values by row. Rows of several elements are combined with their values in order. For rows of one
     /// element, the values are first combined with each other.
-    fn dispatch_grouped(mut self, target: &NdArray, combine: Op, groups: RowGroups) -> Result<NdArray> {
-        let RowGroups { rows, order, offsets } = groups;
+    fn dispatch_grouped_scatter(mut self, target: &NdArray, combine: Op, groups: ValuesGroupedByRow) -> Result<NdArray> {
+        let ValuesGroupedByRow { rows, order, offsets } = groups;
         (self.indices, self.is_distinct) = (rows, true);
         type SegmentReduction = fn(&NdArray, &NdArray) -> Result<NdArray>;
         let reductions: [(Op, SegmentReduction); 4] = [
@@ -169,7 +170,7 @@ impl ScatterInputs {
         // scatter kernel uses only one thread for each element of a row.
         if let (Some(reduce), 1) = (reduce, self.rows.ndim()) {
             self.values = reduce(&NdArray::from(self.values.clone()).take(&order, 0)?, &offsets)?.stored()?;
-            return self.dispatch_ungrouped(target, Some(combine), None);
+            return self.dispatch_ungrouped_scatter(target, Some(combine), None);
         }
         let inputs = [self.indices.stored()?, self.values.clone(), order.contiguous()?.stored()?, offsets.stored()?];
         dispatch_scatter(
@@ -195,7 +196,7 @@ pub(super) fn run_float_scatter(target: &NdArray, indices: &StoredArray, values:
 }
 
 /// Returns whether each element of a sorted 1-D array is the first of a run of equal elements.
-fn run_start_mask(sorted: &NdArray) -> Result<NdArray> {
+fn equal_run_start_mask(sorted: &NdArray) -> Result<NdArray> {
     let first = full_on_device(sorted.device(), &[1], Scalar::Bool(true), DType::Bool)?;
     concat([first, differs_from_previous(sorted)?], 0)
 }
@@ -203,7 +204,7 @@ fn run_start_mask(sorted: &NdArray) -> Result<NdArray> {
 /// Dispatches a scatter to `target`.
 fn dispatch_scatter(target: &NdArray, inputs: &[StoredArray], work: call::Scatter) -> Result<NdArray> {
     let stored = target.stored()?;
-    let output = OutputSpec::new(stored.dtype(), stored.layout().clone()).with_target(stored.buffer().clone());
+    let output = OutputSpec::new(stored.dtype(), stored.layout().clone()).with_target_buffer(stored.buffer().clone());
     super::dispatch_single_output(SCATTER, target.device(), inputs, output, Work::Scatter(work))
 }
 
@@ -220,7 +221,7 @@ fn rows_selected_by_mask(a: &NdArray, items: &[IndexItem]) -> Result<Option<Sele
 }
 
 /// Returns an error if a value to combine has more axes than the selected elements. Assignments ignore additional axes of extent 1.
-fn check_value_axes(op: &'static str, value: &[usize], target: &[usize]) -> Result<()> {
+fn check_scattered_value_axes(op: &'static str, value: &[usize], target: &[usize]) -> Result<()> {
     if value.len() <= target.len() {
         return Ok(());
     }
@@ -230,7 +231,7 @@ fn check_value_axes(op: &'static str, value: &[usize], target: &[usize]) -> Resu
 impl NdArray {
     /// Combines `value` by the operation `combine` with the elements that an index with arrays selects. If `combine` is `None`, stores
     /// `value`. `value` has the dtype of the array.
-    pub(super) fn scatter_at(&mut self, op: &'static str, items: &[IndexItem], combine: Option<Op>, value: NdArray) -> Result<()> {
+    pub(super) fn scatter_at_index(&mut self, op: &'static str, items: &[IndexItem], combine: Option<Op>, value: NdArray) -> Result<()> {
         let source = value.stored()?;
         drop(value);
         for item in items {
@@ -242,20 +243,20 @@ impl NdArray {
         let selected = match rows_selected_by_mask(self, items)? {
             Some(selected) => {
                 if combine.is_some() {
-                    check_value_axes(op, source.layout().shape(), selected.rows.shape())?;
+                    check_scattered_value_axes(op, source.layout().shape(), selected.rows.shape())?;
                 }
                 selected
             }
             None => {
-                let index = AdvancedIndex::from_items(self, items)?;
+                let index = AdvancedIndex::from_index_items(self, items)?;
                 let shape = index.result_shape();
                 broadcast_value_layout(op, source.layout(), &shape)?;
                 if combine.is_some() {
-                    check_value_axes(op, source.layout().shape(), &shape)?;
+                    check_scattered_value_axes(op, source.layout().shape(), &shape)?;
                 }
                 if shape.contains(&0) || self.size() == 0 {
                     // No elements are selected, so nothing is written. The gather checks that the indices are in bounds.
-                    return index.gather_elements().map(|_| ()).map_err(|error| match error {
+                    return index.gather_selected_elements().map(|_| ()).map_err(|error| match error {
                         Error::Index { index, axis, size, .. } => Error::Index { op, index, axis, size },
                         error => error,
                     });
@@ -272,7 +273,7 @@ impl NdArray {
         let needs_order = combine.is_some_and(|combine| !inputs.is_distinct && !is_order_independent(combine, self.dtype()));
         let written = match combine {
             Some(combine) if needs_order => inputs.combine_float_values(self, combine),
-            combine => inputs.dispatch_ungrouped(self, combine, None),
+            combine => inputs.dispatch_ungrouped_scatter(self, combine, None),
         };
         *self = written.map_err(|error| match error {
             Error::Index { index, size, .. } => Error::Index { op, index, axis: source_axis, size },
@@ -317,7 +318,7 @@ impl NdArray {
     /// ```
     pub fn update_at(&mut self, op: Op, index: impl IntoIndex, value: impl Into<Operand>) -> Result<()> {
         let value = value.into();
-        index.with_index_items(|items| self.combine_at(op, items, Some(value)))
+        index.with_index_items(|items| self.combine_at_index(op, items, Some(value)))
     }
 
     /// Applies an elementwise operation of one argument to the elements that an index selects (`numpy.negative.at(a, i)`).
@@ -325,11 +326,11 @@ impl NdArray {
     /// # Errors
     /// The errors of [`NdArray::update_at`].
     pub fn apply_at(&mut self, op: Op, index: impl IntoIndex) -> Result<()> {
-        index.with_index_items(|items| self.combine_at(op, items, None))
+        index.with_index_items(|items| self.combine_at_index(op, items, None))
     }
 
     /// Applies an elementwise operation to the elements that an index selects, and to `value` if the operation has two arguments.
-    fn combine_at(&mut self, op: Op, items: &[IndexItem], value: Option<Operand>) -> Result<()> {
+    fn combine_at_index(&mut self, op: Op, items: &[IndexItem], value: Option<Operand>) -> Result<()> {
         let name = op.name();
         let (Some(rule), count) = (op.0.rule, 1 + usize::from(value.is_some())) else {
             return Err(Error::value(name, "is not elementwise"));
@@ -374,26 +375,26 @@ impl NdArray {
         match value {
             Some(value) if is_combination && computed != dtype => {
                 let mut wide = self.astype(computed)?;
-                wide.combine_at(op, items, Some(value.into()))?;
+                wide.combine_at_index(op, items, Some(value.into()))?;
                 *self = wide.astype(dtype)?;
                 Ok(())
             }
             // Subtracting a value equals adding its negation, without additional rounding.
-            Some(value) if is_combination && op == SUBTRACT => self.scatter_at(name, items, Some(ADD), negative(value)?),
-            Some(value) if is_combination => self.scatter_at(name, items, Some(op), value),
-            value => self.combine_in_rounds(op, items, value),
+            Some(value) if is_combination && op == SUBTRACT => self.scatter_at_index(name, items, Some(ADD), negative(value)?),
+            Some(value) if is_combination => self.scatter_at_index(name, items, Some(op), value),
+            value => self.combine_in_passes(op, items, value),
         }
     }
 
     /// Combines values with the selected elements by any elementwise operation. Pass n applies the n-th value of each element, so that
     /// several values of one element apply in order.
-    fn combine_in_rounds(&mut self, op: Op, items: &[IndexItem], value: Option<NdArray>) -> Result<()> {
+    fn combine_in_passes(&mut self, op: Op, items: &[IndexItem], value: Option<NdArray>) -> Result<()> {
         let (name, device, dtype) = (op.name(), self.device(), self.dtype());
         let count = |size: usize| with_device(device, || arange_as(0, size, 1, DType::I64));
         let selected = count(self.size())?.reshape(self.shape())?.index(items)?;
         let spread = |value: NdArray| {
             let stored = value.stored()?;
-            check_value_axes(name, stored.layout().shape(), selected.shape())?;
+            check_scattered_value_axes(name, stored.layout().shape(), selected.shape())?;
             NdArray::from(stored.with_layout(broadcast_value_layout(name, stored.layout(), selected.shape())?)?).ravel()
         };
         let value = value.map(spread).transpose()?;
@@ -403,11 +404,12 @@ impl NdArray {
         }
         let order = targets.argsort(0)?;
         let (sorted, numbers) = (targets.take(&order, 0)?, count(targets.size())?);
-        let begins = cummax(&where_(run_start_mask(&sorted)?, &numbers, 0)?, 0)?;
+        let begins = cummax(&where_(equal_run_start_mask(&sorted)?, &numbers, 0)?, 0)?;
         let repetition = numbers.subtract(begins)?;
-        // Targets and values are sorted by repetition, so that each pass reads one slice of them.
+        // Targets and values are sorted by repetition: first the first value of each target, then the second. So each pass reads one slice
+        // of them.
         let by_round = repetition.argsort(0)?;
-        let starts = flatnonzero(&run_start_mask(&repetition.take(&by_round, 0)?)?)?.to_vec::<i64>()?;
+        let starts = flatnonzero(&equal_run_start_mask(&repetition.take(&by_round, 0)?)?)?.to_vec::<i64>()?;
         let (sorted, order) = (sorted.take(&by_round, 0)?, order.take(&by_round, 0)?);
         let value = value.map(|value| value.take(&order, 0)).transpose()?;
         let mut flat = self.copy()?.ravel()?;
@@ -416,7 +418,7 @@ impl NdArray {
             let slice = |a: &NdArray| a.index(&[Item::slice(start as isize, end, 1)]);
             let (targets, value) = (slice(&sorted)?, value.as_ref().map(slice).transpose()?);
             let args: Vec<Operand> = [Some(flat.take(&targets, 0)?), value].into_iter().flatten().map(Operand::from).collect();
-            flat.scatter_at(name, &[IndexItem::Array(targets)], None, elementwise(op, &args)?.astype(dtype)?)?;
+            flat.scatter_at_index(name, &[IndexItem::Array(targets)], None, elementwise(op, &args)?.astype(dtype)?)?;
         }
         *self = flat.reshape(self.shape())?;
         Ok(())
@@ -491,7 +493,7 @@ pub fn scatter(
     let combine = match mode {
         ScatterMode::Assign => {
             let value = out.convert_assigned_value(name, values.into())?;
-            out.scatter_at(name, &items, None, value)?;
+            out.scatter_at_index(name, &items, None, value)?;
             return Ok(out);
         }
         ScatterMode::Sum => ADD,

@@ -43,11 +43,11 @@ fn searchsorted_from_args(args: &Args) -> Result<Value> {
         }
         None => a,
     };
-    sorted.searchsorted(&args.array("v")?, read_side(args)?).map(Value::Array)
+    sorted.searchsorted(&args.array("v")?, read_side_argument(args)?).map(Value::Array)
 }
 
 /// Returns the argument `side` in `args`; [`Side::Left`] if it is missing.
-fn read_side(args: &Args) -> Result<Side> {
+fn read_side_argument(args: &Args) -> Result<Side> {
     match args.get("side") {
         None => Ok(Side::Left),
         Some(Value::Str(s)) if s == "left" => Ok(Side::Left),
@@ -58,7 +58,7 @@ fn read_side(args: &Args) -> Result<Side> {
 
 /// # Searching
 ///
-/// [`digitize`] is a function.
+/// [`digitize`] is a free function, not a method.
 #[free_functions]
 impl NdArray {
     /// Returns the indices at which values would be inserted to keep this sorted 1-D array sorted (`numpy.searchsorted`).

@@ -33,7 +33,7 @@ super::ops! { Sort after sort:
 const MAX_KERNEL_SORT_LENGTH: usize = 4096;
 /// Maximum number of long segments that are sorted one by one. Sorting more of them takes longer than one sort of the whole array by
 /// segment.
-const MAX_SEPARATE_SORTS: usize = 32;
+const MAX_SEPARATELY_SORTED_SEGMENTS: usize = 32;
 
 /// Segments along an axis: `&offsets` for the first axis, [`Segments::along`] for another axis.
 ///
@@ -212,7 +212,7 @@ fn reduce_segments(op: Op, dtype: DType, a: &NdArray, segments: Segments) -> Res
     let mut shape: Dims = a.shape().into();
     shape[axis] = count;
     if checked_size(op.name(), &shape)? == 0 {
-        check_offsets(op, &offsets, axis, extent)?; // no kernel runs that would check them
+        check_segment_offsets(op, &offsets, axis, extent)?; // no kernel runs that would check them
         return full_on_device(a.device(), &shape, 0.into(), dtype);
     }
     if a.ndim() == 1 {
@@ -222,9 +222,9 @@ fn reduce_segments(op: Op, dtype: DType, a: &NdArray, segments: Segments) -> Res
     let row_count = shape.iter().product::<usize>() / count;
     // In the joined offsets of all rows, the last offset of a row and the first of the next row enclose an extra segment. The strides of
     // `layout` below skip the result of that segment.
-    let joined = add(row_starts(a.device(), row_count, extent)?, &offsets)?.ravel()?;
+    let joined = add(row_start_positions(a.device(), row_count, extent)?, &offsets)?.ravel()?;
     let result = reduce_flat_segments(op, dtype, &rows, &joined).or_else(|error| {
-        check_offsets(op, &offsets, axis, extent)?; // the kernel's error contains an offset into the flattened array
+        check_segment_offsets(op, &offsets, axis, extent)?; // the kernel's error contains an offset into the flattened array
         Err(error)
     })?;
     let layout = Layout::strided(&[row_count, count], &[count as isize + 1, 1], 0)?;
@@ -236,12 +236,12 @@ fn reduce_segments(op: Op, dtype: DType, a: &NdArray, segments: Segments) -> Res
 }
 
 /// Returns a column with the position of each row's first element in the flattened array.
-fn row_starts(device: Device, rows: usize, extent: usize) -> Result<NdArray> {
+fn row_start_positions(device: Device, rows: usize, extent: usize) -> Result<NdArray> {
     let numbers = with_device(device, || arange_as(0, rows as i64, 1, DType::I64))?;
     multiply(numbers, extent as i64)?.reshape([rows, 1])
 }
 
-/// Dispatches a reduction of segments of the flattened array. The offsets are int64.
+/// Dispatches a reduction of segments of the flattened array `a`. The int64 `offsets` divide the flattened elements into segments.
 fn reduce_flat_segments(op: Op, dtype: DType, a: &NdArray, offsets: &NdArray) -> Result<NdArray> {
     let output = OutputSpec::contiguous(dtype, &[offsets.size() - 1])?;
     let (program, mut inputs) = super::fuse_flattened_input(Family::Reduce, &a.astype(dtype)?, dtype)?;
@@ -265,7 +265,7 @@ fn check_segment_operands(op: Op, a: &NdArray, offsets: &NdArray, axis: isize) -
 }
 
 /// Checks int64 offsets into an axis of `extent` elements. Waits for the device.
-fn check_offsets(op: Op, offsets: &NdArray, axis: usize, extent: usize) -> Result<()> {
+fn check_segment_offsets(op: Op, offsets: &NdArray, axis: usize, extent: usize) -> Result<()> {
     let values = offsets.to_vec::<i64>()?;
     let is_outside = |offset: &&i64| usize::try_from(**offset).map_or(true, |offset| offset > extent);
     if let Some(&index) = values.iter().find(is_outside) {
@@ -337,11 +337,11 @@ fn sort_segments(op: Op, a: &NdArray, segments: Segments) -> Result<NdArray> {
         return full_on_device(a.device(), a.shape(), 0.into(), dtype);
     }
     let rows = moveaxis(a, [axis as isize], [-1])?;
-    let starts = row_starts(a.device(), a.size() / extent, extent)?;
+    let starts = row_start_positions(a.device(), a.size() / extent, extent)?;
     let end = with_device(a.device(), || NdArray::from_slice(&[a.size() as i64]))?;
     let joined = concat(&[add(&starts, offsets.array.index(s![..-1])?)?.ravel()?, end], 0)?;
-    let mut sorted =
-        sort_flat_segments(op, &rows.ravel()?, &CheckedOffsets { array: joined, ..offsets })?.reshape([a.size() / extent, extent])?;
+    let mut sorted = sort_flat_segments(op, &rows.ravel()?, &CheckedSegmentOffsets { array: joined, ..offsets })?
+        .reshape([a.size() / extent, extent])?;
     if op == SEGMENT_ARGSORT {
         sorted = subtract(sorted, starts)?;
     }
@@ -349,8 +349,8 @@ fn sort_segments(op: Op, a: &NdArray, segments: Segments) -> Result<NdArray> {
 }
 
 /// Sorts the segments of a 1-D array.
-fn sort_flat_segments(op: Op, a: &NdArray, offsets: &CheckedOffsets) -> Result<NdArray> {
-    let &CheckedOffsets { ref array, shortest, longest } = offsets;
+fn sort_flat_segments(op: Op, a: &NdArray, offsets: &CheckedSegmentOffsets) -> Result<NdArray> {
+    let &CheckedSegmentOffsets { ref array, shortest, longest } = offsets;
     if shortest < longest || longest == 0 {
         return dispatch_segment_sort(op, longest, a, array);
     }
@@ -379,7 +379,7 @@ fn sort_segments_by_composition(op: Op, inputs: &[NdArray]) -> Result<NdArray> {
     let [a, offsets] = inputs else { return Err(Error::value(op.name(), "takes an array and offsets")) };
     let lengths = subtract(offsets.index(s![1..])?, offsets.index(s![..-1])?)?;
     let long = flatnonzero(&lengths.greater(MAX_KERNEL_SORT_LENGTH as i64)?)?;
-    if (1..=MAX_SEPARATE_SORTS).contains(&long.size()) {
+    if (1..=MAX_SEPARATELY_SORTED_SEGMENTS).contains(&long.size()) {
         let of_others = lengths.less_equal(MAX_KERNEL_SORT_LENGTH as i64)?.multiply(&lengths)?.max(())?.item()?.as_int();
         return sort_long_segments_separately(
             op,
@@ -413,12 +413,12 @@ fn sort_long_segments_separately(op: Op, a: &NdArray, offsets: &NdArray, long: &
         if begin < from {
             let of_piece = subtract(offsets.index(s![segment..next + 1])?, begin as i64)?;
             let piece = dispatch_segment_sort(op, longest, &a.index(s![begin..from])?, &of_piece)?;
-            pieces.push(shift_indices(op, piece, begin)?);
+            pieces.push(shift_argsort_indices(op, piece, begin)?);
         }
         if from < to {
             let piece = a.index(s![from..to])?;
             let piece = if op == SEGMENT_ARGSORT { piece.argsort(-1)? } else { piece.sort(-1)? };
-            pieces.push(shift_indices(op, piece, from)?);
+            pieces.push(shift_argsort_indices(op, piece, from)?);
         }
         (segment, begin) = (next + 1, to);
     }
@@ -427,19 +427,19 @@ fn sort_long_segments_separately(op: Op, a: &NdArray, offsets: &NdArray, long: &
 
 /// Returns `piece`, the result of sorting a part of an array. If `op` is an argsort, adds `begin` to the indices, so that they refer to the
 /// whole array.
-fn shift_indices(op: Op, piece: NdArray, begin: isize) -> Result<NdArray> {
+fn shift_argsort_indices(op: Op, piece: NdArray, begin: isize) -> Result<NdArray> {
     if op == SEGMENT_ARGSORT && begin > 0 { add(piece, begin as i64) } else { Ok(piece) }
 }
 
 /// Checked int64 offsets, and the lengths of the shortest and the longest segment.
-struct CheckedOffsets {
+struct CheckedSegmentOffsets {
     array: NdArray,
     shortest: usize,
     longest: usize,
 }
 
 /// Reads the offsets, which waits for the device, and checks that they divide an axis of `extent` elements into segments.
-fn read_and_check_offsets(op: Op, offsets: &NdArray, extent: usize) -> Result<CheckedOffsets> {
+fn read_and_check_offsets(op: Op, offsets: &NdArray, extent: usize) -> Result<CheckedSegmentOffsets> {
     let name = op.name();
     let array = offsets.astype(DType::I64)?.eval()?.clone();
     let mut queries = vec![array.index(s![..1])?, array.index(s![-1..])?];
@@ -456,7 +456,7 @@ fn read_and_check_offsets(op: Op, offsets: &NdArray, extent: usize) -> Result<Ch
     }
     let length = |n: usize| usize::try_from(answers.get(n).copied().unwrap_or(0));
     match (length(2), length(3)) {
-        (Ok(shortest), Ok(longest)) => Ok(CheckedOffsets { array, shortest, longest }),
+        (Ok(shortest), Ok(longest)) => Ok(CheckedSegmentOffsets { array, shortest, longest }),
         _ => Err(Error::value(name, "offsets must not decrease")),
     }
 }

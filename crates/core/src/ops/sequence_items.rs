@@ -1,5 +1,5 @@
 //! The items of Python-like tuples and lists. Clones share the items. The memory of sequences that users create counts towards the limit on
-//! host memory. Cloning, dropping and printing recurse at most [`MAX_NESTING`] levels, so deep nesting cannot overflow the stack.
+//! host memory. Cloning, dropping and printing recurse at most [`MAX_SEQUENCE_NESTING`] levels, so deep nesting cannot overflow the stack.
 
 use std::fmt;
 use std::ops::Deref;
@@ -11,18 +11,18 @@ use crate::ops::value::Value;
 
 /// Maximum number of values in a tuple or list, those of nested sequences included. An empty nested sequence counts as one value. A
 /// sequence that occurs at several positions counts at each of them.
-pub const MAX_ITEMS: usize = 1 << 24;
+pub const MAX_SEQUENCE_VALUES: usize = 1 << 24;
 
 /// Maximum nesting depth of a tuple or list that becomes an array: NumPy's limit on dimensions.
-pub(crate) const MAX_NESTING: usize = 64;
+pub(crate) const MAX_SEQUENCE_NESTING: usize = 64;
 
 /// The items of a tuple or list. Clones share the items.
 #[derive(Clone)]
-pub struct Items(Arc<SharedItems>);
+pub struct SequenceItems(Arc<SharedSequenceItems>);
 
-struct SharedItems {
+struct SharedSequenceItems {
     items: Vec<Value>,
-    /// Number of values, including those of nested sequences; see [`MAX_ITEMS`].
+    /// Number of values, including those of nested sequences; see [`MAX_SEQUENCE_VALUES`].
     total: usize,
     /// Nesting depth: 1 if no item is a sequence.
     depth: usize,
@@ -32,36 +32,38 @@ struct SharedItems {
     _memory: Option<MemoryReservation>,
 }
 
-impl Items {
+impl SequenceItems {
     /// Creates the items of a sequence whose length a user chooses. Their memory counts towards the limit on host memory.
     ///
     /// # Errors
-    /// [`Error::Value`] above [`MAX_ITEMS`] values, including nested ones, and [`Error::OutOfMemory`] above the memory limit.
-    pub fn new(op: &'static str, items: Vec<Value>) -> Result<Items> {
-        let memory = MemoryReservation::reserve(op, items.len().saturating_mul(size_of::<Value>()))?;
-        let all = Items::with_reservation(items, Some(memory));
+    /// [`Error::Value`] above [`MAX_SEQUENCE_VALUES`] values, including nested ones, and [`Error::OutOfMemory`] above the memory limit.
+    pub fn new(op: &'static str, items: Vec<Value>) -> Result<SequenceItems> {
+        let memory = MemoryReservation::reserve_host_memory(op, items.len().saturating_mul(size_of::<Value>()))?;
+        let all = SequenceItems::with_memory_reservation(items, Some(memory));
         match all.0.total {
-            0..=MAX_ITEMS => Ok(all),
+            0..=MAX_SEQUENCE_VALUES => Ok(all),
             n => Err(Error::value(
                 op,
-                format!("a sequence of {n} values, nested ones included, is too long (at most {MAX_ITEMS}); keep data in an array"),
+                format!(
+                    "a sequence of {n} values, nested ones included, is too long (at most {MAX_SEQUENCE_VALUES}); keep data in an array"
+                ),
             )),
         }
     }
 
-    fn with_reservation(items: Vec<Value>, memory: Option<MemoryReservation>) -> Items {
+    fn with_memory_reservation(items: Vec<Value>, memory: Option<MemoryReservation>) -> SequenceItems {
         let (mut total, mut depth) = (0usize, 1);
         for item in &items {
             let nested = item.as_sequence();
             total = total.saturating_add(nested.map_or(1, |n| n.0.total.max(1)));
             depth = depth.max(nested.map_or(1, |n| n.0.depth + 1));
         }
-        Items(Arc::new(SharedItems { items, total, depth, names: &[], _memory: memory }))
+        SequenceItems(Arc::new(SharedSequenceItems { items, total, depth, names: &[], _memory: memory }))
     }
 
     /// Creates the items of a named tuple, a short sequence that an operation returns.
-    pub(crate) fn named_tuple(names: &'static [&'static str], items: Vec<Value>) -> Items {
-        let mut all = Items::from(items);
+    pub(crate) fn named_tuple(names: &'static [&'static str], items: Vec<Value>) -> SequenceItems {
+        let mut all = SequenceItems::from(items);
         if let Some(inner) = Arc::get_mut(&mut all.0) {
             inner.names = names;
         }
@@ -69,18 +71,18 @@ impl Items {
     }
 
     /// Returns the item of this name, if the sequence is a named tuple that has it.
-    pub fn field(&self, name: &str) -> Option<&Value> {
+    pub fn named_field(&self, name: &str) -> Option<&Value> {
         let at = self.0.names.iter().position(|n| *n == name)?;
         self.get(at)
     }
 
     /// Returns the names of the items of a named tuple; empty for other sequences.
-    pub fn names(&self) -> &'static [&'static str] {
+    pub fn field_names(&self) -> &'static [&'static str] {
         self.0.names
     }
 
     /// Returns the number of values, those of nested sequences included. A sequence that occurs at several positions counts at each.
-    pub fn total_len(&self) -> usize {
+    pub fn total_value_count(&self) -> usize {
         self.0.total
     }
 
@@ -90,24 +92,25 @@ impl Items {
     }
 
     /// Returns an error if the sequence has more nesting levels than an array can have dimensions.
-    pub(crate) fn check_depth(&self, op: &'static str) -> Result<()> {
+    pub(crate) fn check_nesting_depth(&self, op: &'static str) -> Result<()> {
         match self.nesting_depth() {
-            0..=MAX_NESTING => Ok(()),
-            n => {
-                Err(Error::value(op, format!("a sequence nested {n} deep cannot be an array, which has at most {MAX_NESTING} dimensions")))
-            }
+            0..=MAX_SEQUENCE_NESTING => Ok(()),
+            n => Err(Error::value(
+                op,
+                format!("a sequence nested {n} deep cannot be an array, which has at most {MAX_SEQUENCE_NESTING} dimensions"),
+            )),
         }
     }
 }
 
-impl Deref for Items {
+impl Deref for SequenceItems {
     type Target = [Value];
     fn deref(&self) -> &[Value] {
         &self.0.items
     }
 }
 
-impl<'a> IntoIterator for &'a Items {
+impl<'a> IntoIterator for &'a SequenceItems {
     type Item = &'a Value;
     type IntoIter = std::slice::Iter<'a, Value>;
     fn into_iter(self) -> Self::IntoIter {
@@ -116,30 +119,30 @@ impl<'a> IntoIterator for &'a Items {
 }
 
 /// Creates a short sequence that an operation returns. Its memory is not counted towards the limit on host memory.
-impl From<Vec<Value>> for Items {
-    fn from(items: Vec<Value>) -> Items {
-        Items::with_reservation(items, None)
+impl From<Vec<Value>> for SequenceItems {
+    fn from(items: Vec<Value>) -> SequenceItems {
+        SequenceItems::with_memory_reservation(items, None)
     }
 }
 
 /// Creates a short sequence that an operation returns. Its memory is not counted towards the limit on host memory.
-impl FromIterator<Value> for Items {
-    fn from_iter<I: IntoIterator<Item = Value>>(items: I) -> Items {
-        Items::from(items.into_iter().collect::<Vec<_>>())
+impl FromIterator<Value> for SequenceItems {
+    fn from_iter<I: IntoIterator<Item = Value>>(items: I) -> SequenceItems {
+        SequenceItems::from(items.into_iter().collect::<Vec<_>>())
     }
 }
 
-impl fmt::Debug for Items {
+impl fmt::Debug for SequenceItems {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.nesting_depth() {
-            0..=MAX_NESTING => f.debug_list().entries(self.iter()).finish(),
+            0..=MAX_SEQUENCE_NESTING => f.debug_list().entries(self.iter()).finish(),
             depth => write!(f, "[{} items, nested {depth} deep]", self.len()),
         }
     }
 }
 
 /// Drops nested sequences in a loop, since the derived drop would recurse.
-impl Drop for SharedItems {
+impl Drop for SharedSequenceItems {
     fn drop(&mut self) {
         if self.depth == 1 {
             return;
@@ -163,7 +166,7 @@ mod tests {
     fn clone_drop_and_debug_of_deep_nesting_do_not_recurse() {
         let mut value = Value::from(1);
         for _ in 0..if cfg!(miri) { 1000 } else { 300_000 } {
-            value = Value::List(Items::new("test", vec![value]).unwrap());
+            value = Value::List(SequenceItems::new("test", vec![value]).unwrap());
         }
         let copy = value.clone();
         drop(value);
@@ -175,7 +178,7 @@ mod tests {
     fn shared_nested_values_count_each_time() {
         let mut value = Value::List(vec![Value::from(1)].into());
         for n in 1.. {
-            match Items::new("test", vec![value.clone(), value.clone()]) {
+            match SequenceItems::new("test", vec![value.clone(), value.clone()]) {
                 Ok(items) => value = Value::List(items),
                 Err(e) => {
                     assert_eq!(n, 25);

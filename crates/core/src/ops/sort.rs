@@ -44,11 +44,11 @@ enum SortOutput {
     Indices,
 }
 
-/// The required part of each sorted row.
+/// The part of each sorted row that the caller requires.
 #[derive(Clone, Copy)]
-enum RequiredPart {
+enum RequiredSortedPart {
     Whole,
-    /// This many leading elements of each sorted row.
+    /// The first n elements of each sorted row.
     First(usize),
     /// All elements of each row, partitioned around the element with this index.
     Partition(usize),
@@ -62,17 +62,17 @@ fn sort_along_axis<const N: usize>(
     axis: Option<usize>,
     descending: bool,
     parts: [SortOutput; N],
-    extent: RequiredPart,
+    extent: RequiredSortedPart,
 ) -> Result<[NdArray; N]> {
     let Some(axis) = axis else { return sort_along_axis(op, &a.ravel()?, Some(0), descending, parts, extent) };
     let rows = a.moveaxis(axis, -1)?.contiguous()?;
     let mut shape: Dims = rows.shape().into();
-    if let (Some(last), RequiredPart::First(count)) = (shape.last_mut(), extent) {
+    if let (Some(last), RequiredSortedPart::First(count)) = (shape.last_mut(), extent) {
         *last = count.min(*last);
     }
     let layout = Layout::contiguous(&shape)?;
     let outputs = parts.map(|part| OutputSpec::new(if part == SortOutput::Values { a.dtype() } else { DType::I64 }, layout.clone()));
-    let nth = if let RequiredPart::Partition(nth) = extent { Some(nth) } else { None };
+    let nth = if let RequiredSortedPart::Partition(nth) = extent { Some(nth) } else { None };
     let sort = Sort { descending, values: parts.contains(&SortOutput::Values), indices: parts.contains(&SortOutput::Indices), nth };
     let mut arrays = super::dispatch_call(op, a.device(), &[rows.stored()?], &outputs, Work::Sort(sort))?;
     for array in &mut arrays {
@@ -94,7 +94,7 @@ fn resolve_sort_axis(op: Op, a: &NdArray, over: &AxisOptions, part: SortOutput) 
 
 /// Returns the values or the indices of a complete sort, according to `part`.
 fn sort_with_options(op: Op, a: &NdArray, over: &AxisOptions, part: SortOutput) -> Result<NdArray> {
-    let [array] = sort_along_axis(op, a, resolve_sort_axis(op, a, over, part)?, over.is_descending(), [part], RequiredPart::Whole)?;
+    let [array] = sort_along_axis(op, a, resolve_sort_axis(op, a, over, part)?, over.is_descending(), [part], RequiredSortedPart::Whole)?;
     Ok(array)
 }
 
@@ -109,7 +109,7 @@ fn partition_with_options(op: Op, a: &NdArray, kth: isize, over: &AxisOptions, p
     let Some(nth) = nth.filter(|nth| *nth < size) else {
         return Err(Error::Index { op: op.name(), index: kth as i64, axis: axis.unwrap_or(0), size });
     };
-    let [array] = sort_along_axis(op, a, axis, over.is_descending(), [part], RequiredPart::Partition(nth))?;
+    let [array] = sort_along_axis(op, a, axis, over.is_descending(), [part], RequiredSortedPart::Partition(nth))?;
     Ok(array)
 }
 
@@ -169,20 +169,20 @@ fn differs_treating_nan_as_distinct(a: &NdArray) -> Result<NdArray> {
 
 /// Returns the index of the first element of each run of equal elements. `changes` says for each element but the first whether it differs
 /// from its predecessor.
-fn run_starts(changes: &NdArray) -> Result<NdArray> {
+fn equal_run_starts(changes: &NdArray) -> Result<NdArray> {
     let later = add(flatnonzero(changes)?, 1)?;
     concat(&[full_on_device(changes.device(), &[1], 0.into(), DType::I64)?, later], 0)
 }
 
-/// Returns the lengths of runs that start at `starts`, the last of which ends at `size`.
-fn run_lengths(starts: &NdArray, size: usize) -> Result<NdArray> {
+/// Returns the lengths of runs of equal elements. The runs start at `starts`, and the last run ends at `size`.
+fn equal_run_lengths(starts: &NdArray, size: usize) -> Result<NdArray> {
     let end = full_on_device(starts.device(), &[1], (size as i64).into(), DType::I64)?;
     subtract(&concat(&[starts.index(s![1..])?, end], 0)?, starts)
 }
 
 /// # Sorting
 ///
-/// [`topk`], [`unique`] and the sorts of segments are functions.
+/// [`topk`], [`unique`] and the sorts of segments are free functions, not methods.
 #[free_functions]
 impl NdArray {
     /// Returns the array sorted along one axis, or flattened and sorted for `()` (`numpy.sort`).
@@ -332,7 +332,7 @@ pub fn topk(a: &NdArray, k: usize, #[read(isize)] axis: impl IntegerArgument, la
         return Err(Error::shape(TOPK.name(), format!("k = {k} exceeds the extent of axis {axis}"), &[a.shape()]));
     }
     let [values, indices] =
-        sort_along_axis(TOPK, a, Some(axis), largest, [SortOutput::Values, SortOutput::Indices], RequiredPart::First(k))?;
+        sort_along_axis(TOPK, a, Some(axis), largest, [SortOutput::Values, SortOutput::Indices], RequiredSortedPart::First(k))?;
     Ok((values, indices))
 }
 
@@ -359,7 +359,7 @@ pub fn unique(ar: &NdArray) -> Result<NdArray> {
     extract_distinct(&sort_with_options(UNIQUE, ar, &axis(()), SortOutput::Values)?, differs_from_previous)
 }
 
-/// Returns the elements of a sorted array that differ from their predecessors.
+/// Returns the first element of a sorted array and all elements that differ from their predecessors.
 fn extract_distinct(sorted: &NdArray, differs: impl Fn(&NdArray) -> Result<NdArray>) -> Result<NdArray> {
     if sorted.size() < 2 {
         return Ok(sorted.clone());
@@ -367,8 +367,8 @@ fn extract_distinct(sorted: &NdArray, differs: impl Fn(&NdArray) -> Result<NdArr
     concat(&[sorted.index(s![..1])?, sorted.index(s![1..])?.extract(&differs(sorted)?)?], 0)
 }
 
-/// Returns the sorted distinct elements of the flattened array (`numpy.unique_values`). Each NaN is distinct. Of zeros with both signs, the
-/// result has either one.
+/// Returns the sorted distinct elements of the flattened array (`numpy.unique_values`). Each NaN is distinct. If zeros of both signs occur,
+/// the result has one of them.
 ///
 /// # Errors
 /// Errors of evaluation.
@@ -413,8 +413,8 @@ pub fn unique_counts(x: &NdArray) -> Result<(NdArray, NdArray)> {
     if sorted.size() == 0 {
         return Ok((sorted, full_on_device(x.device(), &[0], 0.into(), DType::I64)?));
     }
-    let starts = run_starts(&differs_treating_nan_as_distinct(&sorted)?)?;
-    Ok((sorted.take(&starts, 0)?, run_lengths(&starts, sorted.size())?))
+    let starts = equal_run_starts(&differs_treating_nan_as_distinct(&sorted)?)?;
+    Ok((sorted.take(&starts, 0)?, equal_run_lengths(&starts, sorted.size())?))
 }
 
 /// Returns the sorted distinct elements, and for each element of the array its int64 index among them (`numpy.unique_inverse`).
@@ -472,17 +472,23 @@ pub fn unique_all(x: &NdArray) -> Result<Unique> {
 /// # Errors
 /// Errors of evaluation.
 pub fn unique_with_indices(x: &NdArray, equal_nan: bool) -> Result<Unique> {
-    let [sorted, order] = sort_along_axis(UNIQUE_ALL, x, None, false, [SortOutput::Values, SortOutput::Indices], RequiredPart::Whole)?;
+    let [sorted, order] =
+        sort_along_axis(UNIQUE_ALL, x, None, false, [SortOutput::Values, SortOutput::Indices], RequiredSortedPart::Whole)?;
     if sorted.size() == 0 {
         let none = full_on_device(x.device(), &[0], 0.into(), DType::I64)?;
         return Ok(Unique { values: sorted, indices: none.clone(), inverse: none.reshape(x.shape())?, counts: none });
     }
     let changes = if equal_nan { differs_from_previous(&sorted)? } else { differs_treating_nan_as_distinct(&sorted)? };
     changes.eval()?; // evaluated once, because it is used twice below
-    let starts = run_starts(&changes)?;
+    let starts = equal_run_starts(&changes)?;
     // The argsort of the permutation `order` is the inverse permutation: the position of each element in the sorted array.
     let first = full_on_device(x.device(), &[1], 0.into(), DType::I64)?;
     let rank = concat(&[first, changes.cumsum(0)?], 0)?;
     let inverse = rank.take(&order.argsort(-1)?, 0)?.reshape(x.shape())?;
-    Ok(Unique { values: sorted.take(&starts, 0)?, indices: order.take(&starts, 0)?, inverse, counts: run_lengths(&starts, sorted.size())? })
+    Ok(Unique {
+        values: sorted.take(&starts, 0)?,
+        indices: order.take(&starts, 0)?,
+        inverse,
+        counts: equal_run_lengths(&starts, sorted.size())?,
+    })
 }

@@ -12,13 +12,13 @@ use crate::ops::histogram::bincount;
 use crate::ops::manipulation::concat;
 use crate::s;
 
-mod composites;
+mod sparse_composites;
 
 super::ops! { Sparse after fft:
-    SPARSE_MULTIPLY "sparse_multiply" 4, else |inputs, parameters| composites::multiply_by_dense(inputs, parameters);
-    SPARSE_PRODUCT "sparse_product" 6, else |inputs, parameters| composites::multiply_sparse_matrices(inputs, parameters);
-    SPARSE_SAMPLE "sparse_sample" 4, else |inputs, parameters| composites::sample_dense_product(inputs, parameters);
-    SPARSE_SOLVE_TRIANGULAR "sparse_solve_triangular" 4, else |inputs, parameters| composites::solve_triangular(inputs, parameters);
+    SPARSE_MULTIPLY "sparse_multiply" 4, else |inputs, parameters| sparse_composites::multiply_by_dense(inputs, parameters);
+    SPARSE_PRODUCT "sparse_product" 6, else |inputs, parameters| sparse_composites::multiply_sparse_matrices(inputs, parameters);
+    SPARSE_SAMPLE "sparse_sample" 4, else |inputs, parameters| sparse_composites::sample_dense_product(inputs, parameters);
+    SPARSE_SOLVE_TRIANGULAR "sparse_solve_triangular" 4, else |inputs, parameters| sparse_composites::solve_triangular(inputs, parameters);
 }
 
 /// The components of a matrix in compressed row format (CSR).
@@ -44,7 +44,7 @@ impl CsrParts<'_> {
     }
 
     /// Checks the extents, dtypes and devices of the components. Returns their common device.
-    fn check_components(&self, op: Op) -> Result<Device> {
+    fn check_csr_components(&self, op: Op) -> Result<Device> {
         let name = op.name();
         check_csr_structure(op, self.indptr, self.indices)?;
         if self.values.shape() != self.indices.shape() {
@@ -96,7 +96,7 @@ fn check_csr_structure(op: Op, indptr: &NdArray, indices: &NdArray) -> Result<De
 /// ```
 pub fn multiply_by_dense(m: CsrParts, b: &NdArray) -> Result<NdArray> {
     let name = SPARSE_MULTIPLY.name();
-    let device = m.check_components(SPARSE_MULTIPLY)?;
+    let device = m.check_csr_components(SPARSE_MULTIPLY)?;
     super::common_device(SPARSE_MULTIPLY, m.values, b)?;
     if !matches!(b.ndim(), 1 | 2) || b.shape()[0] != m.columns {
         return Err(Error::shape(
@@ -146,8 +146,8 @@ pub fn multiply_by_dense(m: CsrParts, b: &NdArray) -> Result<NdArray> {
 /// ```
 pub fn multiply_by_sparse(a: CsrParts, b: CsrParts) -> Result<(NdArray, NdArray, NdArray)> {
     let name = SPARSE_PRODUCT.name();
-    let device = a.check_components(SPARSE_PRODUCT)?;
-    b.check_components(SPARSE_PRODUCT)?;
+    let device = a.check_csr_components(SPARSE_PRODUCT)?;
+    b.check_csr_components(SPARSE_PRODUCT)?;
     super::common_device(SPARSE_PRODUCT, a.values, b.values)?;
     if a.columns != b.row_count() {
         let message = "the number of columns of the first matrix must be the number of rows of the second one";
@@ -249,7 +249,7 @@ pub fn sample_dense_product(indptr: &NdArray, indices: &NdArray, a: &NdArray, b:
 /// ```
 pub fn solve_triangular(m: CsrParts, b: &NdArray, triangle: Triangle, unit_diagonal: bool) -> Result<NdArray> {
     let name = SPARSE_SOLVE_TRIANGULAR.name();
-    let device = m.check_components(SPARSE_SOLVE_TRIANGULAR)?;
+    let device = m.check_csr_components(SPARSE_SOLVE_TRIANGULAR)?;
     super::common_device(SPARSE_SOLVE_TRIANGULAR, m.values, b)?;
     if m.row_count() != m.columns || !matches!(b.ndim(), 1 | 2) || b.shape()[0] != m.columns {
         let message = "a square matrix (n, n) and b (n) or (n, k) are needed";

@@ -8,7 +8,7 @@ use crate::device::Device;
 use crate::dispatch;
 use crate::dtype::{DType, Kind};
 use crate::error::{Error, Result};
-use crate::expr::{build_with_dtypes, fusion_enabled};
+use crate::expr::{elementwise_with_dtypes, fusion_enabled};
 use crate::function::FromArgs;
 use crate::layout::{Dims, Layout, broadcast_shapes, checked_size, normalize_axis, normalize_axis_of_scalar};
 use crate::op::{Capability, Cost, DTypeSignature, Family, MAX_ARITY, Op, OpDef};
@@ -25,10 +25,10 @@ super::ops! { Gather after manipulation:
 ///
 /// The step has three arguments: the array's first element as a repeated input, the index (int32 or int64), and the array's length in the
 /// dtype of the index.
-pub const FUSED_TAKE: Op = Op(&FUSED_TAKE_DEF);
+pub const FUSED_TAKE: Op = Op(&FUSED_TAKE_DEFINITION);
 
 // `FUSED_TAKE` is not in the op table: `FUSED_TAKE` and `TAKE` have the same name `take`, and `Op::by_name` must return `TAKE`.
-static FUSED_TAKE_DEF: OpDef = OpDef {
+static FUSED_TAKE_DEFINITION: OpDef = OpDef {
     name: "take",
     family: Family::Gather,
     arity: 3,
@@ -40,9 +40,9 @@ static FUSED_TAKE_DEF: OpDef = OpDef {
     reduction: None,
 };
 
-/// Holds the op index after that of [`FUSED_TAKE`]. The constant is in a module of its own, because the macro `ops!` takes the path of a
-/// module.
-pub(crate) mod fused_take {
+/// Holds the op index after that of [`FUSED_TAKE`], for the macro `ops!` that declares the next ops. The macro takes the path of a module,
+/// so the constant has a module of its own.
+pub(crate) mod fused_take_index {
     pub(crate) const NEXT_OP_INDEX: u16 = crate::ops::histogram::NEXT_OP_INDEX + 1;
 }
 
@@ -62,7 +62,7 @@ fn build_fused_take(a: &StoredArray, indices: &NdArray) -> Result<NdArray> {
     let index_dtype = if is_narrow { DType::I32 } else { DType::I64 };
     let mut signature = DTypeSignature { args: [index_dtype; MAX_ARITY], result: a.dtype() };
     signature.args[0] = a.dtype();
-    build_with_dtypes(FUSED_TAKE, &mut [NdArray::from(first).into(), indices.into(), Scalar::Int(size as i128).into()], signature)
+    elementwise_with_dtypes(FUSED_TAKE, &mut [NdArray::from(first).into(), indices.into(), Scalar::Int(size as i128).into()], signature)
 }
 
 fn dispatch_gather(device: Device, a: StoredArray, indices: StoredArray, axis: usize, shape: &[usize]) -> Result<NdArray> {
@@ -229,7 +229,7 @@ pub fn take_along_axis(arr: &NdArray, indices: &NdArray, axis: impl Into<Option<
         return Err(Error::shape(name, message, &[indices.shape(), arr.shape()]));
     }
     if arr.ndim() == 1 {
-        // Not a call of its own, because devices with `Capability::FusedTake` defer the take of a 1-D array.
+        // The take of a 1-D array is not dispatched directly, because devices with `Capability::FusedTake` defer it.
         return arr.take(indices, 0).map_err(|error| match error {
             Error::Index { index, axis, size, .. } => Error::Index { op: name, index, axis, size },
             other => other,

@@ -11,8 +11,8 @@ use crate::error::{Error, Result};
 use crate::expr::Operand;
 use crate::host_buffer::try_collect;
 use crate::index::Item;
-pub use crate::ops::args::Args;
-pub use crate::ops::sequence_items::{Items, MAX_ITEMS};
+pub use crate::ops::bound_arguments::Args;
+pub use crate::ops::sequence_items::{MAX_SEQUENCE_VALUES, SequenceItems};
 use crate::scalar::Scalar;
 
 /// A Python-like value, as in expressions of `eval`: an array, a number, a string, a tuple or another object.
@@ -29,9 +29,9 @@ pub enum Value {
     /// A dtype, such as the value of the name `float32` in an expression.
     DType(DType),
     /// A tuple.
-    Tuple(Items),
+    Tuple(SequenceItems),
     /// A list.
-    List(Items),
+    List(SequenceItems),
     /// An object with methods, such as a random number generator. Clones share its state.
     Object(Arc<dyn Object>),
 }
@@ -50,7 +50,7 @@ pub enum IndexPart {
 ///
 /// An object may also support attributes, operators and indexing. By default it supports none of them.
 pub trait Object: Any + fmt::Debug + Send + Sync {
-    /// Returns Python's name of the type.
+    /// Returns the name of the object's Python type.
     fn type_name(&self) -> &'static str;
     /// Returns Python's `repr`.
     fn repr(&self) -> String;
@@ -66,12 +66,13 @@ pub trait Object: Any + fmt::Debug + Send + Sync {
     fn attribute(&self, _name: &str) -> Option<Result<Value>> {
         None
     }
-    /// Returns the result of a unary operator, by the name of its function, such as `negative`.
+    /// Returns the result of a unary operator, selected by the name of its function, such as `negative`. Returns `None` for unsupported
+    /// operators.
     fn unary_operator(&self, _function: &str) -> Option<Result<Value>> {
         None
     }
-    /// Returns the result of a binary operator or comparison, by the name of its function, such as `add`. If `is_reflected`, the object is
-    /// the right operand.
+    /// Returns the result of a binary operator or comparison, selected by the name of its function, such as `add`. Returns `None` for
+    /// unsupported operators. If `is_reflected`, the object is the right operand.
     fn binary_operator(&self, _function: &str, _other: &Value, _is_reflected: bool) -> Option<Result<Value>> {
         None
     }
@@ -105,7 +106,7 @@ impl Value {
 
     /// Returns a tuple whose items have names, as `collections.namedtuple` does.
     pub fn named_tuple(names: &'static [&'static str], items: impl IntoIterator<Item = Value>) -> Value {
-        Value::Tuple(Items::named_tuple(names, items.into_iter().collect()))
+        Value::Tuple(SequenceItems::named_tuple(names, items.into_iter().collect()))
     }
 
     /// Parses `text`, the default of a parameter in a signature, such as `None`, `True`, `1e-05`, `'left'` or `(0, 1)`. Returns
@@ -146,7 +147,7 @@ impl Value {
         }
     }
 
-    /// Returns Python's name for the type of this value, for messages.
+    /// Returns Python's name for the type of this value, for error messages.
     pub fn type_name(&self) -> &'static str {
         match self {
             Value::Array(_) => "array",
@@ -169,7 +170,7 @@ impl Value {
     }
 
     /// Returns the shared items of a tuple or list; `None` for other values.
-    pub(crate) fn as_sequence(&self) -> Option<&Items> {
+    pub(crate) fn as_sequence(&self) -> Option<&SequenceItems> {
         match self {
             Value::Tuple(v) | Value::List(v) => Some(v),
             _ => None,

@@ -17,7 +17,7 @@ fn reshape_from_args(args: &Args) -> Result<Value> {
         shape.reverse();
     }
     let is_copied = args.get("copy").map(|_| args.bool_or("copy", false)).transpose()?;
-    if is_copied == Some(false) && a.stored()?.layout().reshape(&resolve_reshape(&shape, a.shape())?).is_none() {
+    if is_copied == Some(false) && a.stored()?.layout().reshape(&resolve_reshape_extents(&shape, a.shape())?).is_none() {
         return Err(Error::value(args.op(), "Unable to avoid creating a copy while reshaping."));
     }
     let reshaped = a.reshape(shape)?;
@@ -137,7 +137,7 @@ impl NdArray {
     /// ```
     #[numpy("reshape(a, /, shape, order='C', *, copy=None)", method, call = reshape_from_args)]
     pub fn reshape(&self, #[read(Vec<isize>)] shape: impl IntoReshape) -> Result<NdArray> {
-        let shape = resolve_reshape(&shape.into_reshape(), self.shape())?;
+        let shape = resolve_reshape_extents(&shape.into_reshape(), self.shape())?;
         if shape[..] == *self.shape() {
             return Ok(self.clone());
         }
@@ -288,7 +288,7 @@ impl NdArray {
     #[numpy("squeeze(a, axis=None)", method)]
     pub fn squeeze(&self, #[name("axis")] axes: impl Into<Axes>) -> Result<NdArray> {
         match axes.into() {
-            // NumPy accepts the integers 0 and -1 as axes of a 0-d array, but not inside a tuple.
+            // NumPy accepts the integers 0 and -1 as axes of a 0-d array, but not if they are in a tuple.
             Axes::One(axis) if self.ndim() == 0 => normalize_axis_of_scalar("squeeze", axis, 0).map(|_| self.clone()),
             axes => self.view_with_layout(|l| l.squeeze(axes.as_slice())),
         }
@@ -418,7 +418,7 @@ impl NdArray {
     }
 }
 
-fn resolve_reshape(wanted: &[isize], shape: &[usize]) -> Result<crate::layout::Dims> {
+fn resolve_reshape_extents(wanted: &[isize], shape: &[usize]) -> Result<crate::layout::Dims> {
     check_ndim("reshape", wanted.len())?;
     let size: usize = shape.iter().product();
     let text = || wanted.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");

@@ -13,7 +13,7 @@ use crate::error::Result;
 pub struct TimeRange {
     // Fields drop in declaration order. The profiler's range starts last, so it is declared first and ends first.
     _mark: Option<Box<dyn Any>>,
-    _traced: Option<trace::HostRange>,
+    _traced: Option<trace::TracedHostRange>,
     _span: EnteredSpan,
 }
 
@@ -38,7 +38,7 @@ pub struct TimeRange {
 pub fn time_range(name: &str) -> TimeRange {
     TimeRange {
         _span: tracing::info_span!("range", name).entered(),
-        _traced: trace::begin_host_range(name),
+        _traced: trace::begin_traced_host_range(name),
         _mark: Device::current().and_then(driver).ok().and_then(|d| d.begin_profiler_range(name)),
     }
 }

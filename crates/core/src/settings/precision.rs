@@ -35,7 +35,7 @@ impl MatmulPrecision {
         if matches!(dtype, DType::F32 | DType::C64) { self } else { Float32 }
     }
 
-    fn from_code(code: u8) -> Option<MatmulPrecision> {
+    fn precision_from_code(code: u8) -> Option<MatmulPrecision> {
         [Float32, TensorFloat32, BFloat16].into_iter().find(|p| *p as u8 == code)
     }
 }
@@ -43,7 +43,8 @@ impl MatmulPrecision {
 impl FromStr for MatmulPrecision {
     type Err = Error;
 
-    /// Parses `float32`, `highest` or an empty text; `tensorfloat32`, `tf32` or `high`; `bfloat16` or `medium`.
+    /// Parses a precision, in any case: `float32` or `highest`, `tensorfloat32`, `tf32` or `high`, and `bfloat16` or `medium`. An empty
+    /// text means `float32`.
     fn from_str(text: &str) -> Result<MatmulPrecision> {
         match text.trim().to_ascii_lowercase().as_str() {
             "" | "float32" | "highest" => Ok(Float32),
@@ -57,27 +58,27 @@ impl FromStr for MatmulPrecision {
     }
 }
 
-const PRECISION_UNSET: u8 = u8::MAX;
-static PROCESS_PRECISION: AtomicU8 = AtomicU8::new(PRECISION_UNSET);
+const PRECISION_CODE_UNSET: u8 = u8::MAX;
+static PROCESS_PRECISION: AtomicU8 = AtomicU8::new(PRECISION_CODE_UNSET);
 
 thread_local! {
     static SCOPED_PRECISION: Cell<Option<MatmulPrecision>> = const { Cell::new(None) };
 }
 
 /// Returns the value of `CUPRUM_MATMUL_PRECISION`, read once.
-fn from_environment() -> Result<MatmulPrecision> {
-    static PARSED_VALUE: OnceLock<Result<MatmulPrecision>> = OnceLock::new();
+fn precision_from_environment() -> Result<MatmulPrecision> {
+    static PARSED_PRECISION: OnceLock<Result<MatmulPrecision>> = OnceLock::new();
     let parse = || {
         settings::env(PRECISION_VARIABLE).unwrap_or_default().parse().map_err(|e| match e {
             Error::Value { message, .. } => Error::Setting { variable: PRECISION_VARIABLE, message },
             e => e,
         })
     };
-    PARSED_VALUE.get_or_init(parse).clone()
+    PARSED_PRECISION.get_or_init(parse).clone()
 }
 
 inventory::submit! {
-    SettingCheck { variable: PRECISION_VARIABLE, needs_devices: false, run: || from_environment().map(|_| ()) }
+    SettingCheck { variable: PRECISION_VARIABLE, needs_devices: false, run: || precision_from_environment().map(|_| ()) }
 }
 
 /// Returns the current precision of float32 matrix products on this thread.
@@ -88,9 +89,9 @@ inventory::submit! {
 /// # Errors
 /// [`Error::Setting`] for an unknown value of the variable.
 pub fn matmul_precision() -> Result<MatmulPrecision> {
-    match SCOPED_PRECISION.get().or_else(|| MatmulPrecision::from_code(PROCESS_PRECISION.load(Ordering::Relaxed))) {
+    match SCOPED_PRECISION.get().or_else(|| MatmulPrecision::precision_from_code(PROCESS_PRECISION.load(Ordering::Relaxed))) {
         Some(precision) => Ok(precision),
-        None => from_environment(),
+        None => precision_from_environment(),
     }
 }
 
@@ -111,13 +112,13 @@ pub fn set_matmul_precision(precision: MatmulPrecision) {
 
 /// Runs `f` with `precision` for float32 matrix products on this thread.
 pub fn with_matmul_precision<R>(precision: MatmulPrecision, f: impl FnOnce() -> R) -> R {
-    struct RestorePrecision(Option<MatmulPrecision>);
-    impl Drop for RestorePrecision {
+    struct RestorePrecisionOnDrop(Option<MatmulPrecision>);
+    impl Drop for RestorePrecisionOnDrop {
         fn drop(&mut self) {
             SCOPED_PRECISION.set(self.0);
         }
     }
-    let _restore = RestorePrecision(SCOPED_PRECISION.replace(Some(precision)));
+    let _restore = RestorePrecisionOnDrop(SCOPED_PRECISION.replace(Some(precision)));
     f()
 }
 

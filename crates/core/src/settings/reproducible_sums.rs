@@ -7,25 +7,27 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use crate::error::Result;
 use crate::settings::{self, SettingCheck};
 
-const ENVIRONMENT_VARIABLE: &str = "CUPRUM_REPRODUCIBLE_SUMS";
+const REPRODUCIBLE_SUMS_VARIABLE: &str = "CUPRUM_REPRODUCIBLE_SUMS";
 
 /// The value of [`set_reproducible_sums`]: 0 if it has not been called, 1 for false, 2 for true.
-static PROCESS_SETTING: AtomicU8 = AtomicU8::new(0);
+static PROCESS_REPRODUCIBLE_SUMS: AtomicU8 = AtomicU8::new(0);
 
 thread_local! {
-    static SCOPED_SETTING: Cell<Option<bool>> = const { Cell::new(None) };
+    static SCOPED_REPRODUCIBLE_SUMS: Cell<Option<bool>> = const { Cell::new(None) };
 }
 
 /// Returns the value of `CUPRUM_REPRODUCIBLE_SUMS`, read once.
-fn from_environment() -> Result<bool> {
-    static PARSED_VALUE: OnceLock<Result<bool>> = OnceLock::new();
-    PARSED_VALUE
-        .get_or_init(|| settings::env(ENVIRONMENT_VARIABLE).map_or(Ok(true), |text| settings::parse_switch(ENVIRONMENT_VARIABLE, &text)))
+fn reproducible_sums_from_environment() -> Result<bool> {
+    static PARSED_REPRODUCIBLE_SUMS: OnceLock<Result<bool>> = OnceLock::new();
+    PARSED_REPRODUCIBLE_SUMS
+        .get_or_init(|| {
+            settings::env(REPRODUCIBLE_SUMS_VARIABLE).map_or(Ok(true), |text| settings::parse_switch(REPRODUCIBLE_SUMS_VARIABLE, &text))
+        })
         .clone()
 }
 
 inventory::submit! {
-    SettingCheck { variable: ENVIRONMENT_VARIABLE, needs_devices: false, run: || from_environment().map(|_| ()) }
+    SettingCheck { variable: REPRODUCIBLE_SUMS_VARIABLE, needs_devices: false, run: || reproducible_sums_from_environment().map(|_| ()) }
 }
 
 /// Returns whether sums on this thread have the same bits on every run.
@@ -36,14 +38,14 @@ inventory::submit! {
 /// # Errors
 /// [`Error::Setting`](crate::Error::Setting) if the variable is not a switch.
 pub fn reproducible_sums() -> Result<bool> {
-    match (SCOPED_SETTING.get(), PROCESS_SETTING.load(Ordering::Relaxed)) {
+    match (SCOPED_REPRODUCIBLE_SUMS.get(), PROCESS_REPRODUCIBLE_SUMS.load(Ordering::Relaxed)) {
         (Some(value), _) => Ok(value),
-        (None, 0) => from_environment(),
+        (None, 0) => reproducible_sums_from_environment(),
         (None, code) => Ok(code == 2),
     }
 }
 
-/// Sets whether sums have the same bits on every run, for the process. They do by default, unlike in PyTorch, where
+/// Sets, for the process, whether sums have the same bits on every run. The default is true, unlike in PyTorch, where
 /// `use_deterministic_algorithms` requests it.
 ///
 /// The value false allows [`update_at`](crate::NdArray::update_at) and [`scatter`](crate::scatter) on a GPU to add floats by atomic
@@ -61,17 +63,17 @@ pub fn reproducible_sums() -> Result<bool> {
 /// # }
 /// ```
 pub fn set_reproducible_sums(on: bool) {
-    PROCESS_SETTING.store(1 + on as u8, Ordering::Relaxed);
+    PROCESS_REPRODUCIBLE_SUMS.store(1 + on as u8, Ordering::Relaxed);
 }
 
 /// Runs `f` with `on` as the setting of this thread: whether sums have the same bits on every run, as [`set_reproducible_sums`] describes.
 pub fn with_reproducible_sums<R>(on: bool, f: impl FnOnce() -> R) -> R {
-    struct RestoreScopedSetting(Option<bool>);
-    impl Drop for RestoreScopedSetting {
+    struct RestoreReproducibleSumsOnDrop(Option<bool>);
+    impl Drop for RestoreReproducibleSumsOnDrop {
         fn drop(&mut self) {
-            SCOPED_SETTING.set(self.0);
+            SCOPED_REPRODUCIBLE_SUMS.set(self.0);
         }
     }
-    let _restore = RestoreScopedSetting(SCOPED_SETTING.replace(Some(on)));
+    let _restore = RestoreReproducibleSumsOnDrop(SCOPED_REPRODUCIBLE_SUMS.replace(Some(on)));
     f()
 }

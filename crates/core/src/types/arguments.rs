@@ -141,8 +141,8 @@ impl<T: IntegerArgument> From<T> for Axes {
 }
 impl<T: IntegerArgument> From<Range<T>> for Axes {
     fn from(axes: Range<T>) -> Axes {
-        // Only the first `MAX_NDIM + 1` axes of a long range are stored. They suffice, because every function rejects a list of more than
-        // `MAX_NDIM` axes.
+        // A longer range of axes is stored only up to its first `MAX_NDIM + 1` axes. That is enough, because every function rejects a list
+        // of more than `MAX_NDIM` axes.
         Axes::Several((axes.start.saturating_isize()..axes.end.saturating_isize()).take(MAX_NDIM + 1).collect())
     }
 }

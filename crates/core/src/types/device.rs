@@ -10,7 +10,7 @@ pub struct DeviceKind(u8);
 /// Maximum number of device kinds in a process.
 pub(crate) const MAX_DEVICE_KINDS: usize = 8;
 
-static KIND_NAMES: RwLock<Vec<&'static str>> = RwLock::new(Vec::new());
+static DEVICE_KIND_NAMES: RwLock<Vec<&'static str>> = RwLock::new(Vec::new());
 
 impl DeviceKind {
     /// The host.
@@ -19,7 +19,7 @@ impl DeviceKind {
     /// Returns the kind with the lower-case `name`, and adds the kind if it is new. Returns `None` if there are [`MAX_DEVICE_KINDS`] other
     /// kinds.
     pub(crate) fn find_or_add_kind(name: &'static str) -> Option<DeviceKind> {
-        let mut kinds = KIND_NAMES.write().unwrap_or_else(|e| e.into_inner());
+        let mut kinds = DEVICE_KIND_NAMES.write().unwrap_or_else(|e| e.into_inner());
         if kinds.is_empty() {
             kinds.push("cpu");
         }
@@ -33,7 +33,7 @@ impl DeviceKind {
 
     /// Returns the name of the kind, such as `cuda`.
     pub fn name(self) -> &'static str {
-        KIND_NAMES.read().unwrap_or_else(|e| e.into_inner()).get(self.index()).copied().unwrap_or("cpu")
+        DEVICE_KIND_NAMES.read().unwrap_or_else(|e| e.into_inner()).get(self.index()).copied().unwrap_or("cpu")
     }
 
     #[inline]

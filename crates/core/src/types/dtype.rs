@@ -282,7 +282,7 @@ const fn signed_int_of_size(bytes: usize) -> DType {
 }
 
 const fn compute_promotion(a: DType, b: DType) -> DType {
-    // Orders the two dtypes, so that `a` has the lower kind and, within a kind, the lower discriminant.
+    // Orders the two dtypes, so that the kind of `a` is not higher than that of `b` and, within a kind, `a` has the lower discriminant.
     let (a, b) = if a.kind() as u8 > b.kind() as u8 || (a.kind() as u8 == b.kind() as u8 && a as u8 > b as u8) { (b, a) } else { (a, b) };
     match (a.kind(), b.kind()) {
         (Kind::Unsigned, Kind::Signed) => {
@@ -298,7 +298,7 @@ const fn compute_promotion(a: DType, b: DType) -> DType {
         (Kind::Unsigned | Kind::Signed, Kind::Complex) => complex_with_parts(promote_int_with_float(a, b.real())),
         (Kind::Float, Kind::Float) => promote_floats(a, b),
         (Kind::Float, Kind::Complex) => complex_with_parts(promote_floats(a, b.real())),
-        // Either `a` is bool, or both dtypes have the same kind and `b` is the larger one.
+        // Here `a` is bool, or both dtypes have the same kind and `b` is at least as large. Promotion thus gives `b`.
         _ => b,
     }
 }

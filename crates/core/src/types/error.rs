@@ -84,8 +84,8 @@ pub enum Error {
         shapes: Vec<Vec<usize>>,
         /// The device of the call.
         device: Device,
-        /// Every accelerator tried, with its reason. Includes the device's own (base) accelerator even if it has no kernel of the call's
-        /// family.
+        /// Every accelerator that was tried, with its reason to decline. Includes the device's base accelerator even if it has no kernel of
+        /// the call's family.
         tried: Vec<(&'static str, String)>,
     },
     /// An allocation failed or exceeded a memory limit.
@@ -99,15 +99,15 @@ pub enum Error {
         requested: usize,
         /// Bytes in use by cuprum when the allocation failed.
         used: usize,
-        /// The memory limit in bytes; `None` if there is none.
+        /// The limit on cuprum's memory on the device, in bytes; `None` if there is none.
         limit: Option<usize>,
     },
     /// A matrix without the requested decomposition or solution (NumPy's `LinAlgError`).
-    #[error("[{op}] {failure}{}", batch_suffix(*.matrix, *.batch))]
+    #[error("[{op}] {failure}{}", matrix_index_suffix(*.matrix, *.batch))]
     LinAlg {
         /// NumPy name of the operation.
         op: &'static str,
-        /// The reason why there is no result.
+        /// The reason why the decomposition or solution does not exist.
         failure: LinAlgFailure,
         /// Index of the matrix without a result in the flattened batch. If there are several such matrices, it is the index of any of them.
         matrix: usize,
@@ -121,7 +121,7 @@ pub enum Error {
         accelerator: &'static str,
         /// NumPy name of the operation.
         op: &'static str,
-        /// Message of the library that failed.
+        /// Error message of the driver or library that failed.
         message: String,
     },
     /// The device is unusable for the rest of the process, and every call on it returns this error.
@@ -143,7 +143,7 @@ pub enum Error {
         op: &'static str,
         /// The rank that failed.
         rank: usize,
-        /// Description of the failure, to be read after the words "rank N".
+        /// Description of the failure. The error text is "rank N" followed by this message.
         message: String,
     },
     /// A setting with an invalid value, from an environment variable or a setter.
@@ -159,7 +159,7 @@ pub enum Error {
     Io {
         /// Path of the file.
         path: String,
-        /// Message of the system or of the format's parser.
+        /// Message of the operating system, or of the parser of the file format.
         message: String,
         /// Kind of the system error; `None` for invalid contents.
         kind: Option<std::io::ErrorKind>,
@@ -269,7 +269,7 @@ fn tried_accelerators_text(tried: &[(&'static str, String)]) -> String {
     tried.iter().map(|(name, why)| format!("\n  {name}: {why}")).collect()
 }
 
-fn batch_suffix(matrix: usize, batch: usize) -> String {
+fn matrix_index_suffix(matrix: usize, batch: usize) -> String {
     if batch == 1 { String::new() } else { format!(" (matrix {matrix} of a batch of {batch})") }
 }
 

@@ -17,7 +17,7 @@ pub enum Item {
         start: Option<isize>,
         /// Index before which the slice ends; `None` for the end of the axis or, if the step is negative, its start.
         stop: Option<isize>,
-        /// Step, which must not be 0.
+        /// Step of the slice, not 0.
         step: isize,
     },
     /// `None`: a new axis of extent 1.

@@ -257,7 +257,8 @@ impl Layout {
     /// Restricts `axis` to the `len` elements `start, start + step, ...`. The caller checks the range.
     pub(crate) fn slice_axis(&self, axis: usize, start: usize, step: isize, len: usize) -> Layout {
         let mut out = self.clone();
-        // The offset of an empty array is 0. Its strides may be saturated (clamped to `isize`), so a product with them could overflow.
+        // The offset of an empty array is 0. Strides of an empty array may be saturated (clamped to `isize`), so a product with them could
+        // overflow.
         if len > 0 && !self.shape.contains(&0) {
             out.offset = (self.offset as isize + start as isize * self.strides[axis]) as usize;
         }

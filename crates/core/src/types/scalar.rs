@@ -34,7 +34,8 @@ impl Scalar {
         }
     }
 
-    /// Returns the result dtype of an operation between an array of dtype `array` and this scalar.
+    /// Returns the result dtype of an operation between an array of dtype `array` and this scalar, which adopts the array's dtype unless
+    /// the scalar is of a higher kind.
     pub fn weak_promote(self, array: DType) -> DType {
         match (self, array.kind()) {
             (Scalar::Bool(_), _) => array,

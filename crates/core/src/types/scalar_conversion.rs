@@ -133,14 +133,14 @@ impl FromScalar for Scalar {
 
 /// Compares an int with a float without rounding. Returns `None` for NaN.
 fn compare_int_float(int: i128, float: f64) -> Option<Ordering> {
-    const INT_LIMIT: f64 = 170141183460469231731687303715884105728.0; // 2**127, greater than every int
+    const I128_UPPER_BOUND: f64 = 170141183460469231731687303715884105728.0; // 2**127, greater than every int
     if float.is_nan() {
         return None;
     }
-    if float >= INT_LIMIT {
+    if float >= I128_UPPER_BOUND {
         return Some(Ordering::Less);
     }
-    if float < -INT_LIMIT {
+    if float < -I128_UPPER_BOUND {
         return Some(Ordering::Greater);
     }
     let whole = float.trunc();

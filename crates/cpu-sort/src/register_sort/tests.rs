@@ -1,6 +1,6 @@
 #![allow(unsafe_code)]
 
-use cuprum_cpu_base::simd::processor_level;
+use cuprum_cpu_base::simd::processor_simd_level;
 
 use super::*;
 
@@ -36,7 +36,7 @@ impl SimdRegisters for Plain {
         let highest = 1 << mask.ilog2();
         std::array::from_fn(|lane| if lane & highest == 0 { keys[lane].min(other[lane]) } else { keys[lane].max(other[lane]) })
     }
-    fn partition(self, keys: [u32; 4], pivot: [u32; 4]) -> ([u32; 4], usize, [u32; 4]) {
+    fn partition_register(self, keys: [u32; 4], pivot: [u32; 4]) -> ([u32; 4], usize, [u32; 4]) {
         let (low, high): (Vec<u32>, Vec<u32>) = keys.iter().partition(|&&key| key < pivot[0]);
         (self.load(&low), low.len(), self.load(&high))
     }
@@ -56,7 +56,7 @@ fn levels() -> Vec<SimdLevel> {
     let all = vec![SimdLevel::V3, SimdLevel::V4];
     #[cfg(not(target_arch = "x86_64"))]
     let all = Vec::new();
-    all.into_iter().filter(|&level| level <= processor_level()).collect()
+    all.into_iter().filter(|&level| level <= processor_simd_level()).collect()
 }
 
 /// Returns reproducible random bits for index `i`.
@@ -172,7 +172,7 @@ fn bad_pivots() {
         keys.rotate_left(77);
     }
     let (mut row, mut scratch) = (keys.clone(), vec![0; len]);
-    let part = PendingRange { depth: 3, ..PendingRange::from_unsorted_keys(&mut row, &mut scratch) };
+    let part = UnsortedRange { depth: 3, ..UnsortedRange::from_unsorted_keys(&mut row, &mut scratch) };
     sort_range(Plain, part);
     keys.sort_unstable();
     assert!(row == keys);

@@ -1,14 +1,14 @@
-//! Fallback of all kernel families: the inputs are gathered, and each device computes the whole result.
+//! Fallback of all kernel families on a mesh: the inputs are gathered, and each device computes the whole result.
 
 use cuprum_core::{Array, Call, Layout, NdArray, Outcome, OutputSpec, Outputs, Result, StoredArray, decline};
 
-use crate::buffer::{ShardedBuffer, replicated_array_from_leaders};
 use crate::mesh::Mesh;
-use crate::ranks::{decline_with_reason, mesh_of_call, run_on_rank};
+use crate::rank_calls::{decline_with_reason, mesh_of_call, run_on_rank};
 use crate::redistribute::gather_on_leaders;
+use crate::sharded_buffer::{ShardedBuffer, replicated_array_from_leaders};
 
 /// Runs a call on the gathered inputs. The outputs are replicated.
-pub(super) fn run(call: &Call) -> Result<Outcome> {
+pub(super) fn run_on_gathered_inputs(call: &Call) -> Result<Outcome> {
     let mesh = mesh_of_call(call)?;
     let mut inputs: Vec<Vec<StoredArray>> = vec![Vec::new(); mesh.local_devices().len()];
     for input in call.inputs {
@@ -18,7 +18,8 @@ pub(super) fn run(call: &Call) -> Result<Outcome> {
     }
     let mut results: Vec<Option<Outputs>> = Vec::new();
     let specifications: Vec<OutputSpec> = call.outputs.iter().map(|o| OutputSpec::new(o.dtype, o.layout.clone())).collect();
-    let target = if call.work.request().updates_target() { call.outputs.iter().find_map(OutputSpec::target_buffer) } else { None };
+    let target =
+        if call.work.as_request().updates_part_of_target() { call.outputs.iter().find_map(OutputSpec::target_buffer) } else { None };
     let target = match target.map(|target| target.as_any().downcast_ref::<ShardedBuffer>()) {
         None => None,
         Some(Some(buffer)) => Some(gather_on_leaders(buffer)?),
@@ -55,7 +56,7 @@ pub(super) fn run(call: &Call) -> Result<Outcome> {
     Ok(Outcome::Done((0..count).map(output).collect::<Result<Outputs>>()?))
 }
 
-/// Returns, for each local rank, the whole input with its layout if the rank computes replicated results
+/// Returns, for each rank of this process, the whole input with its layout if the rank computes replicated results
 /// ([`Mesh::is_device_leader`]), or `None`.
 fn gather_input(mesh: Mesh, input: &StoredArray) -> Result<Vec<Option<StoredArray>>> {
     let Some(buffer) = ShardedBuffer::of(input) else {
@@ -65,7 +66,8 @@ fn gather_input(mesh: Mesh, input: &StoredArray) -> Result<Vec<Option<StoredArra
         whole.map(|whole| StoredArray::new(input.dtype(), input.layout().clone(), whole.buffer().clone())).transpose()
     };
     let place = |whole: Option<StoredArray>| match &whole {
-        // The input's layout is relative to the start of its buffer, so the gathered elements must be at offset 0 of theirs.
+        // The layout of the input is relative to the start of its buffer, so it applies only if the gathered elements start at offset 0 of
+        // their buffer.
         Some(array) if array.layout().offset() != 0 => crate::redistribute::to_c_contiguous(array).map(Some),
         _ => Ok(whole),
     };

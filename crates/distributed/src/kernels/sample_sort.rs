@@ -11,20 +11,20 @@ use cuprum_core::call::Sort;
 use cuprum_core::random::Generator;
 use cuprum_core::{Array, Call, DType, Device, NdArray, Outcome, OutputSpec, Result, Work, decline, full, s, where_, with_device, zeros};
 
-use crate::exchange::{Piece, exchange_pieces};
 use crate::mesh::Mesh;
 use crate::piece_assembly::PieceAssembly;
+use crate::piece_exchange::{Piece, exchange_pieces};
 use crate::placement::{DividedAxes, region_of_rank};
-use crate::ranks::{decline_with_reason, run_on_rank, sharded_outcome};
+use crate::rank_calls::{decline_with_reason, run_on_rank, sharded_outcome};
 use crate::redistribute::{all_gather, to_c_contiguous};
-use crate::views::fetch_local_parts;
+use crate::sharded_views::fetch_local_parts;
 
 /// Number of samples that each rank draws uniformly from its elements. If the elements are distinct, buckets exceed the mean size by a few
 /// percent.
 const SAMPLES_PER_RANK: usize = 4096;
 
 /// Sorts the values of a 1-D array that is divided among the ranks.
-pub(super) fn run(mesh: Mesh, call: &Call, request: &Sort) -> Result<Outcome> {
+pub(super) fn sort_divided_row(mesh: Mesh, call: &Call, request: &Sort) -> Result<Outcome> {
     let (input, [output]) = (&call.inputs[0], call.outputs) else { decline!("values and indices of a divided row") };
     let (dtype, size) = (input.dtype(), input.shape()[0]);
     if request.indices || request.nth.is_some() || output.layout.shape() != input.shape() {
@@ -75,7 +75,7 @@ pub(super) fn run(mesh: Mesh, call: &Call, request: &Sort) -> Result<Outcome> {
 fn choose_splitters(mesh: Mesh, parts: &[NdArray], dtype: DType) -> Result<NdArray> {
     let samples = parts.iter().enumerate().map(|(local, part)| {
         mesh.with_rank_device(local, || match part.size() {
-            // Any values are valid splitters, so a rank without elements contributes zeros.
+            // The splitters only balance the buckets, and any values are valid. A rank without elements therefore contributes zeros.
             0 => zeros(SAMPLES_PER_RANK, dtype)?.stored(),
             size => part.take(&Generator::new(0).integers(0, size as i64, SAMPLES_PER_RANK, DType::I64)?, 0)?.stored(),
         })

@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 pub(crate) const HASH_BYTES: usize = 32;
 const HMAC_BLOCK_BYTES: usize = 64;
 
-/// A hash or a nonce.
+/// The bytes of an HMAC-SHA-256 code or of a nonce.
 pub(crate) type Hash = [u8; HASH_BYTES];
 
 /// Returns the authentication code of a message that consists of `parts`. The code covers the length of each part.
@@ -34,7 +34,7 @@ fn hmac(secret: &[u8], message: &[u8]) -> Hash {
     Sha256::new().chain_update(key.map(|byte| byte ^ 0x5c)).chain_update(inner).finalize().into()
 }
 
-/// Returns whether two codes are equal, in a time that does not depend on their bytes.
+/// Compares two authentication codes in constant time, so that the duration reveals nothing about their bytes.
 pub(crate) fn is_equal_in_constant_time(a: &Hash, b: &Hash) -> bool {
     std::hint::black_box(a.iter().zip(b).fold(0, |difference, (a, b)| difference | (a ^ b))) == 0
 }

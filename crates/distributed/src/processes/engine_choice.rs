@@ -22,7 +22,7 @@ pub(crate) fn make_library_offer(device: Device, setting: MeshEngine) -> Library
     if setting == MeshEngine::Tcp {
         return none("CUPRUM_MESH_ENGINE is tcp".into());
     }
-    let Some(library) = CollectiveLibrary::for_device_kind(kind) else {
+    let Some(library) = CollectiveLibrary::library_for_device_kind(kind) else {
         return none(format!("devices of kind {kind} have no such library"));
     };
     let device_id = || (library.device_id)(device).map_err(|e| e.to_string());
@@ -54,7 +54,7 @@ pub(crate) fn choose_engine(offers: &[LibraryOffer]) -> EngineChoice {
     if let Some(reason) = reason_library_is_unusable(offers) {
         return EngineChoice::Tcp { reason };
     }
-    let library = offers.first().and_then(|offer| CollectiveLibrary::for_device_kind(&offer.kind));
+    let library = offers.first().and_then(|offer| CollectiveLibrary::library_for_device_kind(&offer.kind));
     match library.map(|library| (library.name, (library.new_group_id)())) {
         Some((name, Ok(id))) => EngineChoice::Library { name: name.into(), id },
         Some((name, Err(e))) => EngineChoice::Tcp { reason: format!("rank 0: {name}: {e}") },

@@ -9,25 +9,25 @@ use std::time::Duration;
 use cuprum_core::{Error, Result};
 
 use crate::processes::authentication::{HASH_BYTES, Hash, authentication_code, is_equal_in_constant_time, new_nonce};
-use crate::processes::wire::{
+use crate::processes::tcp_messages::{
     KeepWaiting, MAX_TEXT_BYTES, MessageDecoder, MessageEncoder, WireError, read_full, read_message, write_full, write_message,
 };
 
-const MAGIC: &[u8; 8] = b"cuprumsh";
-/// Version of the messages in this module and of the frames between processes.
+const PROTOCOL_MAGIC: &[u8; 8] = b"cuprumsh";
+/// Version of the handshake messages and of the frames that processes of a mesh exchange.
 const PROTOCOL_VERSION: u16 = 1;
-const HEADER_BYTES: usize = 8 + 2 + HASH_BYTES;
+const HANDSHAKE_HEADER_BYTES: usize = 8 + 2 + HASH_BYTES;
 /// Time between two attempts to connect to another rank.
-pub(crate) const RETRY_INTERVAL: Duration = Duration::from_millis(25);
+pub(crate) const CONNECT_RETRY_INTERVAL: Duration = Duration::from_millis(25);
 /// Largest greeting in bytes.
 const MAX_GREETING_BYTES: usize = 6 * MAX_TEXT_BYTES;
 
 /// The use of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ConnectionPurpose {
-    /// Joining the mesh at rank 0.
+    /// A process joins the mesh: the connection to rank 0 during the rendezvous.
     Join,
-    /// Announcements of exchanges, and failures.
+    /// The control connection of two ranks, which carries announcements of exchanges and failures.
     Control,
     /// Pieces of arrays.
     Data,
@@ -63,30 +63,38 @@ pub(crate) struct Greeting {
 impl Greeting {
     fn encode_greeting(&self) -> Vec<u8> {
         let LibraryOffer { kind, library, detail, device_id } = &self.offer;
-        let fields = MessageEncoder::default().text(&self.version).u64(self.size as u64).u64(self.rank as u64).u8(self.purpose as u8);
-        fields.u64(u64::from(self.port)).text(kind).text(library).text(detail).bytes(device_id).0
+        let fields = MessageEncoder::default()
+            .write_text(&self.version)
+            .write_u64(self.size as u64)
+            .write_u64(self.rank as u64)
+            .write_u8(self.purpose as u8);
+        fields.write_u64(u64::from(self.port)).write_text(kind).write_text(library).write_text(detail).write_bytes(device_id).0
     }
 
     fn decode_greeting(bytes: &[u8]) -> Option<Greeting> {
         let mut fields = MessageDecoder(bytes);
-        let (version, size, rank) = (fields.text()?, fields.usize()?, fields.usize()?);
-        let code = fields.u8()?;
+        let (version, size, rank) = (fields.read_text()?, fields.read_usize()?, fields.read_usize()?);
+        let code = fields.read_u8()?;
         let purpose =
             [ConnectionPurpose::Join, ConnectionPurpose::Control, ConnectionPurpose::Data].into_iter().find(|p| *p as u8 == code)?;
-        let port = u16::try_from(fields.u64()?).ok()?;
-        let offer =
-            LibraryOffer { kind: fields.text()?, library: fields.text()?, detail: fields.text()?, device_id: fields.bytes()?.to_vec() };
+        let port = u16::try_from(fields.read_u64()?).ok()?;
+        let offer = LibraryOffer {
+            kind: fields.read_text()?,
+            library: fields.read_text()?,
+            detail: fields.read_text()?,
+            device_id: fields.read_bytes()?.to_vec(),
+        };
         Some(Greeting { version, size, rank, purpose, port, offer })
     }
 }
 
-/// The decision of the accepting side about a connection. A reply contains the discriminant.
+/// The decision of the accepting side about a connection. The discriminant is the first byte of the reply.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ReplyStatus {
     Accepted = 0,
     /// The connection is refused. The reply contains the reason.
     Refused = 1,
-    /// The two sides have different secrets. The connecting side cannot check the code of this reply.
+    /// The two sides have different secrets, so the connecting side cannot verify the authentication code of this reply.
     WrongSecret = 2,
 }
 
@@ -116,7 +124,7 @@ impl HandshakeSession {
 
     /// Refuses the connection because of a failure of rank `rank`.
     pub fn refuse_connection(&self, stream: &TcpStream, rank: usize, message: &str, keep_waiting: KeepWaiting) -> Result<(), WireError> {
-        self.send_reply(stream, ReplyStatus::Refused, &MessageEncoder::default().u64(rank as u64).text(message).0, keep_waiting)
+        self.send_reply(stream, ReplyStatus::Refused, &MessageEncoder::default().write_u64(rank as u64).write_text(message).0, keep_waiting)
     }
 
     /// Waits for the reply of the accepting side, rank `server`. Returns the message in the reply, of at most `limit` bytes.
@@ -136,7 +144,7 @@ impl HandshakeSession {
             Some(ReplyStatus::Accepted) => Ok(body),
             Some(ReplyStatus::Refused) => {
                 let mut fields = MessageDecoder(&body);
-                let (rank, message) = (fields.usize().unwrap_or(server), fields.text().unwrap_or_default());
+                let (rank, message) = (fields.read_usize().unwrap_or(server), fields.read_text().unwrap_or_default());
                 Err(Error::Rank { op: "mesh", rank, message })
             }
             Some(ReplyStatus::WrongSecret) => {
@@ -148,16 +156,16 @@ impl HandshakeSession {
 }
 
 fn encode_header(nonce: &Hash) -> Vec<u8> {
-    [&MAGIC[..], &PROTOCOL_VERSION.to_le_bytes(), nonce].concat()
+    [&PROTOCOL_MAGIC[..], &PROTOCOL_VERSION.to_le_bytes(), nonce].concat()
 }
 
 /// Reads the magic number, the protocol version and the nonce of the other side.
 fn read_header(stream: &TcpStream, keep_waiting: KeepWaiting) -> Result<Hash, WireError> {
-    let mut bytes = [0; HEADER_BYTES];
+    let mut bytes = [0; HANDSHAKE_HEADER_BYTES];
     read_full(stream, &mut bytes, keep_waiting)?;
-    let (magic, rest) = bytes.split_at(MAGIC.len());
+    let (magic, rest) = bytes.split_at(PROTOCOL_MAGIC.len());
     let (protocol, nonce) = rest.split_at(2);
-    if magic != MAGIC {
+    if magic != PROTOCOL_MAGIC {
         return Err(WireError::Fault("is not a process of a mesh".into()));
     }
     if protocol != PROTOCOL_VERSION.to_le_bytes() {
@@ -169,8 +177,8 @@ fn read_header(stream: &TcpStream, keep_waiting: KeepWaiting) -> Result<Hash, Wi
 
 /// Sends the greeting to rank `server`.
 ///
-/// Returns `None` if the other side closes the connection before it has sent its header, for example because it cannot start a
-/// thread. The caller then connects again.
+/// Returns `None` if the other side closes the connection before sending its header, for example because it cannot start a thread. The
+/// caller then connects again.
 pub(crate) fn send_greeting(
     stream: &TcpStream,
     secret: &str,
@@ -180,8 +188,8 @@ pub(crate) fn send_greeting(
 ) -> Result<Option<HandshakeSession>> {
     let received = match read_header(stream, keep_waiting) {
         Err(WireError::Closed(_)) => {
-            std::thread::sleep(RETRY_INTERVAL);
-            return keep_waiting(RETRY_INTERVAL).map(|()| None);
+            std::thread::sleep(CONNECT_RETRY_INTERVAL);
+            return keep_waiting(CONNECT_RETRY_INTERVAL).map(|()| None);
         }
         received => received.map_err(|e| e.into_rank_error(server))?,
     };
@@ -195,7 +203,7 @@ pub(crate) fn send_greeting(
     Ok(Some(HandshakeSession { secret: secret.into(), nonces }))
 }
 
-/// Receives the greeting of a connection and checks its code. The caller sends the reply, unless this function fails.
+/// Receives the greeting of a connection and checks its authentication code. The caller sends the reply, unless this function fails.
 ///
 /// # Errors
 /// Returns an error if the connection closes, or if the other side does not follow the mesh protocol or has a different secret.

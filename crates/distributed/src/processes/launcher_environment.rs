@@ -3,7 +3,7 @@
 use cuprum_core::settings::mesh::ADDRESS_VARIABLE;
 use cuprum_core::{Error, Result};
 
-use crate::mesh::MAX_RANKS;
+use crate::mesh::MAX_MESH_RANKS;
 
 /// The position of this process among the processes that a launcher has started.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,7 +17,7 @@ pub(crate) struct LaunchedProcess {
     pub address: String,
 }
 
-/// Names of a launcher's environment variables: rank, number of processes, rank on the machine.
+/// Names of the environment variables in which a launcher passes the rank, the number of processes, and the rank on the machine.
 struct LauncherVariables {
     rank: &'static str,
     size: &'static str,
@@ -33,8 +33,8 @@ const LAUNCHER_VARIABLES: [LauncherVariables; 3] = [
     LauncherVariables { rank: "SLURM_PROCID", size: "SLURM_NTASKS", local_rank: "SLURM_LOCALID" },
 ];
 
-/// Returns the description of this process, or `None` if no launcher has started several processes. `address` is the value of
-/// `CUPRUM_MESH_ADDRESS`.
+/// Returns the position of this process among the processes of its launcher. Returns `None` if no launcher has started several processes.
+/// `address` is the value of `CUPRUM_MESH_ADDRESS`.
 pub(crate) fn find_launched_process(env: &dyn Fn(&str) -> Option<String>, address: Option<String>) -> Result<Option<LaunchedProcess>> {
     let Some(launcher) = LAUNCHER_VARIABLES.iter().find(|launcher| env(launcher.rank).is_some()) else { return Ok(None) };
     let number = |variable: &'static str| -> Result<usize> {
@@ -43,8 +43,8 @@ pub(crate) fn find_launched_process(env: &dyn Fn(&str) -> Option<String>, addres
         text.parse().map_err(|_| Error::Setting { variable, message: format!("'{text}' is not a number") })
     };
     let (rank, size) = (number(launcher.rank)?, number(launcher.size)?);
-    if size == 0 || size > MAX_RANKS {
-        let message = format!("a mesh has between 1 and {MAX_RANKS} ranks, not {size}");
+    if size == 0 || size > MAX_MESH_RANKS {
+        let message = format!("a mesh has between 1 and {MAX_MESH_RANKS} ranks, not {size}");
         return Err(Error::Setting { variable: launcher.size, message });
     }
     if rank >= size {
@@ -64,7 +64,7 @@ fn master_address(env: &dyn Fn(&str) -> Option<String>) -> Result<String> {
         env(variable).ok_or(Error::Setting { variable, message })
     };
     let (host, port) = (required("MASTER_ADDR")?, required("MASTER_PORT")?);
-    // torchrun's own store may listen at this port. Rank 0 then listens at the next port.
+    // torchrun's key-value store may already listen at `MASTER_PORT`. Rank 0 then listens at the next port.
     let is_taken = env("TORCHELASTIC_USE_AGENT_STORE").is_some_and(|text| text == "True");
     let port = port.parse::<u16>().ok().filter(|port| *port > 0).and_then(|port| port.checked_add(u16::from(is_taken)));
     let invalid = || Error::Setting { variable: "MASTER_PORT", message: format!("is not a port; set {ADDRESS_VARIABLE}") };

@@ -7,7 +7,7 @@ use cuprum_core::{Error, Result};
 
 use crate::processes::handshake::{ConnectionPurpose, send_greeting};
 use crate::processes::rendezvous::{JoiningProcess, RendezvousResult};
-use crate::processes::wire::{connect_with_timeout, keep_waiting_until};
+use crate::processes::tcp_messages::{connect_with_timeout, keep_waiting_until};
 
 /// The two connections to another rank.
 pub(crate) struct RankConnections {
@@ -62,7 +62,7 @@ pub(crate) fn connect_to_other_ranks(candidate: &JoiningProcess, meeting: &Rende
                 *slot = Some(incoming.stream);
             }
             _ => {
-                // Errors are ignored: without this message, the other process sees a closed connection.
+                // The refusal is only a courtesy, so errors are ignored: without the refusal, the other process sees a closed connection.
                 let _ = incoming.session.refuse_connection(&incoming.stream, rank, "exists twice", &mut keep_waiting);
                 return Err(Error::Rank { op: "mesh", rank, message: "exists twice".into() });
             }

@@ -1,5 +1,4 @@
-//! The rendezvous of the processes of a mesh. All ranks join at rank 0, which checks them and sends to each rank the addresses of the other
-//! ranks.
+//! The rendezvous of the processes of a mesh. Rank 0 checks every rank that joins, and sends to each rank the addresses of the other ranks.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
 use std::time::{Duration, Instant};
@@ -7,10 +6,10 @@ use std::time::{Duration, Instant};
 use cuprum_core::settings::mesh::{ADDRESS_VARIABLE, SECRET_VARIABLE};
 use cuprum_core::{Error, Result};
 
-use crate::processes::acceptor::{Acceptor, IncomingConnection};
+use crate::processes::connection_acceptor::{Acceptor, IncomingConnection};
 use crate::processes::engine_choice::{EngineChoice, choose_engine};
-use crate::processes::handshake::{ConnectionPurpose, Greeting, HandshakeSession, LibraryOffer, RETRY_INTERVAL, send_greeting};
-use crate::processes::wire::{MAX_TEXT_BYTES, MessageDecoder, MessageEncoder, connect_with_timeout, keep_waiting_until};
+use crate::processes::handshake::{CONNECT_RETRY_INTERVAL, ConnectionPurpose, Greeting, HandshakeSession, LibraryOffer, send_greeting};
+use crate::processes::tcp_messages::{MAX_TEXT_BYTES, MessageDecoder, MessageEncoder, connect_with_timeout, keep_waiting_until};
 
 /// Additional time that ranks other than 0 wait, so that they receive the error of rank 0.
 const EXTRA_WAIT_OF_OTHER_RANKS: Duration = Duration::from_secs(2);
@@ -28,7 +27,7 @@ pub(crate) struct JoiningProcess {
     /// Version of this crate.
     pub version: String,
     pub offer: LibraryOffer,
-    /// A random number. On every rank, the number of rank 0 seeds the random generators for which the user sets no seed.
+    /// A random number. The number of rank 0 seeds the random generators of all ranks, unless the user sets a seed.
     pub entropy: u64,
 }
 
@@ -117,7 +116,7 @@ fn run_as_rank_0(candidate: &JoiningProcess) -> Result<RendezvousResult> {
     if let Some((rank, message, last)) = failure {
         let mut keep_waiting = keep_waiting_until(Instant::now() + EXTRA_WAIT_OF_OTHER_RANKS, 0, || "took too long".into());
         for incoming in joined.iter().flatten().chain(&last) {
-            // Errors are ignored: without this message, the other process sees a closed connection.
+            // The refusal is only a courtesy, so errors are ignored: without the refusal, the other process sees a closed connection.
             let _ = incoming.session.refuse_connection(&incoming.stream, rank, &message, &mut keep_waiting);
         }
         return Err(Error::Rank { op: "mesh", rank, message });
@@ -161,7 +160,7 @@ fn run_as_other_rank(candidate: &JoiningProcess) -> Result<RendezvousResult> {
     let mut keep_waiting = keep_waiting_until(end + EXTRA_WAIT_OF_OTHER_RANKS, 0, late);
     let (stream, acceptor, session): (TcpStream, Acceptor, HandshakeSession) = loop {
         let stream = connect_with_retries(candidate, &addresses, end)?;
-        // Higher ranks reach this rank at the address that it uses to connect to rank 0.
+        // Higher ranks connect to the local address from which this rank reaches rank 0, so the listener binds that address.
         let local = stream.local_addr().and_then(|own| TcpListener::bind(SocketAddr::new(own.ip(), 0)));
         let acceptor = Acceptor::new(local.map_err(|e| Error::system("mesh listener", e))?, candidate.secret_or_empty())?;
         let greeting = candidate.make_greeting(ConnectionPurpose::Join, acceptor.port()?);
@@ -183,7 +182,7 @@ fn connect_with_retries(candidate: &JoiningProcess, addresses: &[SocketAddr], en
     loop {
         let mut last = None;
         for address in addresses {
-            let left = end.saturating_duration_since(Instant::now()).max(RETRY_INTERVAL);
+            let left = end.saturating_duration_since(Instant::now()).max(CONNECT_RETRY_INTERVAL);
             match connect_with_timeout(address, left) {
                 Ok(stream) => return Ok(stream),
                 Err(e) => last = Some(e),
@@ -194,25 +193,25 @@ fn connect_with_retries(candidate: &JoiningProcess, addresses: &[SocketAddr], en
             let message = format!("is not reached at {} within {} s: {reason}", candidate.address, candidate.timeout.as_secs());
             return Err(Error::Rank { op: "mesh", rank: 0, message });
         }
-        std::thread::sleep(RETRY_INTERVAL);
+        std::thread::sleep(CONNECT_RETRY_INTERVAL);
     }
 }
 
 /// Encodes the reply of rank 0 to joining ranks. `addresses` are the addresses of ranks 1, 2 and so on.
 fn encode_reply(engine: &EngineChoice, entropy: u64, addresses: &[SocketAddr]) -> Vec<u8> {
     let fields = match engine {
-        EngineChoice::Tcp { reason } => MessageEncoder::default().u8(0).text(reason).bytes(&[]),
-        EngineChoice::Library { name, id } => MessageEncoder::default().u8(1).text(name).bytes(id),
+        EngineChoice::Tcp { reason } => MessageEncoder::default().write_u8(0).write_text(reason).write_bytes(&[]),
+        EngineChoice::Library { name, id } => MessageEncoder::default().write_u8(1).write_text(name).write_bytes(id),
     };
-    addresses.iter().fold(fields.u64(entropy), |fields, address| fields.text(&address.to_string())).0
+    addresses.iter().fold(fields.write_u64(entropy), |fields, address| fields.write_text(&address.to_string())).0
 }
 
 fn decode_reply(message: &[u8], size: usize) -> Option<(EngineChoice, u64, Vec<SocketAddr>)> {
     let mut fields = MessageDecoder(message);
-    let (has_library, text, id) = (fields.u8()? == 1, fields.text()?, fields.bytes()?.to_vec());
+    let (has_library, text, id) = (fields.read_u8()? == 1, fields.read_text()?, fields.read_bytes()?.to_vec());
     let engine = if has_library { EngineChoice::Library { name: text, id } } else { EngineChoice::Tcp { reason: text } };
-    let entropy = fields.u64()?;
-    let addresses = (1..size).map(|_| fields.text()?.parse().ok()).collect::<Option<Vec<_>>>()?;
+    let entropy = fields.read_u64()?;
+    let addresses = (1..size).map(|_| fields.read_text()?.parse().ok()).collect::<Option<Vec<_>>>()?;
     Some((engine, entropy, addresses))
 }
 

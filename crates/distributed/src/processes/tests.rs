@@ -9,9 +9,9 @@ use cuprum_core::{DType, Device, Error, NdArray, Result};
 
 use crate::engines::{Engine, PieceEndpoint, TcpEngine, Transfer};
 use crate::processes::engine_choice::{EngineChoice, make_library_offer};
+use crate::processes::mesh_connections::{MeshConnections, SendJob};
 use crate::processes::rank_connections::connect_to_other_ranks;
 use crate::processes::rendezvous::{JoiningProcess, run_rendezvous};
-use crate::processes::world::{SendJob, World};
 
 /// Returns the address of a port that was free a moment ago.
 fn free_address() -> String {
@@ -38,7 +38,7 @@ fn candidates(size: usize) -> Vec<JoiningProcess> {
 
 /// A rank after the rendezvous.
 struct Rank {
-    world: Arc<World>,
+    connections: Arc<MeshConnections>,
     engine: TcpEngine,
 }
 
@@ -47,13 +47,18 @@ impl Rank {
         let meeting = run_rendezvous(candidate)?;
         assert_eq!(meeting.entropy, 0);
         let EngineChoice::Tcp { reason } = &meeting.engine else { panic!("the host has no library") };
-        let world = World::start_threads(candidate.rank, candidate.size, candidate.timeout, connect_to_other_ranks(candidate, &meeting)?)?;
-        Ok(Rank { engine: TcpEngine::new(world.clone(), reason.clone()), world })
+        let connections = MeshConnections::start_threads(
+            candidate.rank,
+            candidate.size,
+            candidate.timeout,
+            connect_to_other_ranks(candidate, &meeting)?,
+        )?;
+        Ok(Rank { engine: TcpEngine::new(connections.clone(), reason.clone()), connections })
     }
 
     /// Sends `values` numbers to each rank and receives as many from each.
     fn all_to_all(&self, values: usize) -> Result<Vec<(usize, NdArray)>> {
-        let (own, size) = (self.world.rank(), self.world.size());
+        let (own, size) = (self.connections.rank(), self.connections.size());
         let pairs = (0..size).flat_map(|from| (0..size).map(move |to| (from, to))).filter(|(from, to)| from != to);
         let transfers: Vec<Transfer> = pairs.map(|(from, to)| Transfer { from, to, shape: [values].into_iter().collect() }).collect();
         let mut numbers = Numbers { own, values, transfers: &transfers, received: Vec::new() };
@@ -221,7 +226,7 @@ fn failures(last: impl Fn(&Rank) + Sync) -> Vec<String> {
 #[test]
 fn a_closed_connection_names_its_rank() {
     let started = Instant::now();
-    for error in failures(|rank| rank.world.close_connections()) {
+    for error in failures(|rank| rank.connections.close_connections()) {
         assert!(error.starts_with("[mesh] rank 2 closed its connection"), "{error}");
     }
     assert!(started.elapsed() < Duration::from_secs(2), "no wait lasts until the time limit");
@@ -243,17 +248,17 @@ fn a_slow_transfer_does_not_end_the_waits_of_other_ranks() {
     ranks.iter_mut().for_each(|rank| rank.timeout = Duration::from_secs(1));
     run(&ranks, |candidate| {
         let rank = Rank::join(candidate).unwrap();
-        let world = &rank.world;
+        let connections = &rank.connections;
         let send = |to: usize, bytes: usize| {
             let (done, results) = std::sync::mpsc::channel();
-            world.queue_job(to, SendJob { header: Vec::new(), piece: Box::new(vec![1; bytes]), done }).unwrap();
-            move || world.await_jobs(&results, 1)
+            connections.queue_send_job(to, SendJob { header: Vec::new(), piece: Box::new(vec![1; bytes]), done }).unwrap();
+            move || connections.await_send_jobs(&results, 1)
         };
         match candidate.rank {
             // Receives for two seconds from rank 1, while rank 2 waits both for its pieces and for an answer.
             0 => {
-                world.receive_bytes(1, &mut [0; PIECES]).unwrap();
-                world.receive_bytes(2, &mut vec![0; LARGE]).unwrap();
+                connections.receive_bytes(1, &mut [0; PIECES]).unwrap();
+                connections.receive_bytes(2, &mut vec![0; LARGE]).unwrap();
                 send(2, 1)().unwrap();
                 std::thread::sleep(Duration::from_secs(3));
             }
@@ -263,7 +268,7 @@ fn a_slow_transfer_does_not_end_the_waits_of_other_ranks() {
             }),
             _ => {
                 let sent = send(0, LARGE);
-                world.receive_bytes(0, &mut [0]).unwrap();
+                connections.receive_bytes(0, &mut [0]).unwrap();
                 sent().unwrap();
                 // Rank 0 reads no more, which only the sender notices.
                 let error = send(0, LARGE)().unwrap_err().to_string();

@@ -6,12 +6,12 @@ use cuprum_core::ops::value::{Args, Value};
 use cuprum_core::{DType, Error, NdArray, Result, clip, less, numpy, remainder, stack, take_along_axis, where_};
 
 use crate::common::check_indices_cast_safely;
-use crate::indexing::bounds::Bounds;
+use crate::indexing::index_bounds::Bounds;
 use crate::manipulation::broadcast_arrays;
 
 fn choose_from_args(args: &Args) -> Result<Value> {
     let mode = Bounds::from_args(args, "mode")?;
-    // As in NumPy, numbers are weak scalars.
+    // As in NumPy, numbers in a list of choices are weak scalars.
     let choices = match args.value("choices") {
         Some(Value::List(items) | Value::Tuple(items)) => {
             operands_to_arrays(args.op(), items.iter().map(|item| item.operand(args.op())).collect::<Result<_>>()?)?
@@ -54,7 +54,7 @@ pub fn choose(a: &NdArray, choices: impl IntoIterator<Item: AsRef<NdArray>>, mod
     }
     let (count, indices) = (choices.len(), a.astype(DType::I64)?);
     let indices = match mode {
-        // Unlike in indexing, negative indices do not count from the end. They are replaced by the number of choices, which is out of
+        // As in NumPy's `choose`, negative indices do not count from the end. They are replaced by the number of choices, which is out of
         // bounds.
         Bounds::Raise => where_(less(&indices, 0)?, count, &indices)?,
         Bounds::Wrap => remainder(&indices, count)?,

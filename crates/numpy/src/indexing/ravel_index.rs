@@ -6,7 +6,7 @@ use cuprum_core::{
     DType, Error, IntoShape, NdArray, Result, add, clip, floor_divide, greater_equal, less, logical_and, multiply, numpy, remainder,
 };
 
-use crate::indexing::bounds::Bounds;
+use crate::indexing::index_bounds::Bounds;
 
 /// The order in which elements are counted (`order=`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -144,7 +144,7 @@ pub fn ravel_multi_index(
     if modes.len() != 1 && modes.len() != dims.len() {
         return Err(Error::value(name, format!("{} modes for {} axes", modes.len(), dims.len())));
     }
-    // Broadcasting with an empty array leaves no indices to check.
+    // If one of the index arrays is empty, so is their broadcast, and no index needs a check.
     let is_empty = multi_index.iter().any(|index| index.size() == 0);
     if dims.contains(&0) && !is_empty {
         return Err(Error::value(name, "cannot unravel if shape has zero entries (is empty)."));

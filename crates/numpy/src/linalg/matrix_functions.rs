@@ -7,7 +7,7 @@ use cuprum_core::{
     logical_and, logical_not, logical_or, matmul, multiply, negative, not_equal, numpy, subtract, take, where_, with_device,
 };
 
-use super::{as_inexact, identity_matrices, matrix_transpose, norms::matrix_norm, to_f64_vec};
+use super::{identity_matrices, integers_to_float64, matrix_transpose, norms::matrix_norm, to_f64_vec};
 use crate::common::{index_range_along, new_filled_array, slice_axis};
 
 /// Numerator coefficients of the [13/13] Padé approximant of exp (N. J. Higham, "The scaling and squaring method for the matrix
@@ -28,14 +28,16 @@ const PADE_13_COEFFICIENTS: [f64; 14] = [
     182.0,
     1.0,
 ];
-/// Largest 1-norm of a matrix for which [`PADE_13_COEFFICIENTS`] is exact to double precision (Higham 2005).
+/// Largest 1-norm of a matrix for which the approximant with [`PADE_13_COEFFICIENTS`] is exact to double precision (Higham 2005).
 const PADE_13_MAX_NORM: f64 = 5.371920351148152;
-/// Largest estimate from norms of powers for which [`PADE_13_COEFFICIENTS`] is exact to double precision (A. H. Al-Mohy and N. J. Higham,
-/// "A new scaling and squaring algorithm for the matrix exponential", SIAM J. Matrix Anal. Appl. 31, 2009).
+/// Largest estimate from norms of powers for which the approximant with [`PADE_13_COEFFICIENTS`] is exact to double precision (A. H.
+/// Al-Mohy and N. J. Higham, "A new scaling and squaring algorithm for the matrix exponential", SIAM J. Matrix Anal. Appl. 31, 2009).
 const PADE_13_MAX_NORM_ESTIMATE: f64 = 4.25;
-/// Reciprocal of the leading coefficient of the backward error of [`PADE_13_COEFFICIENTS`], which belongs to power 27 (Al-Mohy and Higham).
+/// Reciprocal of the leading coefficient of the backward error of the approximant with [`PADE_13_COEFFICIENTS`]. This coefficient belongs
+/// to the power 27 of the matrix (Al-Mohy and Higham).
 const PADE_13_ERROR_DIVISOR: f64 = 113250775606021113483283660800000000.0;
-/// Maximum number of halvings that is determined by the 1-norm alone. The repeated squaring then loses at most three bits.
+/// Maximum number of halvings that [`expm`] takes from the 1-norm of the matrix alone, without norms of powers. Squaring the result as
+/// often loses at most three bits.
 const MAX_HALVINGS_FROM_NORM: f64 = 3.0;
 
 /// The positions of zeros in the matrices of a batch.
@@ -44,7 +46,7 @@ struct TriangularStructure {
     diagonal: NdArray,
     /// Whether each matrix is upper or lower triangular.
     diagonal_or_triangular: NdArray,
-    /// Whether an element of a triangular matrix is on the diagonal, next to it, or in the triangle of zeros.
+    /// Whether each element of a triangular matrix is on the diagonal, next to the diagonal, or in the triangle of zeros.
     near_diagonal: NdArray,
     /// Column index minus row index of each element.
     offset: NdArray,
@@ -123,7 +125,7 @@ fn halving_counts(a: &NdArray, diagonal: &[bool]) -> Result<Vec<f64>> {
         Ok(norms.iter().zip(&excess).map(|(norm, excess)| norm.log2() / degree + excess).collect())
     };
     let (sixth, eighth, tenth) = (root(&x6, 6.0)?, root(&matmul(&x4, &x4)?, 8.0)?, root(&matmul(&x4, &x6)?, 10.0)?);
-    // The 1-norm of |x|^27 (the largest sum of a column), for x scaled to a 1-norm near 1.
+    // The 1-norm (the largest sum of a column) of |x|^27, for the matrix x scaled to a 1-norm near 1.
     let units: Vec<f64> = norms.iter().map(|&norm| if is_halved(norm) { norm.ceil() } else { 0.0 }).collect();
     let columns = matrix_transpose(&abs(scaled(&units)?)?)?;
     let mut sums = new_filled_array(a, &[&a.shape()[..a.ndim() - 1], &[1]].concat(), 1, columns.dtype())?;
@@ -134,7 +136,8 @@ fn halving_counts(a: &NdArray, diagonal: &[bool]) -> Result<Vec<f64>> {
     let count = |k: usize| {
         let estimate = sixth[k].max(eighth[k]).min(eighth[k].max(tenth[k]));
         let count = (estimate - PADE_13_MAX_NORM_ESTIMATE.log2()).ceil().max(0.0);
-        // Base-2 logarithm of the relative backward error of the approximant in units of 2^-53, if no terms cancel.
+        // Base-2 logarithm of the relative backward error of the Padé approximant, in units of 2^-53. The estimate assumes that no terms
+        // cancel.
         let error = sums[k].log2() + 27.0 * (units[k] - count) - (norms[k] - count) - PADE_13_ERROR_DIVISOR.log2() + 53.0;
         (count + (error / 26.0).ceil().max(0.0)).min(simple[k])
     };
@@ -161,7 +164,7 @@ fn halving_counts(a: &NdArray, diagonal: &[bool]) -> Result<Vec<f64>> {
 /// ```
 #[numpy("linalg.expm(A)")]
 pub fn expm(#[name("A")] a: &NdArray) -> Result<NdArray> {
-    let a = as_inexact(a)?;
+    let a = integers_to_float64(a)?;
     let [batch @ .., n, columns] = a.shape() else {
         let message = format!("{}-dimensional array given. Array must be at least two-dimensional", a.ndim());
         return Err(Error::shape("expm", message, &[a.shape()]));
@@ -183,7 +186,7 @@ pub fn expm(#[name("A")] a: &NdArray) -> Result<NdArray> {
     let per_matrix = |values: Vec<f64>| with_device(a.device(), || NdArray::from_vec(values, structure.diagonal.shape()));
     let scale = per_matrix(counts.iter().map(|count| (-count).exp2()).collect())?.astype(a.dtype().real())?;
     let counts = per_matrix(counts)?.expand_dims([-2, -1])?;
-    // The approximant of a diagonal matrix is not used, and may overflow.
+    // The approximant of a diagonal matrix is not used and may overflow, so its matrix is replaced by 0.
     let x = where_(structure.diagonal.expand_dims([-2, -1])?, 0, multiply(&a, scale.expand_dims([-2, -1])?)?)?;
     let identity = identity_matrices(&x, batch, *n, x.dtype())?;
     let x2 = matmul(&x, &x)?;

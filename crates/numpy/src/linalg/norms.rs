@@ -9,7 +9,7 @@ use cuprum_core::{
     logical_and, logical_not, multiply, not_equal, numpy, where_,
 };
 
-use super::{as_inexact, epsilon, identity_matrices, is_16_bit_float};
+use super::{identity_matrices, integers_to_float64, is_16_bit_float, machine_epsilon};
 
 /// Selects a norm (`ord=`).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -81,7 +81,7 @@ fn count_reduced_axes(name: &'static str, x: &NdArray, over: &AxisOptions) -> Re
 /// ```
 #[numpy("linalg.norm(x, ord=None, axis=None, keepdims=False)", aliases("norm"))]
 pub fn norm(x: &NdArray, #[name("ord")] order: impl Into<Norm>, over: impl Into<AxisOptions>) -> Result<NdArray> {
-    let (x, order, over) = (as_inexact(x)?, order.into(), over.into().check_accepted_options("norm", &[AxisOption::KeepDims])?);
+    let (x, order, over) = (integers_to_float64(x)?, order.into(), over.into().check_accepted_options("norm", &[AxisOption::KeepDims])?);
     let axes = count_reduced_axes("norm", &x, &over)?;
     if over.axes().is_some() && !matches!(axes, 1 | 2) {
         return Err(Error::value("norm", format!("a norm is over one or two axes, not {axes}")));
@@ -94,7 +94,7 @@ pub fn norm(x: &NdArray, #[name("ord")] order: impl Into<Norm>, over: impl Into<
             Norm::Nuclear => false,
         };
     if is_16_bit_float(x.dtype()) && is_dot_product {
-        // As in NumPy, the squares are not rounded before they are summed.
+        // As in NumPy, 16-bit floats are squared and summed in float32, and only the sum is rounded.
         return x.astype(DType::F32)?.square()?.sum(over)?.astype(x.dtype())?.sqrt();
     }
     match order {
@@ -155,7 +155,7 @@ pub fn matrix_norm(x: &NdArray, keepdims: bool, #[name("ord")] order: impl Into<
 pub fn vector_norm(x: &NdArray, order: f64, over: impl Into<AxisOptions>) -> Result<NdArray> {
     let over = over.into().check_accepted_options("vector_norm", &[AxisOption::KeepDims])?;
     count_reduced_axes("vector_norm", x, &over)?;
-    p_norm(&as_inexact(x)?, order, over)
+    p_norm(&integers_to_float64(x)?, order, over)
 }
 
 fn vector_norm_from_args(args: &Args) -> Result<Value> {
@@ -190,13 +190,13 @@ fn largest_or_zero(x: &NdArray, over: AxisOptions) -> Result<NdArray> {
 }
 
 /// Returns the two axes of a matrix norm, by default 0 and 1.
-fn matrix_axes(over: &AxisOptions) -> [isize; 2] {
+fn matrix_norm_axes(over: &AxisOptions) -> [isize; 2] {
     over.axes().map_or([0, 1], |axes| [axes[0], axes[1]])
 }
 
 /// Returns the largest (`p` > 0) or smallest (`p` < 0) sum of magnitudes of a column (`abs(p)` is 1) or of a row (`abs(p)` is infinite).
 fn extreme_row_or_column_sum(x: &NdArray, p: f64, over: &AxisOptions) -> Result<NdArray> {
-    let axes = matrix_axes(over);
+    let axes = matrix_norm_axes(over);
     let [summed, other] = match p.abs() {
         1.0 => axes,
         f64::INFINITY => [axes[1], axes[0]],
@@ -209,7 +209,7 @@ fn extreme_row_or_column_sum(x: &NdArray, p: f64, over: &AxisOptions) -> Result<
 
 /// Returns the norm that `order` defines by singular values: the largest, the smallest, or the sum of all.
 fn norm_of_singular_values(x: &NdArray, order: Norm, over: &AxisOptions) -> Result<NdArray> {
-    let axes = normalize_axes("norm", &matrix_axes(over), x.ndim())?;
+    let axes = normalize_axes("norm", &matrix_norm_axes(over), x.ndim())?;
     let values = svdvals(&x.moveaxis(axes.to_vec(), [-2, -1])?).map_err(|e| e.with_function_name("norm"))?;
     let result = match order {
         Norm::Order(2.0) => largest_or_zero(&values, axis(-1))?,
@@ -246,7 +246,7 @@ fn norm_of_singular_values(x: &NdArray, order: Norm, over: &AxisOptions) -> Resu
 /// ```
 #[numpy("linalg.cond(x, p=None)")]
 pub fn cond(x: &NdArray, p: impl Into<Norm>) -> Result<NdArray> {
-    let (x, p) = (as_inexact(x)?, p.into());
+    let (x, p) = (integers_to_float64(x)?, p.into());
     if x.shape().iter().rev().take(2).any(|&extent| extent == 0) && x.ndim() >= 2 {
         return Err(Error::shape("cond", "cond is not defined on empty arrays", &[x.shape()]));
     }
@@ -307,7 +307,7 @@ pub fn matrix_rank(#[name("A")] a: &NdArray, tol: Option<&NdArray>, hermitian: b
             let largest = largest_or_zero(&values, axis(-1).keepdims())?;
             match rtol {
                 Some(rtol) => multiply(largest, rtol.expand_dims(-1)?)?,
-                None => multiply(largest, extent as f64 * epsilon(values.dtype()))?,
+                None => multiply(largest, extent as f64 * machine_epsilon(values.dtype()))?,
             }
         }
     };

@@ -9,7 +9,7 @@ use cuprum_core::{
 };
 
 use crate::common::{check_indices_cast_safely, index_range, new_filled_array, slice_axis, with_at_least_ndim};
-use crate::inserting::read_values_argument;
+use crate::inserting_data::read_values_argument;
 
 /// Joins two arrays along an axis, or their elements in C order for `None` (`numpy.append`).
 ///
@@ -181,8 +181,8 @@ pub fn insert(arr: &NdArray, obj: &NdArray, values: impl Into<Operand>, axis: im
         checked_index(name, extreme.item()?.as_int().unwrap_or(0), axis, size, true)?;
     }
     let indices = where_(less(&indices, 0)?, add(&indices, size)?, &indices)?;
-    // `places` holds the sorted indices, each shifted by the number of insertions before it. A slice of the result is inserted if its index
-    // is in `places`; otherwise it is a slice of the array.
+    // `places` holds, in ascending order, the index of each inserted slice in the result. A result index outside `places` belongs to a
+    // slice of the array.
     let order = indices.argsort(0)?;
     let places = add(indices.take(&order, 0)?, index_range(a.device(), count)?)?.eval()?.clone();
     let number = index_range(a.device(), size + count)?;

@@ -40,10 +40,10 @@ impl<B: Into<Block>, const N: usize> From<[B; N]> for Block {
 /// Maximum nesting of blocks: the maximum number of axes.
 const MAX_BLOCK_DEPTH: usize = layout::MAX_NDIM;
 
-fn read_block(op: &'static str, value: &Value, depth: usize) -> Result<Block> {
+fn read_nested_blocks(op: &'static str, value: &Value, depth: usize) -> Result<Block> {
     match value {
         Value::List(_) if depth == MAX_BLOCK_DEPTH => Err(Error::value(op, format!("lists are nested more than {depth} deep"))),
-        Value::List(items) => items.iter().map(|item| read_block(op, item, depth + 1)).collect::<Result<_>>().map(Block::List),
+        Value::List(items) => items.iter().map(|item| read_nested_blocks(op, item, depth + 1)).collect::<Result<_>>().map(Block::List),
         Value::Tuple(_) => Err(Error::value(op, "arrays is a tuple. Only lists can be used to arrange blocks")),
         value => value.array(op).map(Block::Array),
     }
@@ -52,7 +52,7 @@ fn read_block(op: &'static str, value: &Value, depth: usize) -> Result<Block> {
 impl FromArgs for Block {
     fn from_args(args: &Args, name: &str) -> Result<Block> {
         match args.value(name) {
-            Some(value) => read_block(args.op(), value, 0),
+            Some(value) => read_nested_blocks(args.op(), value, 0),
             None => Err(Error::value(args.op(), format!("argument '{name}' is missing"))),
         }
     }
@@ -86,7 +86,8 @@ impl Block {
         if let Block::Array(array) = self { array.ndim() } else { 0 }
     }
 
-    /// Returns the promoted dtype. As in NumPy's joins, inner lists promote first, which matters because promotion is not associative.
+    /// Returns the promoted dtype of all arrays in the block. As in NumPy, the dtypes of an inner list are promoted first. The order
+    /// matters, because promotion is not associative.
     fn dtype(&self) -> DType {
         match self {
             Block::Array(array) => array.dtype(),
@@ -99,7 +100,7 @@ impl Block {
 
     /// Appends the arrays of this block with their positions to `parts`, and returns the shape of the block. `start` is the position of the
     /// block. `axis` is the axis along which the blocks of this list are joined.
-    fn collect_parts(&self, axis: usize, start: &[usize], parts: &mut Vec<(NdArray, Vec<usize>)>) -> Result<Vec<usize>> {
+    fn collect_arrays_with_positions(&self, axis: usize, start: &[usize], parts: &mut Vec<(NdArray, Vec<usize>)>) -> Result<Vec<usize>> {
         let blocks = match self {
             Block::Array(array) => {
                 let array = with_at_least_ndim(array, start.len())?;
@@ -111,7 +112,7 @@ impl Block {
         };
         let (mut position, mut whole) = (start.to_vec(), None::<Vec<usize>>);
         for block in blocks {
-            let shape = block.collect_parts(axis + 1, &position, parts)?;
+            let shape = block.collect_arrays_with_positions(axis + 1, &position, parts)?;
             position[axis] += shape[axis];
             match &mut whole {
                 None => whole = Some(shape),
@@ -156,7 +157,7 @@ pub fn block(arrays: impl Into<Block>) -> Result<NdArray> {
     let (depth, ndim) = arrays.depth_and_ndim()?;
     let ndim = depth.max(ndim);
     let mut parts = Vec::new();
-    let shape = arrays.collect_parts(ndim - depth, &vec![0; ndim], &mut parts)?;
+    let shape = arrays.collect_arrays_with_positions(ndim - depth, &vec![0; ndim], &mut parts)?;
     let dtype = arrays.dtype();
     for (part, _) in &mut parts {
         *part = part.astype(dtype)?;

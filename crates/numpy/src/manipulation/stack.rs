@@ -3,7 +3,7 @@
 use cuprum_core::{NdArray, Result, concat, numpy};
 
 use crate::common::with_at_least_ndim;
-use crate::manipulation::atleast::atleast_3d;
+use crate::manipulation::atleast_nd::atleast_3d;
 
 /// Joins arrays along the first axis, 1-D arrays as one row each (`numpy.vstack`).
 ///

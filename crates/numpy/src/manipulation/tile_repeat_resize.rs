@@ -42,9 +42,9 @@ pub fn tile(a: &NdArray, reps: impl IntoShape) -> Result<NdArray> {
 /// The unit that [`repeat_along_axes`] repeats.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Repetition {
-    /// All slices along the axis, one after another.
+    /// All slices along the axis, one after another, as in `numpy.tile`: `[0, 1]` becomes `[0, 1, 0, 1]`.
     Axis,
-    /// Each slice by itself.
+    /// Each slice by itself, as in `numpy.repeat`: `[0, 1]` becomes `[0, 0, 1, 1]`.
     Slice,
 }
 
@@ -53,8 +53,8 @@ fn repeat_along_axes(a: &NdArray, reps: &[usize], shape: Vec<usize>, repetition:
     if shape.contains(&0) {
         return new_filled_array(a, &shape, 0, a.dtype());
     }
-    // An axis of stride 0 before or after a repeated axis counts the repetitions. Reshaping merges the two. An axis of extent 1 needs no
-    // such axis and is left out if it is not repeated, so arrays with the maximum number of axes can be repeated.
+    // A repeated axis gets a neighbour of stride 0 that counts the repetitions, and a reshape merges the two. An axis of extent 1 is
+    // broadcast itself, or left out if it is not repeated. Arrays with the maximum number of axes can therefore be repeated.
     let (mut items, mut widened) = (Vec::new(), Vec::new());
     for (&count, &extent) in reps.iter().zip(a.shape()) {
         let whole = Item::slice(None, None, 1);
@@ -111,11 +111,11 @@ pub fn repeat(a: &NdArray, repeats: impl Into<Operand>, axis: impl Into<Option<i
     let negative = || Error::value(name, "repeats may not contain negative values.");
     let count = match repeats.into() {
         Operand::Scalar(s @ (Scalar::Bool(_) | Scalar::Int(_))) => s.as_int().unwrap_or(0),
-        // As in NumPy, a Python float is truncated.
+        // As in NumPy, a float as the number of repetitions is truncated.
         Operand::Scalar(Scalar::Float(x)) if x.is_finite() => x as i128,
         Operand::Scalar(_) => return Err(Error::value(name, "the numbers of repetitions must be integers")),
         Operand::Array(counts) => {
-            // An empty list is a float64 array.
+            // An empty list is allowed, although its conversion to an array gives float64.
             if counts.size() > 0 {
                 check_indices_cast_safely(name, &counts)?;
             }
@@ -148,7 +148,7 @@ fn repeat_slices_by_counts(a: &NdArray, counts: &NdArray, axis: usize) -> Result
         return Err(Error::value("repeat", "repeats may not contain negative values."));
     }
     let ends = counts.cumsum(0)?;
-    // The first running sum that exceeds int64 wraps to a negative number.
+    // A running sum that exceeds int64 wraps around. The first such sum is negative, so a negative sum shows the overflow.
     let has_wrapped = ends.min(())?.item()?.as_int().is_none_or(|least| least < 0);
     let total = ends.index(&[Item::At(-1)])?.item()?.as_int().and_then(|n| usize::try_from(n).ok());
     let total = total.filter(|_| !has_wrapped).ok_or_else(|| Error::shape("repeat", "the result is too large", &[a.shape()]))?;

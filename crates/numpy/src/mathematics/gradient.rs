@@ -87,9 +87,9 @@ pub fn gradient(f: &NdArray, spacings: &[Spacing], #[name("axis")] axes: impl In
         return Err(Error::value(name, "'edge_order' greater than 2 not supported"));
     }
     let dtype = if f.dtype().is_inexact() { f.dtype() } else { DType::F64 };
-    // As in NumPy, bool is not converted to float64, and subtracting bools is an error.
+    // As in NumPy, a bool array is not converted to float64, so the subtraction of its elements is an error.
     let f = if f.dtype().is_int() { f.astype(DType::F64)? } else { f.clone() };
-    axes.iter().zip(&spacings).map(|(&axis, spacing)| gradient_along(&f, axis, spacing, edge_order, dtype)).collect()
+    axes.iter().zip(&spacings).map(|(&axis, spacing)| gradient_along_axis(&f, axis, spacing, edge_order, dtype)).collect()
 }
 
 /// Maps a distance with `of_number` if it is a number, or with `of_array` if it is an array. A number stays a weak scalar.
@@ -101,7 +101,7 @@ fn map_distance(h: &Operand, of_number: impl Fn(f64) -> f64, of_array: impl Fn(&
 }
 
 /// Returns the gradient along one axis, in `dtype`.
-fn gradient_along(f: &NdArray, axis: usize, spacing: &Spacing, edge_order: usize, dtype: DType) -> Result<NdArray> {
+fn gradient_along_axis(f: &NdArray, axis: usize, spacing: &Spacing, edge_order: usize, dtype: DType) -> Result<NdArray> {
     let name = "gradient";
     let extent = f.shape()[axis];
     let distances = match spacing {

@@ -100,7 +100,7 @@ pub fn interp(
             let (y0, y1) = (fp.take(&lower, 0)?, fp.take(&upper, 0)?);
             let slope = divide(subtract(&y1, &y0)?, subtract(&x1, &x0)?)?;
             let value = add(multiply(&slope, subtract(&x, &x0)?)?, &y0)?;
-            // As in NumPy, a NaN caused by infinite points is computed again from the upper point. If the second result is NaN too and
+            // As in NumPy, a result that is NaN because of infinite points is computed again from the upper point. If the second result is NaN too and
             // both points have equal values, the result is their value.
             let other = add(multiply(&slope, subtract(&x, &x1)?)?, &y1)?;
             let other = where_(logical_and(isnan(&other)?, equal(&y0, &y1)?)?, &y0, &other)?;

@@ -48,6 +48,6 @@ pub fn trapezoid(y: &NdArray, x: Option<&NdArray>, dx: impl Into<Operand>, axis:
     };
     let sums = add(slice_axis(y, along, 1, None, 1)?, slice_axis(y, along, None, -1, 1)?)?;
     let areas = divide(multiply(distances, sums)?, 2.0)?;
-    // If `x` has more dimensions than `y`, so do the areas. As in NumPy, `axis` then refers to the areas.
+    // If `x` has more dimensions than `y`, so has the array of trapezoid areas. As in NumPy, `axis` then counts the axes of that array.
     areas.sum(axis)
 }

@@ -65,7 +65,7 @@ pub fn unwrap(p: &NdArray, discont: Option<Scalar>, axis: isize, period: impl In
         Scalar::Int(high) => Scalar::Int(-high),
         high => Scalar::Float(-high.as_f64()),
     };
-    // As in NumPy, half of a period that is an array has the dtype of the quotient.
+    // As in NumPy, if the period is an array, half of it has the dtype of the quotient `period / 2`.
     let half = |value: Scalar| {
         let is_converted = matches!(value, Scalar::Float(_));
         to_operand(value, period_dtype.map(|dtype| if is_converted && !dtype.is_inexact() { DType::F64 } else { dtype }))

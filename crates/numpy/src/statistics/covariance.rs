@@ -31,7 +31,7 @@ impl Default for CovarianceOptions {
 impl FromArgs for CovarianceOptions {
     /// Reads the arguments `rowvar`, `bias`, `ddof`, `fweights`, `aweights` and `dtype`.
     fn from_args(args: &Args, _name: &str) -> Result<CovarianceOptions> {
-        // As in NumPy, numbers in a list must be real. An array is converted to float64.
+        // As in NumPy, a list of weights must hold real numbers. An array of weights is converted to float64.
         let weights = |name: &str| match args.get(name) {
             Some(list) if list.items().is_some() => list.array_as(args.op(), Some(DType::F64)).map(Some),
             value => value.map(|value| value.array(args.op())).transpose(),
@@ -49,8 +49,8 @@ impl FromArgs for CovarianceOptions {
     }
 }
 
-/// Returns an array of at most two dimensions as a matrix, in the dtype of the computation.
-fn as_matrix(op: &'static str, m: &NdArray, dtype: DType) -> Result<NdArray> {
+/// Converts an array of at most two dimensions to a matrix of `dtype`. A 1-D array becomes one row.
+fn to_observation_matrix(op: &'static str, m: &NdArray, dtype: DType) -> Result<NdArray> {
     match m.ndim() > 2 {
         true => Err(Error::shape(op, "m has more than 2 dimensions", &[m.shape()])),
         false => with_at_least_ndim(&m.astype(dtype)?, 2),
@@ -100,7 +100,7 @@ pub fn cov(m: &NdArray, y: Option<&NdArray>, options: &CovarianceOptions) -> Res
     let name = "cov";
     let natural = || DType::promote_all([m.dtype(), y.map_or(DType::Bool, NdArray::dtype), DType::F64]).unwrap_or(DType::F64);
     let dtype = options.dtype.unwrap_or_else(natural);
-    let mut x = as_matrix(name, m, dtype)?;
+    let mut x = to_observation_matrix(name, m, dtype)?;
     // As in NumPy, `rowvar=False` does not transpose a 1-D `m` or a `y` with a single row: each is one variable.
     if !options.rowvar && m.ndim() != 1 {
         x = x.t()?;
@@ -112,7 +112,7 @@ pub fn cov(m: &NdArray, y: Option<&NdArray>, options: &CovarianceOptions) -> Res
         return Err(Error::dtype(name, "the dtype of the computation must be a float or complex dtype", &[dtype]));
     }
     if let Some(y) = y {
-        let y = as_matrix(name, y, dtype)?;
+        let y = to_observation_matrix(name, y, dtype)?;
         let y = if !options.rowvar && y.shape()[0] != 1 { y.t()? } else { y };
         x = concat(&[x, y], 0)?;
     }

@@ -47,7 +47,7 @@ pub fn histogramdd(sample: &NdArray, bins: &[Bins], weights: Option<&NdArray>, d
     {
         return Err(Error::shape(name, "weights must have one element for each point", &[weights.shape(), sample.shape()]));
     }
-    // The number of cells is checked before the edges are allocated.
+    // Checks the number of cells before the edges are allocated, so that an excessive number is an error.
     let known_count = |bins: &Bins| match bins {
         Bins::Count(count) | Bins::Range(count, ..) => *count,
         Bins::Edges(edges) => edges.size().saturating_sub(1),
@@ -63,7 +63,7 @@ pub fn histogramdd(sample: &NdArray, bins: &[Bins], weights: Option<&NdArray>, d
         let x = slice_axis(sample, 1, n as isize, n as isize + 1, 1)?.squeeze(1)?;
         let edges = match bins {
             Bins::Edges(edges) => edges.clone(),
-            // As in NumPy, the edges are float64 if equal bins divide a given range, or if there are no points.
+            // As in NumPy, the edges of the bins are float64 if equal bins divide a given range, or if there are no points.
             bins if matches!(bins, Bins::Range(..)) || x.size() == 0 => histogram_bin_edges(&x.astype(DType::F64)?, bins.clone())?,
             bins => histogram_bin_edges(&x, bins.clone())?,
         };
@@ -78,7 +78,7 @@ pub fn histogramdd(sample: &NdArray, bins: &[Bins], weights: Option<&NdArray>, d
         }
         let count = edges.size() - 1;
         let last = slice_axis(&edges, 0, -1, None, 1)?;
-        // The last bin includes its upper edge.
+        // As in NumPy, the last bin of a histogram includes its upper edge.
         let after = edges.searchsorted(&x, Side::Right)?;
         let bin = subtract(where_(equal(&x, &last)?, count, after)?, 1)?;
         let inside = logical_and(greater_equal(&bin, 0)?, less(&bin, count)?)?;
@@ -172,7 +172,7 @@ fn histogramdd_from_args(args: &Args) -> Result<Value> {
         },
     };
     let dimensions = sample.shape().get(1).copied().unwrap_or(0);
-    // The counts have one axis for each dimension.
+    // The array of counts has one axis for each dimension, so more dimensions than the maximum number of axes are an error.
     checked_size(args.op(), &vec![1; dimensions.min(MAX_NDIM + 1)])?;
     let weights = args.get("weights").map(|w| w.array(args.op())).transpose()?;
     let (counts, edges) = histogramdd(&sample, &read_bins(args, dimensions)?, weights.as_ref(), args.bool_or("density", false)?)?;
@@ -181,7 +181,7 @@ fn histogramdd_from_args(args: &Args) -> Result<Value> {
 
 fn histogram2d_from_args(args: &Args) -> Result<Value> {
     let (x, y) = (args.array("x")?, args.array("y")?);
-    // A sequence whose length is neither 1 nor 2 holds the edges for both dimensions.
+    // A sequence of `bins` whose length is neither 1 nor 2 holds the bin edges for both dimensions.
     let bins = match args.value("bins") {
         Some(value @ (Value::Tuple(_) | Value::List(_))) if value.items().is_some_and(|items| !matches!(items.len(), 1 | 2)) => {
             vec![Bins::Edges(value.array(args.op())?); 2]

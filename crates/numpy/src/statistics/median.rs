@@ -79,7 +79,7 @@ pub fn median(a: &NdArray, over: impl Into<AxisOptions>) -> Result<NdArray> {
 pub fn nanmedian(a: &NdArray, over: impl Into<AxisOptions>) -> Result<NdArray> {
     let over = over.into();
     if a.size() == 0 {
-        return crate::nan::nanmean(a, over);
+        return crate::nan_functions::nanmean(a, over);
     }
     if !a.dtype().is_inexact() || !isnan(a)?.any(())?.item()?.as_bool() {
         return median(a, over);

@@ -37,7 +37,7 @@ impl FlattenedRows {
         self.rows.shape()[self.rows.ndim() - 1]
     }
 
-    /// Returns whether each row has a NaN. `None` if the dtype has no NaN.
+    /// Returns for each row whether it has a NaN. Returns `None` if the dtype has no NaN.
     pub(super) fn has_nan(&self) -> Result<Option<NdArray>> {
         match self.rows.dtype().is_inexact() {
             true => isnan(&self.rows)?.any(-1).map(Some),

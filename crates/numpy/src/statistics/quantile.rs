@@ -153,7 +153,7 @@ impl Probabilities {
 }
 
 /// Returns `a + (b - a) * t`. As in NumPy, the result is computed as `b - (b - a) * (1 - t)` if `t` is at least 0.5.
-fn interpolate(a: &NdArray, b: &NdArray, t: f64, dtype: DType) -> Result<NdArray> {
+fn interpolate_linearly(a: &NdArray, b: &NdArray, t: f64, dtype: DType) -> Result<NdArray> {
     let difference = subtract(b, a)?.astype(dtype)?;
     match t >= 0.5 {
         true => subtract(b.astype(dtype)?, multiply(difference, 1.0 - t)?),
@@ -184,17 +184,17 @@ fn quantiles_of_rows(op: &'static str, rows: &FlattenedRows, q: &Probabilities, 
     let quantile = |position: &QuantilePosition| {
         let value = match position.weight {
             None => at(position.lower).clone(),
-            Some(weight) => interpolate(at(position.lower), at(position.upper), weight, dtype)?,
+            Some(weight) => interpolate_linearly(at(position.lower), at(position.upper), weight, dtype)?,
         };
         replace_results_of_nan_rows(value, has_nan.clone())
     };
     let is_discrete = method.is_discrete() || (method == Linear && q.is_integer);
     let dtype = if is_discrete { rows.rows.dtype() } else { dtype };
-    arrange_quantiles(positions.iter().map(quantile).collect::<Result<_>>()?, rows, q, dtype)
+    join_quantiles(positions.iter().map(quantile).collect::<Result<_>>()?, rows, q, dtype)
 }
 
 /// Joins the results of all quantiles into one array. Its shape is the shape of `q` followed by that of the reduction.
-fn arrange_quantiles(results: Vec<NdArray>, rows: &FlattenedRows, q: &Probabilities, dtype: DType) -> Result<NdArray> {
+fn join_quantiles(results: Vec<NdArray>, rows: &FlattenedRows, q: &Probabilities, dtype: DType) -> Result<NdArray> {
     let shape: Vec<usize> = q.shape.iter().chain(&rows.shape).copied().collect();
     match &results[..] {
         [] => new_filled_array(&rows.rows, &shape, 0, dtype),
@@ -245,7 +245,7 @@ fn compute_quantile(
     }
     let q = Probabilities::from_quantiles(op, q, percent)?;
     if rule == NanPolicy::Omit && a.size() == 0 {
-        return crate::nan::nanmean(a, over);
+        return crate::nan_functions::nanmean(a, over);
     }
     let rows = FlattenedRows::from_reduced_axes(op, a, &over)?;
     let omits = rule == NanPolicy::Omit && a.dtype().is_inexact() && isnan(a)?.any(())?.item()?.as_bool();
@@ -256,7 +256,7 @@ fn compute_quantile(
 /// NaN.
 fn quantiles_without_nan(rows: &FlattenedRows, q: &Probabilities, method: QuantileMethod) -> Result<NdArray> {
     let sorted = rows.rows.sort(-1)?;
-    // The indices are computed in the dtype of the probabilities, as in NumPy.
+    // As in NumPy, the indices of the quantiles are computed in the dtype of the probabilities.
     let index_dtype = q.dtype.filter(|dtype| dtype.is_inexact()).unwrap_or(DType::F64);
     let count = logical_not(isnan(&rows.rows)?)?.astype(DType::I64)?.sum(over_axis(-1).keepdims())?.astype(index_dtype)?;
     let is_empty = equal(&count, 0)?;
@@ -291,7 +291,7 @@ fn quantiles_without_nan(rows: &FlattenedRows, q: &Probabilities, method: Quanti
     let is_empty = is_empty.squeeze(-1)?;
     let results = q.values.iter().map(|p| replace_results_of_nan_rows(quantile(p)?, Some(is_empty.clone()))).collect::<Result<_>>()?;
     let is_discrete = method.is_discrete() || (method == Linear && q.is_integer);
-    arrange_quantiles(results, rows, q, if is_discrete { rows.rows.dtype() } else { dtype })
+    join_quantiles(results, rows, q, if is_discrete { rows.rows.dtype() } else { dtype })
 }
 
 /// Computes weighted quantiles: the first of the sorted elements at which the running share of the weights reaches the probability.
@@ -345,7 +345,7 @@ fn weighted_quantile(
         let value = take_along_axis(&sorted, &minimum(index, last)?, -1)?.squeeze(-1)?;
         replace_results_of_nan_rows(value, has_nan.clone())
     };
-    arrange_quantiles(q.values.iter().map(quantile).collect::<Result<_>>()?, &rows, &q, a.dtype())
+    join_quantiles(q.values.iter().map(quantile).collect::<Result<_>>()?, &rows, &q, a.dtype())
 }
 
 /// Returns the quantiles `q`, between 0 and 1, over the given axes (`numpy.quantile`).

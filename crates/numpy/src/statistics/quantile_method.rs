@@ -68,7 +68,7 @@ impl FromArgs for QuantileMethod {
 pub(super) struct QuantilePosition {
     pub(super) lower: usize,
     pub(super) upper: usize,
-    /// `None` if the quantile is exactly the lower order statistic.
+    /// Weight of the element at `upper` in the interpolation. `None` if the quantile is exactly the element at `lower`.
     pub(super) weight: Option<f64>,
 }
 
@@ -110,8 +110,8 @@ impl QuantileMethod {
         }
     }
 
-    /// Returns the position of quantile `q` in `n` sorted elements. `is_integer` states that the quantiles have an integer dtype. `round`
-    /// rounds to the dtype of the probabilities.
+    /// Returns the position of quantile `q` in `n` sorted elements. `is_integer` states that the argument `q` of the call has an integer
+    /// dtype. `round` rounds to the dtype of the probabilities.
     pub(super) fn quantile_position(self, n: usize, q: f64, is_integer: bool, round: impl Fn(f64) -> f64) -> QuantilePosition {
         let last = n - 1;
         let index = self.fractional_index(n as f64, q, &round);
@@ -120,8 +120,8 @@ impl QuantileMethod {
             return QuantilePosition { lower: at, upper: at, weight: None };
         }
         let floor = index.floor();
-        // As in NumPy, an index beyond the ends selects the first or the last element. NumPy writes the last index as -1, so
-        // the interpolation weight at the last element is the distance from -1.
+        // As in NumPy, an index beyond the ends selects the first or the last element. NumPy denotes the last element by the index -1, so
+        // its interpolation weight is the distance of the index from -1.
         let (lower, upper, base) = match index {
             i if i >= last as f64 => (last, last, -1.0),
             i if i < 0.0 => (0, 0, 0.0),

@@ -55,7 +55,8 @@ pub fn bicgstab(a: &dyn LinearOperator, b: &NdArray, options: &SolverOptions) ->
         let s = evaluate_contiguous(&r.subtract(v.multiply(&alpha)?)?)?;
         iterations += 1;
         let half = vector_norm(&s)?;
-        // `alpha` is not finite if `v` is orthogonal to the first residual. This breakdown keeps the last approximation.
+        // If `v` is orthogonal to the first residual, BiCGSTAB breaks down: `alpha` is infinite or NaN. The solver then returns the last
+        // approximation.
         if !half.is_finite() {
             break;
         }

@@ -33,7 +33,7 @@ pub fn cg(a: &dyn LinearOperator, b: &NdArray, options: &SolverOptions) -> Resul
     let mut residual_norm = vector_norm(&r)?;
     let mut direction: Option<(NdArray, NdArray)> = None;
     let mut iterations = 0;
-    // NaN ends the loop, because it compares as false.
+    // A NaN residual norm ends the loop, because every comparison with NaN is false.
     while residual_norm > system.tolerance && iterations < system.maxiter {
         let z = system.apply_preconditioner(&r)?;
         let rho = evaluate_contiguous(&inner_product(&r, &z)?)?;

@@ -95,7 +95,7 @@ fn run_gmres_cycle(system: &mut LinearSystem, steps: usize) -> Result<usize> {
         basis.push(evaluate_contiguous(&w.divide(next)?)?);
     }
     let count = columns.len();
-    // A singular matrix has a pivot of zero, apart from rounding.
+    // A pivot of at most `least_pivot` is a rounding error of the pivot 0 of a singular matrix.
     let least_pivot = columns.iter().enumerate().fold(0.0f64, |largest, (row, column)| largest.max(column[row].norm())) * 2.0 * epsilon;
     let mut weights = vec![Complex::new(0.0, 0.0); count];
     for row in (0..count).rev() {

@@ -108,7 +108,7 @@ pub fn lsqr(a: &dyn LinearOperator, b: &NdArray, options: &LsqrOptions) -> Resul
     }
     let (mut rho_bar, mut phi_bar) = (alpha, beta);
     let (mut matrix_norm, mut direction_norm, mut damped) = (0.0f64, 0.0f64, 0.0f64);
-    // State of the estimate of `norm(x)`, for which rotations are applied to the bidiagonal matrix from the right.
+    // For its estimate of `norm(x)`, LSQR also applies rotations to the bidiagonal matrix from the right. These variables hold their state.
     let (mut z, mut x_norm_squared, mut cosine, mut sine) = (0.0f64, 0.0f64, -1.0f64, 0.0f64);
     let maxiter = options.maxiter.unwrap_or(columns.saturating_mul(2));
     let limit = if options.conlim > 0.0 { 1.0 / options.conlim } else { 0.0 };
@@ -121,7 +121,7 @@ pub fn lsqr(a: &dyn LinearOperator, b: &NdArray, options: &LsqrOptions) -> Resul
         if beta > 0.0 {
             (alpha, v) = normalise(times_adjoint(&u)?.subtract(v.multiply(beta)?)?)?;
         }
-        // The first rotation eliminates the damping term, the second one the subdiagonal element.
+        // The first Givens rotation eliminates the damping term, and the second one the subdiagonal element.
         let rho_damped = rho_bar.hypot(options.damp);
         let damped_part = options.damp / rho_damped * phi_bar;
         phi_bar *= rho_bar / rho_damped;
@@ -148,7 +148,7 @@ pub fn lsqr(a: &dyn LinearOperator, b: &NdArray, options: &LsqrOptions) -> Resul
         let r_norm = phi_bar.hypot(damped);
         result.gradient_norm = alpha * tau.abs();
         let squared = r_norm * r_norm - (options.damp * x_norm).powi(2);
-        // `max` would turn NaN into 0.
+        // `squared.max(0.0)` would turn NaN into 0.
         result.residual_norm = if squared < 0.0 { 0.0 } else { squared.sqrt() };
         let relative = r_norm / b_norm;
         let gradient = result.gradient_norm / (matrix_norm * r_norm + epsilon);

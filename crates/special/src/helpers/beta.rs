@@ -23,7 +23,7 @@ macro_rules! with_beta {
                     return gammaln_positive(a) + gammaln_positive(b) - gammaln_positive(a + b);
                 }
                 if a < 10.0 {
-                    // beta(a, b) = beta(a, b + 1) * (a + b) / b
+                    // Uses the identity `beta(a, b) = beta(a, b + 1) * (a + b) / b`.
                     let mut shifted = b;
                     let mut product = 1.0;
                     for _ in 0..5 {

@@ -55,7 +55,7 @@ macro_rules! with_gamma {
                 scaled * (2.5066282746310005024158 * (1.0 / x).polynomial(STIRLING_RATIO_COEFFICIENTS))
             }
 
-            /// Returns (x - count) ... (x - 1), with compensated rounding errors.
+            /// Returns the product (x - count) ... (x - 2) (x - 1). The rounding errors of the multiplications are compensated.
             #[helper]
             fn product_of_preceding_numbers(x: f64, count: i64) -> f64 {
                 let mut product: f64 = 1.0;

@@ -195,8 +195,8 @@ macro_rules! with_incomplete_gamma {
                 if a < 0.7 {
                     return small;
                 }
-                // Uses Wilson and Hilferty's approximation (1931). The normal quantile in it is approximated by Abramowitz and Stegun,
-                // 26.2.22.
+                // Wilson and Hilferty's approximation (1931) of the quantile of a gamma distribution. The normal quantile `z` in it is
+                // approximated by Abramowitz and Stegun, 26.2.22.
                 let tail = if p < q { p } else { q };
                 let t = (-2.0 * tail.ln()).sqrt();
                 let size = t - (2.30753 + 0.27061 * t) / (1.0 + t * (0.99229 + 0.04481 * t));
@@ -224,15 +224,14 @@ macro_rules! with_incomplete_gamma {
                 let mut x = invert_gammainc_start_value(a, p, q);
                 let lower = p <= 0.5 || a < 0.7 && p < 0.95;
                 let wanted = if lower { p } else { q };
-                // If P or Q is near the smallest normal number, the iteration uses its logarithm, which keeps digits that the value loses.
-                // The exception is P with a small a, about x^a: x is exp(log(P) / a), and the division enlarges the rounding error of the
-                // logarithm.
+                // Near the smallest normal number, P and Q lose digits, so Newton's method uses their logarithms there. P with a small `a`
+                // is an exception. It is about x^a, so `x = exp(log(P) / a)` would enlarge the rounding error of the logarithm.
                 let by_logarithms = wanted < 1e-290 && (a >= 10.0 || !lower);
                 for _ in 0..60 {
                     if !(x > 1e-308) {
                         break;
                     }
-                    // `dP/dx = a * incomplete_gamma_prefactor(a, x) / x`.
+                    // Newton's method uses the derivative `dP/dx = a * incomplete_gamma_prefactor(a, x) / x`.
                     let mut step = 0.0;
                     let mut value = 1.0;
                     if by_logarithms {

@@ -75,7 +75,8 @@ macro_rules! with_zeta {
                 let mut sum = 0.0;
                 let mut k = 0.0;
                 let mut power = 1.0;
-                // The correction terms decrease if q + k is above s / (2 pi). The terms of the sum decrease fast if q + k is below s.
+                // The sum takes terms until q + k is at least 10 + s. Its terms decrease fast up to s. Above s / (2 pi), the correction
+                // terms of the Euler-Maclaurin formula decrease too.
                 for _ in 0..64 {
                     if q + k >= 10.0 + s {
                         break;
@@ -115,7 +116,7 @@ macro_rules! with_zeta {
                 if power > 1e-290 {
                     return power * scaled_hurwitz_zeta(s, q);
                 }
-                // `q^-s` may underflow although the result does not, so the sum is multiplied twice by the square root of the power.
+                // `q^-s` may underflow although the result does not, so the sum is multiplied twice by the square root of `q^-s`.
                 let half = q.powf(-0.5 * s);
                 half * (half * scaled_hurwitz_zeta(s, q))
             }
@@ -140,12 +141,13 @@ macro_rules! with_zeta {
                 if s != s.floor() {
                     return NAN;
                 }
-                // For an integer s, the terms with q + k < 0 form another Hurwitz zeta sum, up to the sign. For -1/2 < q < 0, `fraction`
-                // is rounded but `rest` is exact.
+                // For an integer s, the terms of the sum with q + k < 0 form another Hurwitz zeta function, up to the sign.
+                // For -1/2 < q < 0, the subtraction that gives `fraction` rounds, but `rest` is exact.
                 let fraction = q - q.floor();
                 let rest = q.ceil() - q;
                 if fraction == rest && parity_sign(s) < 0.0 {
-                    // Each term with q + k < 0 cancels the term of equal magnitude with q + k > 0.
+                    // For odd s and half-integer q, each term `1 / (k + q)^s` with k + q < 0 cancels the term of equal magnitude with
+                    // k + q > 0. The terms from 1 - q on remain.
                     return hurwitz_zeta_positive(s, 1.0 - q);
                 }
                 let left = hurwitz_zeta_positive(s, rest) - hurwitz_zeta_positive(s, 1.0 - q);

@@ -145,12 +145,12 @@ __device__ __noinline__ inline c128 tanh(c128 z) {
     const f64 t = ::tan(z.im), s = ::sinh(z.re), beta = 1 + t * t, rho = ::sqrt(1 + s * s), below = 1 + beta * s * s;
     return c128(beta * rho * s / below, t / below);
 }
-// Exchanges the parts of `z`. The functions sin, tan, asinh and atan of `z` are those of sinh, tanh, asin and atanh with the parts
-// exchanged before and after.
-__device__ inline c128 exchanged(c128 z) { return c128(z.im, z.re); }
-__device__ inline c128 sin(c128 z) { return exchanged(sinh(exchanged(z))); }
+// Swaps the real and imaginary parts of `z`. The functions sin, tan, asinh and atan equal sinh, tanh, asin and atanh with this swap applied
+// to argument and result.
+__device__ inline c128 swapped_parts(c128 z) { return c128(z.im, z.re); }
+__device__ inline c128 sin(c128 z) { return swapped_parts(sinh(swapped_parts(z))); }
 __device__ inline c128 cos(c128 z) { return cosh(times_i(z)); }
-__device__ inline c128 tan(c128 z) { return exchanged(tanh(exchanged(z))); }
+__device__ inline c128 tan(c128 z) { return swapped_parts(tanh(swapped_parts(z))); }
 
 // Largest real or imaginary part of an argument of asin and acos. With larger parts, the product of the square roots in their formulas
 // could overflow.
@@ -186,12 +186,12 @@ __device__ __noinline__ inline c128 atanh(c128 z) {
     const f64 re = x == 1 && y < 0x1p-500 ? 0.5 * (LN2 - ::log(y)) : 0.25 * ::log1p(4 * x / ((1 - x) * (1 - x) + y * y));
     return c128(copysign(re, z.re), 0.5 * ::atan2(2 * z.im, (1 - x) * (1 + x) - y * y));
 }
-__device__ inline c128 asinh(c128 z) { return exchanged(asin(exchanged(z))); }
+__device__ inline c128 asinh(c128 z) { return swapped_parts(asin(swapped_parts(z))); }
 __device__ inline c128 acosh(c128 z) {
     const c128 w = acos(z);
     return c128(fabs(w.im), copysign(w.re, z.im));
 }
-__device__ inline c128 atan(c128 z) { return exchanged(atanh(exchanged(z))); }
+__device__ inline c128 atan(c128 z) { return swapped_parts(atanh(swapped_parts(z))); }
 __device__ inline c128 rint(c128 z) { return c128(::rint(z.re), ::rint(z.im)); }
 
 // The product of Annex G of C99: where both parts of the plain product are NaN although a factor or a partial product is infinite, the
@@ -201,7 +201,8 @@ __device__ inline c128 multiply_with_infinities(c128 a, c128 b) {
     if (!(isnan(product.re) && isnan(product.im))) return product;
     const bool of_a = isinf(a), of_b = isinf(b);
     if (!of_a && !of_b && !isinf(a.re * b.re) && !isinf(a.im * b.im) && !isinf(a.re * b.im) && !isinf(a.im * b.re)) return product;
-    // Replaces an infinite factor by its direction (parts 0 and 1, with signs), and NaN in any other factor by 0.
+    // Replaces each infinite factor by its direction: infinite parts become 1, finite parts 0, with their signs. Replaces NaN in a finite
+    // factor by 0.
     auto part = [](f64 x, bool infinite) { return infinite ? copysign(isinf(x) ? 1.0 : 0.0, x) : isnan(x) ? copysign(0.0, x) : x; };
     const c128 p = multiply(c128(part(a.re, of_a), part(a.im, of_a)), c128(part(b.re, of_b), part(b.im, of_b)));
     return c128(infinity() * p.re, infinity() * p.im);

@@ -91,7 +91,7 @@ __device__ inline f64 times_power_of_2(f64 x, f64 n) { return ::ldexp(x, static_
 __device__ inline f16 times_power_of_2(f16 x, f16 n) { return f16(times_power_of_2(widen(x), widen(n))); }
 __device__ inline bf16 times_power_of_2(bf16 x, bf16 n) { return bf16(times_power_of_2(widen(x), widen(n))); }
 
-// `x` with the sign of `y`, also for NaN.
+// Returns `x` with the sign of `y`, also if `x` or `y` is NaN.
 template <class T> __device__ inline T copy_sign(T x, T y) {
     if constexpr (is_half<T>) return T(copysign(widen(x), widen(y)));
     else return copysign(x, y);

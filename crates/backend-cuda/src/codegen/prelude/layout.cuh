@@ -2,7 +2,7 @@
 
 namespace cuprum {
 
-// Division by a number that is constant during a kernel. For 64-bit numbers, it is an ordinary division.
+// Division by a number that is constant during a kernel. This version, for 64-bit numbers, is an ordinary division.
 template <class Index> struct Divisor {
     u64 value;
     __device__ u64 quotient(u64 n) const { return n / value; }

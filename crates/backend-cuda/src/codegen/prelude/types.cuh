@@ -20,7 +20,7 @@ using f64 = double;
 template <class A, class B> constexpr bool is_same = false;
 template <class A> constexpr bool is_same<A, A> = true;
 
-// ---- floats by bit pattern, because the macros of <cmath> need a header ----
+// ---- floats from bit patterns, because the macros of <cmath> for infinity and NaN need a header ----
 
 __device__ inline f32 bits_to_f32(u32 bits) { return __uint_as_float(bits); }
 __device__ inline f64 bits_to_f64(u64 bits) { return __longlong_as_double(static_cast<i64>(bits)); }
@@ -60,7 +60,8 @@ struct bf16 {
     // The double is first rounded to float by "round to odd", which keeps inexactness in the last bit. The final rounding to bf16
     // is then correct.
     __device__ explicit bf16(f64 x) : bf16(round_to_odd(x)) {}
-    // Integers that float does not represent exactly are also rounded to odd first.
+    // Integers that float cannot represent exactly are rounded to float by "round to odd" first. The final rounding to bf16 is then
+    // correct.
     template <class Int> __device__ static bf16 from_wide_int(Int x) {
         f32 toward_zero;
         if constexpr (is_same<Int, i32>) toward_zero = __int2float_rz(x);

@@ -72,7 +72,7 @@ template <class T, class Index> __device__ inline T at(const T* array, i64 len, 
     }
 }
 
-// Returns the address of the row of `table` at `index`, clamped to the table.
+// Returns the address of row `index` of `table`. An index out of bounds is clamped.
 template <int Columns, class T, class Index> __device__ inline const T* row_address(const T* table, i64 rows, Index index) {
     if constexpr (is_same<Index, u64>) {
         const u64 last = static_cast<u64>(rows - 1);

@@ -18,8 +18,8 @@ impl BufferErrorWords {
         !self.has_entries.load(Ordering::Acquire)
     }
 
-    /// Adds the error words of the buffer to `list`.
-    pub(super) fn merge_into_list(&self, list: &mut LaunchErrorWords) {
+    /// Adds the error words of the launches on which the buffer depends to `list`.
+    pub(super) fn merge_error_words_into(&self, list: &mut LaunchErrorWords) {
         if !self.is_empty() {
             merge_error_words(list, &lock(&self.error_words));
         }
@@ -63,11 +63,11 @@ impl BufferErrorWords {
         found
     }
 
-    /// Records a copy into this buffer: its values now depend on the launches in `source`, the dependencies of the copied buffer.
-    /// `is_whole` states that the copy overwrites all values of this buffer.
+    /// Records that the buffer contains copied values, which depend on the launches in `source`. `is_whole` states that the copy overwrites
+    /// all values of the buffer.
     pub(in crate::driver) fn record_copy_from(&self, source: &BufferErrorWords, is_whole: bool) {
         let mut error_words = LaunchErrorWords::new();
-        source.merge_into_list(&mut error_words);
+        source.merge_error_words_into(&mut error_words);
         if is_whole { self.replace_error_words(error_words) } else { self.add_error_words(&error_words) }
     }
 }

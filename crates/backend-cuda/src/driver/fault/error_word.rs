@@ -50,7 +50,7 @@ unsafe impl Send for ErrorWord {}
 unsafe impl Sync for ErrorWord {}
 
 impl ErrorWord {
-    fn clear_word(self) {
+    fn clear_error_word(self) {
         // SAFETY: `host` points to four aligned u64 that are never freed. The write is volatile, because the device may write too.
         unsafe { self.host.cast::<u64>().write_volatile(0) };
     }
@@ -66,18 +66,18 @@ impl ErrorWord {
         // SAFETY: `host` points to four aligned u64 that are never freed. A kernel sets a final code only after it has written the other
         // fields, so all fields are complete.
         let [_, op, value, length] = unsafe { self.host.read_volatile() };
-        self.clear_word();
+        self.clear_error_word();
         Some(ReportedFault { code, op, value: value.cast_signed(), length })
     }
 }
 
-/// Error words that no launch uses and that hold no fault.
+/// Unused error words, which hold no fault. The kernels of later launches report faults in them.
 #[derive(Debug, Default)]
 pub(super) struct FreeErrorWords(pub(super) Mutex<Vec<ErrorWord>>);
 
 impl FreeErrorWords {
-    /// Returns an unused error word. If there is none, adds the error words that `allocate` returns.
-    pub(super) fn take_free_word(&self, allocate: impl FnOnce() -> Result<Vec<ErrorWord>>) -> Result<ErrorWord> {
+    /// Returns an unused error word. If none is left, takes new ones from `allocate`.
+    pub(super) fn take_free_error_word(&self, allocate: impl FnOnce() -> Result<Vec<ErrorWord>>) -> Result<ErrorWord> {
         if let Some(word) = lock(&self.0).pop() {
             return Ok(word);
         }
@@ -93,7 +93,7 @@ impl FreeErrorWords {
 pub(in crate::driver) struct LaunchErrorWord {
     pub(super) word: ErrorWord,
     free: Arc<FreeErrorWords>,
-    /// True if the error word belongs to a graph. All launches of the graph then report faults in it.
+    /// True if the error word belongs to a graph. All launches of the graph then report faults in this error word.
     pub(super) is_graph: bool,
     /// True once the launch has run and reported no fault, so that the error word need not be read again. Stays false for a graph, whose
     /// next launch may fault.
@@ -106,7 +106,8 @@ pub(super) struct FaultState {
     found: Option<ReportedFault>,
     /// Whether the fault was already reported to the thread that queued the launch, or stored in the ledger of this thread for a report.
     pub(super) is_reported: bool,
-    /// For a graph: the error words of the launches on which the inputs of the graph's last launch depend. Otherwise empty.
+    /// The error words of the launches on which the inputs of a graph's last launch depend. Empty if this error word does not belong to a
+    /// graph.
     pub(super) inputs: LaunchErrorWords,
 }
 
@@ -149,8 +150,8 @@ impl LaunchErrorWord {
     /// Prepares this error word, which belongs to a graph, for the graph's next launch. `inputs` are the error words of the launches on
     /// which the graph's inputs depend. Returns the fault of the graph's previous launch if it was not reported yet, else `None`.
     pub(super) fn prepare_relaunch(self: &Arc<Self>, inputs: LaunchErrorWords) -> Option<ReportedFault> {
-        // If an input depends on another graph, also stores the error words of the launches on which the other graph depends. A check then
-        // need not follow references between graphs, which may form a cycle.
+        // If an input depends on another graph, adds the error words on which the other graph depends. A check then need not follow
+        // references between graphs, which may form a cycle.
         let mut flat = LaunchErrorWords::new();
         for error_word in inputs.iter().filter(|error_word| !Arc::ptr_eq(error_word, self)) {
             merge_error_words(&mut flat, from_ref(error_word));
@@ -168,9 +169,9 @@ impl LaunchErrorWord {
 
 impl Drop for LaunchErrorWord {
     fn drop(&mut self) {
-        // A ledger or a graph holds a reference until the launch has ended. So when the last reference is dropped, no kernel uses the error
-        // word any more.
-        self.word.clear_word();
+        // A ledger or a graph holds a reference to this error word until the launch has ended. When the last reference is dropped, no
+        // kernel uses the error word any more.
+        self.word.clear_error_word();
         lock(&self.free.0).push(self.word);
     }
 }

@@ -20,7 +20,7 @@ pub(super) struct LaunchLedger(Mutex<LedgerState>);
 
 #[derive(Debug, Default)]
 struct LedgerState {
-    /// The error words to check, each with the stream number of its launch.
+    /// The error words that the host has not checked for faults yet, each with the stream number of its launch.
     unchecked: Vec<(u32, Arc<LaunchErrorWord>)>,
     /// The first fault that was found in an error word but not yet reported to the thread that queued the launch.
     unreported: Option<ReportedFault>,
@@ -40,13 +40,13 @@ impl LaunchLedger {
         lock(&self.0).unchecked.len()
     }
 
-    /// Stores `fault` for the next report, unless an earlier fault is stored.
+    /// Keeps `fault` until [`LaunchLedger::report_fault`] reports it, unless an earlier fault is still unreported.
     fn record_fault(&self, fault: ReportedFault) {
         lock(&self.0).unreported.get_or_insert(fault);
     }
 
     /// Checks the launches on every stream for which `has_run` returns true, and removes them from the ledger. `has_run` takes a stream
-    /// number and returns whether the work of the stream has ended. Keeps the first fault for [`LaunchLedger::report_fault`].
+    /// number and returns whether the work of the stream has ended. Keeps the first fault that it finds for [`LaunchLedger::report_fault`].
     pub(super) fn check_ended_launches(&self, has_run: impl Fn(u32) -> bool) {
         let state = &mut *lock(&self.0);
         let unreported = &mut state.unreported;
@@ -86,7 +86,7 @@ impl LaunchLedger {
 /// The words in which kernels of one context report errors, and a ledger per thread: a list of launches not yet checked for errors.
 #[derive(Debug, Default)]
 pub(super) struct FaultTracker {
-    /// Error words that no launch uses.
+    /// Error words that no launch uses, for later launches.
     pub(super) free: Arc<FreeErrorWords>,
     /// The ledgers of all threads that have queued launches which may fault. This list holds the only reference to the ledger of a thread
     /// that has ended.
@@ -126,7 +126,7 @@ static FAULT_TRACKERS: PerDevice<FaultTracker> = PerDevice::new();
 impl Context {
     /// Returns the words in which kernels report errors, and the lists of launches per thread that have not been checked for errors.
     pub(super) fn fault_tracker(&self) -> &'static FaultTracker {
-        FAULT_TRACKERS.get(self)
+        FAULT_TRACKERS.get_or_create(self)
     }
 
     /// Returns an error word for a launch on `stream`, and adds the launch to this thread's ledger.
@@ -141,10 +141,11 @@ impl Context {
         Ok(error_word)
     }
 
-    /// Returns an unused error word for one launch, or for all launches of a graph if `is_graph`.
+    /// Returns an unused error word, in which the kernels of one launch report faults. If `is_graph`, all launches of one graph share the
+    /// error word.
     pub(in crate::driver) fn new_error_word(&'static self, is_graph: bool) -> Result<Arc<LaunchErrorWord>> {
         let free = &self.fault_tracker().free;
-        let word = free.take_free_word(|| {
+        let word = free.take_free_error_word(|| {
             self.set_current()?;
             allocate_error_words()
         })?;
@@ -157,7 +158,7 @@ impl Context {
         if let Some(known) = self.existing_ledger() {
             return Ok(known);
         }
-        // Checks the launches of ended threads here, because nothing else bounds their number.
+        // Limits the number of unchecked launches of ended threads, which do not check their launches any more.
         let abandoned = self.fault_tracker().ledgers_of_ended_threads();
         if abandoned.iter().map(|ledger| ledger.unchecked_count()).sum::<usize>() > MAX_UNCHECKED_LAUNCHES {
             self.wait_for_all_streams()?;
@@ -211,7 +212,7 @@ impl Context {
         buffers: impl Iterator<Item = &'a DeviceBuffer>,
     ) -> Result<()> {
         let mut inputs = LaunchErrorWords::new();
-        buffers.for_each(|buffer| buffer.buffer_error_words().merge_into_list(&mut inputs));
+        buffers.for_each(|buffer| buffer.buffer_error_words().merge_error_words_into(&mut inputs));
         let ledger = self.get_or_create_ledger()?;
         if let Some(fault) = error_word.prepare_relaunch(inputs) {
             ledger.record_fault(fault);

@@ -23,7 +23,7 @@ pub fn run_with_own_error_word<R>(operation: impl FnOnce() -> R) -> R {
     result
 }
 
-/// Removes and returns the error word of the launch that this thread prepared.
+/// Removes and returns the error word of the launch that this thread is preparing: the memory in which the launch's kernels report a fault.
 fn take_prepared_error_word() -> Option<Arc<LaunchErrorWord>> {
     // The result is `None` if the thread is ending, because its thread-locals are then inaccessible.
     PREPARED_LAUNCH.try_with(|prepared| prepared.borrow_mut().take()).ok().flatten().map(|(.., error_word)| error_word)
@@ -58,7 +58,7 @@ impl DeviceBuffer {
     #[inline]
     pub fn record_dependencies<'a>(outputs: impl Iterator<Item = &'a DeviceBuffer>, inputs: impl Iterator<Item = &'a DeviceBuffer>) {
         let mut error_words = LaunchErrorWords::new();
-        inputs.for_each(|input| input.buffer_error_words().merge_into_list(&mut error_words));
+        inputs.for_each(|input| input.buffer_error_words().merge_error_words_into(&mut error_words));
         error_words.extend(take_prepared_error_word());
         for output in outputs {
             output.buffer_error_words().add_error_words(&error_words);

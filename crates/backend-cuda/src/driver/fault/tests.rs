@@ -15,7 +15,7 @@ fn free_words() -> Arc<FreeErrorWords> {
 }
 
 fn error_word(free: &Arc<FreeErrorWords>, is_graph: bool) -> Arc<LaunchErrorWord> {
-    let word = free.take_free_word(|| Err(CudaError::Invalid("no word is free".into()))).unwrap();
+    let word = free.take_free_error_word(|| Err(CudaError::Invalid("no word is free".into()))).unwrap();
     LaunchErrorWord::new(word, free.clone(), is_graph)
 }
 
@@ -65,7 +65,7 @@ fn every_reader_of_dependent_values_is_told_every_time() {
     array.add_error_words(from_ref(&bad));
     apart.add_error_words(from_ref(&good));
     let mut error_words = LaunchErrorWords::new();
-    [&array, &apart].into_iter().for_each(|dependencies| dependencies.merge_into_list(&mut error_words));
+    [&array, &apart].into_iter().for_each(|dependencies| dependencies.merge_error_words_into(&mut error_words));
     sum.add_error_words(&error_words);
     write(&bad, 5);
     // The fault is found before and after its report to the thread that queued the launch.
@@ -168,7 +168,7 @@ fn copies_replace_what_they_overwrite() {
     write(&bad, 3);
     to.add_error_words(&[good]);
     let mut error_words = LaunchErrorWords::new();
-    from.merge_into_list(&mut error_words);
+    from.merge_error_words_into(&mut error_words);
     to.add_error_words(&error_words);
     assert_eq!(found(&to), Some(3));
     to.replace_error_words(LaunchErrorWords::new());
@@ -180,7 +180,7 @@ fn words_come_back_cleared() {
     let free = free_words();
     let error_words: Vec<_> = (0..4).map(|_| error_word(&free, false)).collect();
     error_words.iter().for_each(|error_word| write(error_word, 1));
-    assert!(free.take_free_word(|| Err(CudaError::Invalid("no".into()))).is_err());
+    assert!(free.take_free_error_word(|| Err(CudaError::Invalid("no".into()))).is_err());
     drop(error_words);
     let again: Vec<_> = (0..4).map(|_| error_word(&free, false)).collect();
     assert!(again.iter().all(|error_word| error_word.find_fault().is_none()));

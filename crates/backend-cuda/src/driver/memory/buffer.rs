@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::context_allocator::AnyFence;
 use crate::driver::Context;
 use crate::driver::fault::{BufferErrorWords, LaunchErrorWord};
-use crate::driver::free_blocks::Block;
+use crate::driver::free_blocks::MemoryBlock;
 use crate::driver::stream_mark::StreamMark;
 use crate::driver::stream_order::{StreamUses, stream_bit, stream_numbers};
 use crate::driver::stream_table::FIRST_CAPTURE_STREAM_ID;
@@ -18,29 +18,29 @@ type OrderAccess = fn(&StreamUses<Arc<StreamMark>>, u32, &&'static Context) -> R
 
 /// Device memory of one context. A buffer may be dropped on any thread, once all work that uses the buffer is queued.
 pub struct DeviceBuffer {
-    block: Block,
+    block: MemoryBlock,
     bytes: usize,
     context: &'static Context,
-    /// Number of the stream that the block belongs to.
+    /// Number of the home stream, in whose order the memory is freed and reused.
     home: u32,
     uses: StreamUses<Arc<StreamMark>>,
     /// The graph that owns the memory, with the memory block. `None` if no graph owns the memory.
     graph: Option<GraphBlock>,
     /// The owner of the memory if another library allocated it. `None` for memory that this crate allocated.
     library: Option<Arc<dyn Any + Send + Sync>>,
-    /// The launches that the buffer's values depend on, for reports of their faults.
+    /// The launches that the buffer's values depend on. A read of the buffer reports faults of these launches.
     buffer_error_words: BufferErrorWords,
 }
 
 /// A captured graph that owns the memory of buffers.
 pub(in crate::driver) trait OwningGraph: Debug + Send + Sync {
-    /// Returns whether the graph is being captured on `stream`.
+    /// Returns whether a capture of this graph is active on stream number `stream`.
     fn is_captured_on(&self, stream: u32) -> bool;
     /// Returns an error if the graph's buffers have no values, because the capture of the graph has not ended or has failed.
     fn check_has_values(&self) -> Result<()>;
-    /// Takes back `block`, which no buffer uses any more.
-    fn put_back_block(&self, block: Arc<DeviceBuffer>);
-    /// Returns the error word in which all kernels of the graph report faults.
+    /// Takes back `block`, which no buffer uses any more, so that later work of the capture may reuse it.
+    fn return_block_to_graph(&self, block: Arc<DeviceBuffer>);
+    /// Returns the error word, the memory in which all kernels of the graph report faults.
     fn error_word(&self) -> &Arc<LaunchErrorWord>;
 }
 
@@ -54,7 +54,7 @@ struct GraphBlock {
 impl Context {
     /// Allocates `bytes` bytes of uninitialised device memory that belong to stream `home`, which is not the stream of a capture.
     pub(in crate::driver) fn alloc_buffer_on_stream(&'static self, home: u32, bytes: usize) -> Result<DeviceBuffer> {
-        let block = if bytes == 0 { Block { pointer: 0, size: 0 } } else { self.alloc_block(home, bytes)? };
+        let block = if bytes == 0 { MemoryBlock { pointer: 0, size: 0 } } else { self.alloc_block(home, bytes)? };
         Ok(DeviceBuffer {
             block,
             bytes,
@@ -106,7 +106,7 @@ impl DeviceBuffer {
         bytes: usize,
         owner: Arc<dyn Any + Send + Sync>,
     ) -> DeviceBuffer {
-        let block = Block { pointer, size: bytes as u64 };
+        let block = MemoryBlock { pointer, size: bytes as u64 };
         let uses = StreamUses::new(home);
         DeviceBuffer {
             block,
@@ -120,7 +120,7 @@ impl DeviceBuffer {
         }
     }
 
-    /// Returns the number of the stream that the block belongs to.
+    /// Returns the number of the home stream, in whose order the memory is freed and reused.
     pub(super) fn home_stream(&self) -> u32 {
         self.home
     }
@@ -236,7 +236,8 @@ impl DeviceBuffer {
         &self.buffer_error_words
     }
 
-    /// Records a copy of values from `source` into this buffer. `is_whole` states that the copy overwrites all values of this buffer.
+    /// Records that this buffer contains values copied from `source`, so that its readers also receive the faults that affect `source`.
+    /// `is_whole` states that the copy overwrites all values of this buffer.
     pub(super) fn record_copy_from(&self, source: &DeviceBuffer, is_whole: bool) {
         self.buffer_error_words.record_copy_from(&source.buffer_error_words, is_whole);
     }
@@ -262,7 +263,7 @@ impl Drop for DeviceBuffer {
             return;
         }
         if let Some(GraphBlock { memory, graph }) = self.graph.take() {
-            return graph.put_back_block(memory);
+            return graph.return_block_to_graph(memory);
         }
         let Self { block, home, context, .. } = *self;
         if let Some(owner) = self.library.take() {
@@ -274,7 +275,7 @@ impl Drop for DeviceBuffer {
             let ordered = if context.memory.lock_pool().keeps_freed_blocks() {
                 let fences = stream_numbers(others).map(|stream| context.record_stream_mark(stream).map(|mark| mark as AnyFence));
                 match fences.collect() {
-                    Ok(fences) => return context.memory.lock_pool().put_fenced_block(home, block, bytes, fences),
+                    Ok(fences) => return context.memory.lock_pool().return_fenced_block(home, block, bytes, fences),
                     Err(_) => false,
                 }
             } else {
@@ -288,7 +289,7 @@ impl Drop for DeviceBuffer {
         }
         let full = {
             let mut pool = context.memory.lock_pool();
-            if pool.put_block(home, block, bytes) { None } else { Some(pool.drain_blocks()) }
+            if pool.return_block(home, block, bytes) { None } else { Some(pool.drain_free_blocks()) }
         };
         if let Some(blocks) = full {
             // SAFETY: the pool has released `blocks`, and no buffer owns them. The stream of this block waits for all other streams that

@@ -8,9 +8,9 @@ use std::time::Instant;
 use cuprum_core::settings::{env, parse_memory_limit, parse_switch};
 use smallvec::SmallVec;
 
-use crate::driver::free_blocks::{Fence, FreeBlockPool};
+use crate::driver::driver_probe::DeviceInfo;
+use crate::driver::free_blocks::{FreeBlockPool, StreamFence};
 use crate::driver::primary_context::check_result;
-use crate::driver::probe::DeviceInfo;
 use crate::driver::sys;
 use crate::error::{CudaError, Result};
 
@@ -35,7 +35,7 @@ pub(super) struct FreeMemoryCheckTimer(AtomicU64);
 impl FreeMemoryCheckTimer {
     /// Returns whether a check is due at the time `now`, in milliseconds since the creation of the context. If several threads call this
     /// method concurrently, one of them receives true.
-    pub(super) fn is_due(&self, now: u64) -> bool {
+    pub(super) fn is_check_due(&self, now: u64) -> bool {
         let next = self.0.load(Ordering::Relaxed);
         now >= next && self.0.compare_exchange(next, now + FREE_MEMORY_CHECK_MILLIS, Ordering::Relaxed, Ordering::Relaxed).is_ok()
     }
@@ -46,9 +46,9 @@ pub(super) fn limit_to_bytes(limit: Option<usize>) -> u64 {
     limit.map_or(UNLIMITED_BYTES, |bytes| bytes as u64)
 }
 
-/// An event of any type that implements [`Fence`], recorded after the last use of a block on another stream. The block is reused once the
-/// device has passed the event.
-pub(super) type AnyFence = Arc<dyn Fence + Send + Sync>;
+/// An event of any type that implements [`StreamFence`], recorded after the last use of a block on another stream. The block is reused once
+/// the device has passed the event.
+pub(super) type AnyFence = Arc<dyn StreamFence + Send + Sync>;
 
 /// The device memory allocator of one context.
 pub(in crate::driver) struct ContextAllocator {
@@ -121,8 +121,14 @@ mod tests {
     #[test]
     fn checks_are_rare_and_by_one_thread() {
         let free_memory_checks = FreeMemoryCheckTimer::default();
-        assert!(free_memory_checks.is_due(0) && !free_memory_checks.is_due(0) && !free_memory_checks.is_due(FREE_MEMORY_CHECK_MILLIS - 1));
-        assert!(free_memory_checks.is_due(FREE_MEMORY_CHECK_MILLIS) && !free_memory_checks.is_due(FREE_MEMORY_CHECK_MILLIS + 1));
-        assert!(free_memory_checks.is_due(100 * FREE_MEMORY_CHECK_MILLIS));
+        assert!(
+            free_memory_checks.is_check_due(0)
+                && !free_memory_checks.is_check_due(0)
+                && !free_memory_checks.is_check_due(FREE_MEMORY_CHECK_MILLIS - 1)
+        );
+        assert!(
+            free_memory_checks.is_check_due(FREE_MEMORY_CHECK_MILLIS) && !free_memory_checks.is_check_due(FREE_MEMORY_CHECK_MILLIS + 1)
+        );
+        assert!(free_memory_checks.is_check_due(100 * FREE_MEMORY_CHECK_MILLIS));
     }
 }

@@ -47,8 +47,8 @@ impl Context {
         }
     }
 
-    /// Drops `owner` after the work queued so far on `streams`. If these streams are idle, drops it at once. Otherwise a later call that
-    /// allocates or waits drops it.
+    /// Drops `owner` after the work queued so far on `streams`. If these streams are idle, drops `owner` at once. Otherwise a later call
+    /// that allocates or waits drops `owner`.
     pub(super) fn drop_owner_after_streams(&'static self, streams: StreamSet, owner: Arc<dyn Any + Send + Sync>) {
         self.in_flight_owners().drop_unused_owners();
         let busy = stream_numbers(streams).filter(|&stream| !self.is_stream_idle(stream));

@@ -104,7 +104,7 @@ impl Context {
         let blocks = {
             let mut pool = self.memory.lock_pool();
             pool.reclaim_passed_blocks();
-            pool.drain_blocks()
+            pool.drain_free_blocks()
         };
         // SAFETY: `blocks` came from `alloc_driver_block`. No buffer owns them, and the pool has removed them from its lists.
         unsafe { self.free_driver_blocks(blocks) };
@@ -121,7 +121,7 @@ impl Context {
     /// Returns the pool's free blocks to the device if the pool keeps more memory than is free for other users of the device
     /// ([`keeps_too_much_memory`]). Checks at most once per [`FREE_MEMORY_CHECK_MILLIS`] milliseconds.
     pub(in crate::driver) fn return_excess_free_blocks(&self) -> Result<()> {
-        if !self.memory.free_memory_checks.is_due(self.memory.created.elapsed().as_millis() as u64) {
+        if !self.memory.free_memory_checks.is_check_due(self.memory.created.elapsed().as_millis() as u64) {
             return Ok(());
         }
         let free_block_bytes = self.memory_stats()?.cached;

@@ -262,14 +262,14 @@ struct CublasApi {
     gemm_64: Option<Gemm64>,
     /// `trsm`, the solution of triangular systems, for f32, f64, and their complex types.
     trsm: [Trsm; 4],
-    batched: batched::BatchedApi,
+    batched: batched::CublasBatchedApi,
     path: PathBuf,
     _library: ManuallyDrop<LoadedLibrary>,
 }
 
 impl CublasApi {
     fn load_functions(driver_major: u32) -> std::result::Result<CublasApi, MissingLibrary> {
-        let loaded = libraries::load(&LibrarySpec::cublas(driver_major))?;
+        let loaded = libraries::load_library(&LibrarySpec::cublas_spec(driver_major))?;
         // SAFETY: the type of each field is the function's signature in cublas_api.h. The library is never closed.
         unsafe {
             Ok(CublasApi {
@@ -280,7 +280,7 @@ impl CublasApi {
                 set_math_mode: loaded.symbol("cublasSetMathMode")?,
                 get_version: loaded.symbol("cublasGetVersion_v2")?,
                 gemm: loaded.symbol("cublasGemmStridedBatchedEx")?,
-                // The function is absent before CUDA 12.
+                // `cublasGemmStridedBatchedEx_64` is absent before CUDA 12.
                 gemm_64: loaded.symbol("cublasGemmStridedBatchedEx_64").ok(),
                 trsm: [
                     loaded.symbol("cublasStrsm_v2")?,
@@ -288,7 +288,7 @@ impl CublasApi {
                     loaded.symbol("cublasCtrsm_v2")?,
                     loaded.symbol("cublasZtrsm_v2")?,
                 ],
-                batched: batched::BatchedApi::load_functions(&loaded)?,
+                batched: batched::CublasBatchedApi::load_functions(&loaded)?,
                 path: loaded.path.clone(),
                 _library: ManuallyDrop::new(loaded),
             })
@@ -304,7 +304,7 @@ impl CublasApi {
 
 /// Returns the path of cuBLAS without loading it, or the reason why it is missing.
 pub fn locate_cublas(driver_major: u32) -> std::result::Result<PathBuf, String> {
-    libraries::locate(&LibrarySpec::cublas(driver_major)).map_err(|m| m.to_string())
+    libraries::locate_library(&LibrarySpec::cublas_spec(driver_major)).map_err(|m| m.to_string())
 }
 
 /// A cuBLAS handle of one device, with the library's functions.
@@ -337,12 +337,12 @@ impl std::fmt::Debug for Blas {
 impl Context {
     /// Returns cuBLAS for this device. The first call loads and initialises cuBLAS, which takes some 50 ms.
     pub fn blas(&'static self) -> Result<&'static Blas> {
-        static HANDLES: PerDevice<OnceLock<Blas>> = PerDevice::new();
-        let blas = HANDLES.get(self);
+        static BLAS_HANDLES: PerDevice<OnceLock<Blas>> = PerDevice::new();
+        let blas = BLAS_HANDLES.get_or_create(self);
         if let Some(made) = blas.get() {
             return Ok(made);
         }
-        // Only the error that cuBLAS does not support the device is cached. Other errors may be temporary, such as a lack of device memory.
+        // Caches only the error that cuBLAS does not support the device. Other errors may be temporary, such as a lack of device memory.
         static UNSUPPORTED_DEVICES: Mutex<BTreeMap<usize, CudaError>> = Mutex::new(BTreeMap::new());
         let mut refusals = UNSUPPORTED_DEVICES.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(made) = blas.get() {
@@ -400,7 +400,7 @@ impl Blas {
         self.context.set_current()?;
         // SAFETY: the handle exists and is locked, and the stream is of its context.
         check_library_status(self.context, "cublasSetStream", unsafe { (self.api.set_stream)(on.handle, self.context.stream()) })?;
-        // If several streams use cuBLAS, results are equal from run to run only if the caller sets a workspace for each stream. The
+        // If several streams use cuBLAS, results are equal from run to run only if the program sets a workspace for each stream. The
         // workspace is set after the stream, because setting a stream resets the workspace.
         let (at, bytes) = (number as usize, self.workspace_bytes());
         if self.context.is_capture_stream(number) {

@@ -54,7 +54,7 @@ fn check(a: (&str, &Layout), b: (&str, &Layout), out: &str) -> [bool; 3] {
     let mut pc = vec![f64::NAN; c.size()];
     let addresses = [0, 1, 2].map(|n| layouts[n].offset() as u64 * 8);
     let swapped = column_major_and_batch_axis(&gemm).unwrap().0.swapped;
-    for product in blas_calls(BlasType::F64, MatmulPrecision::Float32, &gemm, addresses).unwrap() {
+    for product in make_blas_calls(BlasType::F64, MatmulPrecision::Float32, &gemm, addresses).unwrap() {
         emulate(&product, &pa, &pb, &mut pc, swapped);
     }
     let got = if which[2] { packed(&pc, &layouts[2], &c) } else { pc };
@@ -155,5 +155,5 @@ fn sums_are_split_by_length() {
         (partial_sum_count(1, 1), partial_sum_count(PARTIAL_SUM_LENGTH, 1), partial_sum_count(PARTIAL_SUM_LENGTH + 1, 1)),
         (1, 1, 2)
     );
-    assert_eq!((partial_sum_count(1 << 40, 1), partial_sum_count(1 << 40, MAX_PARTIALS + 1)), (MAX_PARTIALS, 1));
+    assert_eq!((partial_sum_count(1 << 40, 1), partial_sum_count(1 << 40, MAX_PARTIAL_SUMS + 1)), (MAX_PARTIAL_SUMS, 1));
 }

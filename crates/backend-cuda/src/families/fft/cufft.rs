@@ -109,7 +109,7 @@ struct CufftApi {
 
 impl CufftApi {
     fn load_functions(driver_major: u32) -> std::result::Result<CufftApi, MissingLibrary> {
-        let loaded = libraries::load(&LibrarySpec::cufft(driver_major))?;
+        let loaded = libraries::load_library(&LibrarySpec::cufft_spec(driver_major))?;
         // SAFETY: the type of each field is the function's signature in cufft.h. The library is never closed.
         unsafe {
             Ok(CufftApi {
@@ -141,7 +141,7 @@ impl CufftApi {
 
 /// Returns the path of cuFFT without loading it, or the reason why it is missing.
 pub fn locate_cufft(driver_major: u32) -> std::result::Result<PathBuf, String> {
-    libraries::locate(&LibrarySpec::cufft(driver_major)).map_err(|m| m.to_string())
+    libraries::locate_library(&LibrarySpec::cufft_spec(driver_major)).map_err(|m| m.to_string())
 }
 
 /// Loads cuFFT, unless it is loaded.
@@ -178,7 +178,7 @@ impl Context {
     pub fn get_or_make_fft_plan(&'static self, shape: &TransformShape) -> Result<Arc<Plan>> {
         static PLAN_LOOKUP_COUNT: AtomicU64 = AtomicU64::new(0);
         let now = PLAN_LOOKUP_COUNT.fetch_add(1, Ordering::Relaxed);
-        let cache = &PLAN_CACHES.get(self).0;
+        let cache = &PLAN_CACHES.get_or_create(self).0;
         let lock = || cache.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(plan) = lock().get(shape) {
             plan.last_used.store(now, Ordering::Relaxed);
@@ -202,7 +202,7 @@ impl Context {
 
     /// Returns the number of cached plans of this device.
     pub fn cached_fft_plan_count(&'static self) -> usize {
-        PLAN_CACHES.get(self).0.lock().unwrap_or_else(PoisonError::into_inner).len()
+        PLAN_CACHES.get_or_create(self).0.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
 }
 

@@ -6,7 +6,7 @@
 //!
 //! Source: the library's header `cusolverDn.h`. The routines are those of the 64-bit interface, except `orgqr` and `potrfBatched`.
 
-mod functions;
+mod cusolver_functions;
 
 use std::collections::BTreeMap;
 use std::ffi::{c_int, c_schar, c_void};
@@ -20,7 +20,7 @@ use crate::compile::libraries::{self, LibrarySpec};
 use crate::driver::{Context, DeviceBuffer, PerDevice};
 use crate::error::{CudaError, Result};
 use crate::families::contract::cublas::BlasType;
-use functions::{CusolverApi, Handle, Memory, Params};
+use cusolver_functions::{CusolverApi, Handle, Memory, Params};
 
 /// The singular vectors that [`Routines::svd`] computes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,7 +35,7 @@ pub enum SvdJob {
 
 /// Returns the path of cuSOLVER without loading it, or the reason why it is missing.
 pub fn locate_cusolver(driver_major: u32) -> std::result::Result<PathBuf, String> {
-    libraries::locate(&LibrarySpec::cusolver(driver_major)).map_err(|m| m.to_string())
+    libraries::locate_library(&LibrarySpec::cusolver_spec(driver_major)).map_err(|m| m.to_string())
 }
 
 /// Loads cuSOLVER, unless it is loaded.
@@ -74,7 +74,7 @@ unsafe impl Send for SolverHandle {}
 #[derive(Default)]
 struct HandlesByStream(Mutex<BTreeMap<u32, &'static Mutex<SolverHandle>>>);
 
-static HANDLES: PerDevice<HandlesByStream> = PerDevice::new();
+static SOLVER_HANDLES: PerDevice<HandlesByStream> = PerDevice::new();
 
 impl HandlesByStream {
     fn get_or_create_handle(&self, context: &'static Context, api: &CusolverApi) -> Result<&'static Mutex<SolverHandle>> {
@@ -114,14 +114,14 @@ impl HandlesByStream {
 /// in stream order, so it may be dropped once the routine is queued. Host memory must live until the routine has ended
 /// ([`Routines::keep_host_workspace`]).
 #[derive(Default)]
-struct Workspace {
+struct SolverWorkspace {
     device: Option<DeviceBuffer>,
     host: Option<Arc<HostWorkspace>>,
 }
 
 /// Host memory to which only cuSOLVER writes.
 struct HostWorkspace {
-    /// An empty vector whose capacity is the workspace.
+    /// The allocation of the workspace: an empty vector with capacity.
     memory: Vec<u64>,
     address: usize,
 }
@@ -139,7 +139,7 @@ impl HostWorkspace {
         self.memory.capacity() * size_of::<u64>()
     }
 
-    fn pointer(&self) -> *mut c_void {
+    fn host_pointer(&self) -> *mut c_void {
         ptr::with_exposed_provenance_mut(self.address)
     }
 }
@@ -153,7 +153,7 @@ pub struct Routines {
     context: &'static Context,
     handle: MutexGuard<'static, SolverHandle>,
     dtype: BlasType,
-    workspace: Workspace,
+    workspace: SolverWorkspace,
 }
 
 impl std::fmt::Debug for Routines {
@@ -194,8 +194,9 @@ impl Routines {
         context.check_not_capturing("a routine of cuSOLVER")?;
         let api = CusolverApi::shared_functions(context)?;
         context.set_current()?;
-        let handle = HANDLES.get(context).get_or_create_handle(context, api)?.lock().unwrap_or_else(PoisonError::into_inner);
-        Ok(Routines { api, context, handle, dtype, workspace: Workspace::default() })
+        let handle =
+            SOLVER_HANDLES.get_or_create(context).get_or_create_handle(context, api)?.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(Routines { api, context, handle, dtype, workspace: SolverWorkspace::default() })
     }
 
     /// Returns the index of the matrices' precision in [`REAL_DATA_TYPES`] and [`COMPLEX_DATA_TYPES`]: 0 for single, 1 for double.
@@ -244,7 +245,7 @@ impl Routines {
         }
         self.context.set_current()?; // because allocating the buffer may have freed memory of another device
         let device_pointer = self.workspace.device.as_ref().map_or(0, DeviceBuffer::pointer);
-        let host_pointer = self.workspace.host.as_ref().map_or(ptr::null_mut(), |kept| kept.pointer());
+        let host_pointer = self.workspace.host.as_ref().map_or(ptr::null_mut(), |kept| kept.host_pointer());
         check_library_status(self.context, name, routine(to_device_pointer(device_pointer), device, host_pointer, host))
     }
 
@@ -264,7 +265,7 @@ impl Routines {
             "cusolverDnXgetrf",
             // SAFETY: the handle is locked, and the out-pointers are locals.
             |device, host| unsafe { (api.getrf.0)(handle, params, m, n, t, to_device_pointer(a), m, t, device, host) },
-            // SAFETY: the caller guarantees that the addresses are valid. The workspaces have the sizes that the library asked for.
+            // SAFETY: the caller guarantees that the addresses are valid. The workspaces have the sizes that cuSOLVER requested.
             |d, d_size, h, h_size| unsafe {
                 (api.getrf.1)(
                     handle,
@@ -296,7 +297,7 @@ impl Routines {
             "cusolverDnXpotrf",
             // SAFETY: the handle is locked, and the out-pointers are locals.
             |device, host| unsafe { (api.potrf.0)(handle, params, fill, n, t, to_device_pointer(a), n, t, device, host) },
-            // SAFETY: the caller guarantees that the addresses are valid. The workspaces have the sizes that the library asked for.
+            // SAFETY: the caller guarantees that the addresses are valid. The workspaces have the sizes that cuSOLVER requested.
             |d, d_size, h, h_size| unsafe {
                 (api.potrf.1)(handle, params, fill, n, t, to_device_pointer(a), n, t, d, d_size, h, h_size, info_pointer(info))
             },
@@ -328,7 +329,7 @@ impl Routines {
             |device, host| unsafe {
                 (api.geqrf.0)(handle, params, m, n, t, to_device_pointer(a), m, t, to_device_pointer(taus), t, device, host)
             },
-            // SAFETY: the caller guarantees that the addresses are valid. The workspaces have the sizes that the library asked for.
+            // SAFETY: the caller guarantees that the addresses are valid. The workspaces have the sizes that cuSOLVER requested.
             |d, d_size, h, h_size| unsafe {
                 (api.geqrf.1)(
                     handle,
@@ -376,7 +377,7 @@ impl Routines {
                 *device = item * usize::try_from(elements).unwrap_or(0);
                 code
             },
-            // SAFETY: the caller guarantees that the addresses are valid. The workspaces have the sizes that the library asked for.
+            // SAFETY: the caller guarantees that the addresses are valid. The workspaces have the sizes that cuSOLVER requested.
             |d, d_size, _, _| unsafe {
                 let elements = (d_size / item) as c_int;
                 (api.orgqr[at].1)(
@@ -409,7 +410,7 @@ impl Routines {
             |device, host| unsafe {
                 (api.syevd.0)(handle, params, job, fill, n, t, to_device_pointer(a), n, real, to_device_pointer(w), t, device, host)
             },
-            // SAFETY: the caller guarantees that the addresses are valid. The workspaces have the sizes that the library asked for.
+            // SAFETY: the caller guarantees that the addresses are valid. The workspaces have the sizes that cuSOLVER requested.
             |d, d_size, h, h_size| unsafe {
                 (api.syevd.1)(
                     handle,
@@ -460,7 +461,7 @@ impl Routines {
             |device, host| unsafe {
                 routines.0(handle, params, job, fill, n, t, to_device_pointer(a), n, real, to_device_pointer(w), t, device, host, count)
             },
-            // SAFETY: the caller guarantees that the addresses are valid. The workspaces have the sizes that the library asked for.
+            // SAFETY: the caller guarantees that the addresses are valid. The workspaces have the sizes that cuSOLVER requested.
             |d, d_size, h, h_size| unsafe {
                 let info = info_pointer(info);
                 routines.1(
@@ -506,7 +507,7 @@ impl Routines {
             |device, host| unsafe {
                 (api.gesvd.0)(handle, params, letter, letter, m, n, t, a, m, real, s, t, u, m, t, vt, n, t, device, host)
             },
-            // SAFETY: the caller guarantees that the addresses are valid. The workspaces have the sizes that the library asked for.
+            // SAFETY: the caller guarantees that the addresses are valid. The workspaces have the sizes that cuSOLVER requested.
             |d, d_size, h, h_size| unsafe {
                 let info = info_pointer(info);
                 (api.gesvd.1)(handle, params, letter, letter, m, n, t, a, m, real, s, t, u, m, t, vt, n, t, d, d_size, h, h_size, info)
@@ -537,7 +538,7 @@ impl Routines {
             |device, host| unsafe {
                 routines.0(handle, params, vectors, reduced, m, n, t, a, m, real, s, t, u, m, t, v, n, t, device, host)
             },
-            // SAFETY: the caller guarantees that the addresses are valid. The workspaces have the sizes that the library asked for.
+            // SAFETY: the caller guarantees that the addresses are valid. The workspaces have the sizes that cuSOLVER requested.
             // cuSOLVER writes `perturbation` before `wait_for_stream` returns.
             |d, d_size, h, h_size| unsafe {
                 let (info, error) = (info_pointer(info), &raw mut perturbation);
@@ -569,7 +570,7 @@ impl Routines {
             |device, host| unsafe {
                 routines.0(handle, params, left, right, n, t, a, n, complex, w, t, ptr::null(), n, t, v, n, t, device, host)
             },
-            // SAFETY: the caller guarantees that the addresses are valid. The workspaces have the sizes that the library asked for.
+            // SAFETY: the caller guarantees that the addresses are valid. The workspaces have the sizes that cuSOLVER requested.
             |d, d_size, h, h_size| unsafe {
                 let (none, info) = (ptr::null_mut(), info_pointer(info));
                 routines.1(handle, params, left, right, n, t, a, n, complex, w, t, none, n, t, v, n, t, d, d_size, h, h_size, info)
@@ -584,7 +585,7 @@ impl Routines {
 
 impl Drop for Routines {
     fn drop(&mut self) {
-        // Routines on the device may use the host workspace until they have ended.
+        // cuSOLVER routines that still run on the device may use the host workspace.
         if let Some(kept) = self.workspace.host.clone()
             && self.keep_host_workspace().is_err()
         {
@@ -633,7 +634,7 @@ mod tests {
     #[test]
     fn host_workspaces_have_the_requested_size() {
         let workspace = HostWorkspace::allocate_host_workspace(13).unwrap();
-        assert!(workspace.capacity_bytes() >= 13 && !workspace.pointer().is_null());
+        assert!(workspace.capacity_bytes() >= 13 && !workspace.host_pointer().is_null());
         assert!(matches!(HostWorkspace::allocate_host_workspace(usize::MAX), Err(CudaError::Invalid(_))));
     }
 }

@@ -34,9 +34,9 @@ struct CrossoverBatchSize {
 }
 
 impl CrossoverBatchSize {
-    fn for_task(task: Linalg) -> CrossoverBatchSize {
-        // With this exponent, cuSOLVER is used for every batch size. cuSOLVER decomposes batches of Hermitian matrices in one call, and
-        // this crate has no kernel for general eigenvalues.
+    fn crossover_for_task(task: Linalg) -> CrossoverBatchSize {
+        // A power so large that cuSOLVER is used for every number of matrices above the extent `base`. cuSOLVER decomposes batches of
+        // Hermitian matrices in one call, and this crate has no kernel for general eigenvalues.
         const UNLIMITED_BATCH_POWER: i32 = 1_000_000;
         let (base, power) = match task {
             Linalg::Solve => (110.0, 2),
@@ -59,13 +59,14 @@ impl CrossoverBatchSize {
 
 /// Maximum extent at which the kernels of this crate are at least as fast as the library's batch routines for all numbers of matrices.
 const MAX_EXTENT_FOR_SMALL_MATRIX_KERNELS: i32 = 64;
-/// The same extent for inverses and singular values, which take the kernels more operations than the other decompositions.
+/// Maximum extent at which the kernels of this crate are at least as fast as the library's batch routines for inverses and singular values.
+/// These take the kernels more operations than other decompositions.
 const MAX_EXTENT_FOR_KERNELS_WITH_MANY_OPERATIONS: i32 = 32;
 /// Maximum extent at which the library's batch routines are used. For larger matrices they are slow, because they use only a few thread
 /// blocks per matrix.
 const MAX_EXTENT_FOR_BATCH_ROUTINES: i32 = 1024;
 /// Maximum number of matrices for which one library call per matrix is faster than a batch routine, as a function of the extent.
-const MAX_MATRICES_FOR_LOOP: CrossoverBatchSize = CrossoverBatchSize { base: 150.0, power: 2 };
+const MAX_MATRICES_FOR_SINGLE_CALLS: CrossoverBatchSize = CrossoverBatchSize { base: 150.0, power: 2 };
 
 /// Returns whether a batch routine of the library is the fastest implementation for `problem`.
 fn prefers_batch_routine(problem: &LinalgProblem) -> bool {
@@ -81,11 +82,11 @@ fn prefers_batch_routine(problem: &LinalgProblem) -> bool {
     has_routine
         && extents.contains(&problem.n)
         && problem.count > 1
-        && problem.count as f64 > MAX_MATRICES_FOR_LOOP.max_batch_size(problem.n.into())
+        && problem.count as f64 > MAX_MATRICES_FOR_SINGLE_CALLS.max_batch_size(problem.n.into())
 }
 
 thread_local! {
-    static FORCED_PATH: Cell<Option<DecompositionPath>> = const { Cell::new(None) };
+    static FORCED_DECOMPOSITION_PATH: Cell<Option<DecompositionPath>> = const { Cell::new(None) };
 }
 
 /// Calls `f`. During the call, this thread uses `path` for all decompositions, except eigenvalues of general matrices, and matrices that
@@ -94,10 +95,10 @@ pub fn with_decomposition_path<R>(path: DecompositionPath, f: impl FnOnce() -> R
     struct RestoreForcedPath(Option<DecompositionPath>);
     impl Drop for RestoreForcedPath {
         fn drop(&mut self) {
-            FORCED_PATH.set(self.0);
+            FORCED_DECOMPOSITION_PATH.set(self.0);
         }
     }
-    let _restore = RestoreForcedPath(FORCED_PATH.replace(Some(path)));
+    let _restore = RestoreForcedPath(FORCED_DECOMPOSITION_PATH.replace(Some(path)));
     f()
 }
 
@@ -108,17 +109,19 @@ fn equivalent_square_extent(problem: &LinalgProblem) -> f64 {
     (least * least * m.max(n).max(k)).cbrt()
 }
 
-/// Returns the implementation for `problem`. `has_svd_batches` returns whether the library computes singular values of batches; it is called
-/// only if that decides, since it may load the library.
+/// Returns the implementation for `problem`. `has_svd_batches` returns whether the library computes singular values of batches. This
+/// closure may load the library, so it is called only if its result decides.
 pub(super) fn choose_decomposition_path(problem: &LinalgProblem, has_svd_batches: impl FnOnce() -> bool) -> DecompositionPath {
-    match FORCED_PATH.get() {
+    match FORCED_DECOMPOSITION_PATH.get() {
         Some(DecompositionPath::Warp) if !warp_kernels::supports_problem(problem) => DecompositionPath::Team,
         Some(forced) if !matches!(problem.task, Linalg::Eig { .. }) => forced,
         _ if warp_kernels::supports_problem(problem) => DecompositionPath::Warp,
         _ if prefers_batch_routine(problem) && (!matches!(problem.task, Linalg::Svd { .. }) || has_svd_batches()) => {
             DecompositionPath::LibraryBatch
         }
-        _ if problem.count as f64 <= CrossoverBatchSize::for_task(problem.task).max_batch_size(equivalent_square_extent(problem)) => {
+        _ if problem.count as f64
+            <= CrossoverBatchSize::crossover_for_task(problem.task).max_batch_size(equivalent_square_extent(problem)) =>
+        {
             DecompositionPath::Library
         }
         _ => DecompositionPath::Team,

@@ -24,9 +24,9 @@ use crate::driver::Context;
 use crate::error::CudaError;
 use crate::families::contract::cublas::{BlasType, Side, Transpose, TriangularSystem};
 use crate::families::copy;
-use crate::families::kernel::{DEFAULT_THREADS, KernelSource};
+use crate::families::kernel_lookup::{DEFAULT_THREADS_PER_BLOCK, KernelSource};
 
-static SOURCE: KernelSource = KernelSource {
+static LIBRARY_HELPER_SOURCE: KernelSource = KernelSource {
     name: "linalg_library.cu",
     text: concat!(include_str!("../../kernels/linalg.cuh"), include_str!("../../kernels/linalg_library.cu")),
 };
@@ -44,7 +44,7 @@ const MAX_GRID_Y: usize = 65535;
 
 /// Returns names and sources of the kernels, for compile checks without a device.
 pub fn sources_for_compile_check() -> Vec<(String, String)> {
-    let library = [DType::F32, DType::F64, DType::C64, DType::C128].map(|dtype| SOURCE.named_source(&dtype_defines(dtype)));
+    let library = [DType::F32, DType::F64, DType::C64, DType::C128].map(|dtype| LIBRARY_HELPER_SOURCE.named_source(&dtype_defines(dtype)));
     [library.into(), svd_batch::sources_for_compile_check()].concat()
 }
 
@@ -83,8 +83,8 @@ struct FailureData {
     diagonal: Option<(u64, DiagonalCheck)>,
 }
 
-/// Runs a call with cuSOLVER or cuBLAS, which must be loaded. If `batched`, uses the library's batch routines where they exist.
-pub(super) fn run(call: &Call, context: &'static Context, problem: &LinalgProblem, batched: bool) -> Result<Outcome> {
+/// Executes a call with cuSOLVER or cuBLAS, which must be loaded. If `batched`, uses the library's batch routines where they exist.
+pub(super) fn run_with_library(call: &Call, context: &'static Context, problem: &LinalgProblem, batched: bool) -> Result<Outcome> {
     let Some(blas_type) = blas_type(problem.dtype) else { decline!("cuSOLVER has no matrices of {}", problem.dtype) };
     let outputs = (0..call.outputs.len()).map(|n| device::allocate_output(call, n)).collect::<Result<Vec<_>>>()?;
     let run = LibraryCall { call, context, problem, blas_type, batched, outputs };
@@ -174,7 +174,7 @@ impl LibraryCall<'_> {
     }
 
     /// Allocates a 32-bit status for each matrix, and one more, to which routines write statuses that are not needed.
-    fn allocate_infos(&self) -> Result<MatrixStack> {
+    fn allocate_statuses(&self) -> Result<MatrixStack> {
         let bytes = self.problem.count.saturating_add(1).saturating_mul(4);
         Ok(MatrixStack { buffer: device::allocate(self.call, bytes)?, step: 4 })
     }
@@ -218,19 +218,19 @@ impl LibraryCall<'_> {
         self.copy_in_order(&self.view_as_array(from, [rows, columns], [1, height as isize])?, MemoryOrder::Rows, to)
     }
 
-    /// Calls `one` with the index of each matrix.
+    /// Calls `one` with the index of each matrix of the batch.
     fn for_each_matrix(&self, mut one: impl FnMut(usize) -> crate::Result<()>) -> Result<()> {
         (0..self.problem.count).try_for_each(&mut one).with_call_context(self.call)
     }
 
     /// Launches the kernel `name` for `size` elements of each of `count` matrices.
     fn launch_kernel(&self, name: &str, size: usize, count: usize, args: &mut Args) -> Result<()> {
-        let blocks = (size as u64).div_ceil(u64::from(DEFAULT_THREADS)).clamp(1, MAX_BLOCKS_PER_MATRIX);
+        let blocks = (size as u64).div_ceil(u64::from(DEFAULT_THREADS_PER_BLOCK)).clamp(1, MAX_BLOCKS_PER_MATRIX);
         let mut launch = || {
-            let function = SOURCE.get_or_compile_kernel(self.context, name, &dtype_defines(self.problem.dtype))?;
+            let function = LIBRARY_HELPER_SOURCE.get_or_compile_kernel(self.context, name, &dtype_defines(self.problem.dtype))?;
             let grid = [blocks as u32, count.clamp(1, MAX_GRID_Y) as u32, 1];
             // SAFETY: each caller passes the parameters of the kernel `name`, with addresses of memory for all matrices of the problem.
-            unsafe { function.launch(grid, [DEFAULT_THREADS, 1, 1], 0, args.pointers()) }
+            unsafe { function.launch(grid, [DEFAULT_THREADS_PER_BLOCK, 1, 1], 0, args.pointers()) }
         };
         launch().with_call_context(self.call)
     }
@@ -247,7 +247,7 @@ impl LibraryCall<'_> {
         self.launch_kernel("find_largest_magnitudes", rows * columns, self.problem.count, &mut args)?;
         let mut args = Args::new();
         args.push(&maxima).push(&start).push(&self.problem.count).push(&rows).push(&columns);
-        self.launch_kernel("rescale", rows * columns, self.problem.count, &mut args)?;
+        self.launch_kernel("scale_to_library_range", rows * columns, self.problem.count, &mut args)?;
         Ok(largest)
     }
 
@@ -292,7 +292,7 @@ impl LibraryCall<'_> {
         let mut args = Args::new();
         args.push(&to).push(&factors).push(&self.problem.count).push(&n);
         // One block for each tile of the output.
-        self.launch_kernel("store_lower_triangle", tiles * tiles * DEFAULT_THREADS as usize, self.problem.count, &mut args)
+        self.launch_kernel("store_lower_triangle", tiles * tiles * DEFAULT_THREADS_PER_BLOCK as usize, self.problem.count, &mut args)
     }
 
     /// Clears the imaginary parts on the diagonal of the square `matrices`.
@@ -313,7 +313,7 @@ impl LibraryCall<'_> {
         let (start, total) = (matrices.start_address(), elements * self.problem.count);
         let mut args = Args::new();
         args.push(&start).push(&total);
-        self.launch_kernel("conjugate", total, 1, &mut args)
+        self.launch_kernel("conjugate_elements", total, 1, &mut args)
     }
 
     /// Returns the extents m, n and k as `usize`.
@@ -327,7 +327,7 @@ impl LibraryCall<'_> {
         let (out, start, step) = (array.start_address(), matrices.start_address(), matrices.step);
         let mut args = Args::new();
         args.push(&out).push(&start).push(&step).push(&self.problem.count);
-        self.launch_kernel("list_addresses", self.problem.count, 1, &mut args)?;
+        self.launch_kernel("list_matrix_addresses", self.problem.count, 1, &mut args)?;
         Ok(array)
     }
 
@@ -340,7 +340,7 @@ impl LibraryCall<'_> {
     /// Computes the Cholesky factors of all matrices with one call of the batch routine.
     fn cholesky_batch(&self, triangle: Triangle) -> Result<()> {
         let [_, n, _] = self.matrix_extents();
-        let (out, info) = (self.output_matrices(0, n * n), self.allocate_infos()?);
+        let (out, info) = (self.output_matrices(0, n * n), self.allocate_statuses()?);
         self.copy_in_order(&self.call.inputs[0], MemoryOrder::Rows, &out)?;
         self.make_diagonal_real(&out)?;
         let (addresses, count) = (self.list_matrix_addresses(&out)?, self.batch_size()?);
@@ -356,7 +356,7 @@ impl LibraryCall<'_> {
 
     fn cholesky(&self, triangle: Triangle) -> Result<()> {
         let [_, n, _] = self.matrix_extents();
-        let (out, info) = (self.output_matrices(0, n * n), self.allocate_infos()?);
+        let (out, info) = (self.output_matrices(0, n * n), self.allocate_statuses()?);
         // cuSOLVER is twice as fast for the lower triangle in column-major order, which is the upper triangle in row-major order.
         let factors = match triangle {
             Triangle::Lower => self.copy_input(0, MemoryOrder::Columns)?,
@@ -408,7 +408,7 @@ impl LibraryCall<'_> {
     fn qr(&self, qr_mode: QrMode) -> Result<()> {
         let [m, n, _] = self.matrix_extents();
         let least = m.min(n);
-        let (factors, info, taus) = (self.copy_input(0, MemoryOrder::Columns)?, self.allocate_infos()?, self.allocate_elements(least)?);
+        let (factors, info, taus) = (self.copy_input(0, MemoryOrder::Columns)?, self.allocate_statuses()?, self.allocate_elements(least)?);
         let mut routines = self.lock_routines()?;
         // SAFETY: the arguments are the addresses of a matrix (m, n), of min(m, n) scalar factors, and of a status, for each matrix of the
         // batch.
@@ -459,7 +459,7 @@ impl LibraryCall<'_> {
         };
         let has_vectors = job != SvdJob::Values;
         let square = columns * columns;
-        let (s, info) = (self.output_matrices(usize::from(has_vectors), columns), self.allocate_infos()?);
+        let (s, info) = (self.output_matrices(usize::from(has_vectors), columns), self.allocate_statuses()?);
         // The output `vh` needs no copy, because the routine's column-major `v`, or `u` if the input is transposed, has the same order of
         // elements.
         let (u, vh) = match (has_vectors, transposed) {
@@ -515,7 +515,7 @@ impl LibraryCall<'_> {
         self.report_failures(FailureData { largest: largest.start_address(), info: info.start_address(), diagonal: None })?;
         match (has_vectors, transposed) {
             (false, _) => Ok(()),
-            // The transpose of the input is `u @ diag(s) @ vh`.
+            // The input is the transpose of `u @ diag(s) @ vh`, so its left singular vectors are the transpose of `vh`.
             (true, true) => self.copy_to_row_major(&vh, columns, columns, columns, &self.output_matrices(0, square)),
             (true, false) => self.copy_to_row_major(&u, rows, rows, width, &self.output_matrices(0, rows * width)),
         }
@@ -562,7 +562,7 @@ impl LibraryCall<'_> {
     fn hermitian_eigen(&self, triangle: Triangle, vectors: bool) -> Result<()> {
         let (call, count, [_, n, _]) = (self.call, self.problem.count, self.matrix_extents());
         let upper = triangle == Triangle::Upper;
-        let (work, w, info) = (self.copy_input(0, MemoryOrder::Columns)?, self.output_matrices(0, n), self.allocate_infos()?);
+        let (work, w, info) = (self.copy_input(0, MemoryOrder::Columns)?, self.output_matrices(0, n), self.allocate_statuses()?);
         self.make_diagonal_real(&work)?;
         let largest = self.scale_to_safe_range(&work, n, n, if upper { MatrixPart::Upper } else { MatrixPart::Lower })?;
         let mut routines = self.lock_routines()?;
@@ -586,7 +586,7 @@ impl LibraryCall<'_> {
 
     fn general_eigen(&self, vectors: bool) -> Result<()> {
         let [_, n, _] = self.matrix_extents();
-        let (work, w, info) = (self.copy_input(0, MemoryOrder::Columns)?, self.output_matrices(0, n), self.allocate_infos()?);
+        let (work, w, info) = (self.copy_input(0, MemoryOrder::Columns)?, self.output_matrices(0, n), self.allocate_statuses()?);
         let largest = self.scale_to_safe_range(&work, n, n, MatrixPart::All)?;
         let right = self.allocate_elements(if vectors { n * n } else { 1 })?;
         let mut routines = self.lock_routines()?;

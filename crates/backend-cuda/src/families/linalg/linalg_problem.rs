@@ -22,9 +22,10 @@ pub(super) fn failure_for_task(task: Linalg) -> LinAlgFailure {
     }
 }
 
-/// Maximum of the smaller extent of the matrices of [`LinalgProblem::supports_svd_batch`].
+/// Maximum smaller extent, min(m, n), of a matrix that [`LinalgProblem::supports_svd_batch`] accepts.
 pub(super) const MAX_COLUMNS_OF_SVD_BATCH: i32 = 512;
-/// Maximum of their larger extent. One block orthogonalises the vectors of small singular values.
+/// Maximum larger extent, max(m, n), of a matrix that [`LinalgProblem::supports_svd_batch`] accepts. The extent is bounded because one
+/// thread block orthogonalises the vectors of small singular values.
 const MAX_ROWS_OF_SVD_BATCH: i32 = 2048;
 
 /// The task, dtype and extents of a call. The call has `count` matrices `a` (m, n) and, for linear systems, `count` right-hand sides `b`
@@ -62,8 +63,8 @@ impl LinalgProblem {
     }
 
     /// Returns whether singular values of a batch may be computed from eigenvectors in double precision: the matrices have float32 or
-    /// complex64 elements, extents of at most [`MAX_COLUMNS_OF_SVD_BATCH`] and [`MAX_ROWS_OF_SVD_BATCH`], and as many left singular vectors as
-    /// the smaller extent.
+    /// complex64 elements, extents of at most [`MAX_COLUMNS_OF_SVD_BATCH`] and [`MAX_ROWS_OF_SVD_BATCH`], and as many left singular vectors
+    /// as the smaller extent.
     pub fn supports_svd_batch(&self) -> bool {
         let Linalg::Svd { vectors } = self.task else { return false };
         matches!(self.dtype, DType::F32 | DType::C64)

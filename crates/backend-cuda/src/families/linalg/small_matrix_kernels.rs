@@ -9,9 +9,9 @@ use crate::codegen::ctype;
 use crate::compile::module::Args;
 use crate::device::{self, WithCallContext};
 use crate::driver::Context;
-use crate::families::kernel::KernelSource;
+use crate::families::kernel_lookup::KernelSource;
 
-static SOURCE: KernelSource =
+static TEAM_KERNEL_SOURCE: KernelSource =
     KernelSource { name: "linalg.cu", text: concat!(include_str!("../../kernels/linalg.cuh"), include_str!("../../kernels/linalg.cu")) };
 
 /// Maximum extent of a matrix that a single thread decomposes.
@@ -30,7 +30,7 @@ pub(super) struct OperationMacros {
 
 impl OperationMacros {
     /// Returns the macros of `task`, or `None` if this crate has no kernel for it.
-    pub fn for_task(task: Linalg) -> Option<OperationMacros> {
+    pub fn macros_for_task(task: Linalg) -> Option<OperationMacros> {
         let upper = |triangle| u32::from(triangle == Triangle::Upper);
         let (code, option) = match task {
             Linalg::Solve => (0, 0),
@@ -67,7 +67,7 @@ fn threads_per_matrix(problem: &LinalgProblem) -> u32 {
 }
 
 /// Returns the number of bytes of shared memory or workspace that one team of threads needs. This number is the sum of the allocations of
-/// the struct `Arena` in linalg.cu for the operation.
+/// the struct `TeamArena` in linalg.cu for the operation.
 fn team_memory_bytes(problem: &LinalgProblem, operation: OperationMacros, team: u32) -> usize {
     let (m, n, k) = (problem.m as usize, problem.n as usize, problem.k as usize);
     let (item, real) = (problem.dtype.itemsize(), problem.dtype.real().itemsize());
@@ -98,7 +98,7 @@ fn team_memory_bytes(problem: &LinalgProblem, operation: OperationMacros, team: 
 }
 
 /// The parameters that determine the source of a decomposition kernel.
-struct KernelVariant {
+struct TeamKernelVariant {
     operation: OperationMacros,
     dtype: DType,
     team: u32,
@@ -107,11 +107,11 @@ struct KernelVariant {
     extents: [String; 4],
 }
 
-impl KernelVariant {
-    fn new(problem: &LinalgProblem, operation: OperationMacros, team: u32, in_shared: bool) -> KernelVariant {
+impl TeamKernelVariant {
+    fn new(problem: &LinalgProblem, operation: OperationMacros, team: u32, in_shared: bool) -> TeamKernelVariant {
         let sizes = [problem.m as usize, problem.n as usize, problem.k as usize, team_memory_bytes(problem, operation, team)];
         let extents = if team == 1 { sizes.map(|n| n.to_string()) } else { [const { String::new() }; 4] };
-        KernelVariant { operation, dtype: problem.dtype, team, in_shared, extents }
+        TeamKernelVariant { operation, dtype: problem.dtype, team, in_shared, extents }
     }
 
     /// Calls `use_defines` with the macro definitions of this variant.
@@ -153,43 +153,48 @@ pub fn sources_for_compile_check() -> Vec<(String, String)> {
     let all =
         tasks.into_iter().enumerate().flat_map(|(n, task)| dtypes.into_iter().enumerate().map(move |(d, dtype)| (n + d, task, dtype)));
     let listed = all.flat_map(|(turn, task, dtype)| {
-        let operation = OperationMacros::for_task(task);
+        let operation = OperationMacros::macros_for_task(task);
         // Each combination of operation and dtype is compiled for teams of one thread, and for one other kind of team. The other kinds take
         // turns.
         [teams[0], teams[1 + turn % 3]].into_iter().filter_map(move |(team, in_shared)| {
             let problem = LinalgProblem { task, dtype, count: 1, m: 3, n: 3, k: 2 };
-            Some(KernelVariant::new(&problem, operation?, team, in_shared).call_with_defines(|defines| SOURCE.named_source(defines)))
+            Some(
+                TeamKernelVariant::new(&problem, operation?, team, in_shared)
+                    .call_with_defines(|defines| TEAM_KERNEL_SOURCE.named_source(defines)),
+            )
         })
     });
     listed.collect()
 }
 
-/// Runs a call with the kernels of this module.
-pub(super) fn run(call: &Call, problem: &LinalgProblem) -> Result<Outcome> {
-    let Some(operation) = OperationMacros::for_task(problem.task) else { decline!("only cuSOLVER has eigenvalues of general matrices") };
+/// Executes a call with the kernels in linalg.cu, one team of threads per matrix.
+pub(super) fn run_with_team_kernels(call: &Call, problem: &LinalgProblem) -> Result<Outcome> {
+    let Some(operation) = OperationMacros::macros_for_task(problem.task) else {
+        decline!("only cuSOLVER has eigenvalues of general matrices")
+    };
     let context = device::context(call.device)?;
     let inputs = call.inputs.iter().map(|a| copy_unless_c_contiguous(call, a)).collect::<Result<Vec<_>>>()?;
     let outputs = (0..call.outputs.len()).map(|n| device::allocate_output(call, n)).collect::<Result<Vec<_>>>()?;
     let addresses = device::pointers_to_read(&inputs)?;
     let out = |n: usize| outputs.get(n).map_or(0, |buffer| buffer.pointer());
     let memory = [out(0), out(1), out(2), addresses[0], addresses.get(1).copied().unwrap_or(0)];
-    let launch = DecompositionLaunch::new(context, problem, operation);
+    let launch = TeamKernelLaunch::new(context, problem, operation);
     let workspace = device::allocate(call, launch.workspace)?;
     launch.queue_kernel(problem, memory, workspace.pointer(), device::fault_operation_id(call.op, 0)).with_call_context(call)?;
     device::outcome_from_buffers(call, outputs)
 }
 
 /// The kernel variant, memory sizes and grid size of a call.
-struct DecompositionLaunch {
+struct TeamKernelLaunch {
     context: &'static Context,
-    variant: KernelVariant,
+    variant: TeamKernelVariant,
     arena: usize,
     workspace: usize,
     blocks: u32,
 }
 
-impl DecompositionLaunch {
-    fn new(context: &'static Context, problem: &LinalgProblem, operation: OperationMacros) -> DecompositionLaunch {
+impl TeamKernelLaunch {
+    fn new(context: &'static Context, problem: &LinalgProblem, operation: OperationMacros) -> TeamKernelLaunch {
         let team = threads_per_matrix(problem);
         let arena = team_memory_bytes(problem, operation, team);
         let in_shared = team > 1 && arena + (1 << 10) <= context.info().shared_per_block_optin as usize;
@@ -198,11 +203,12 @@ impl DecompositionLaunch {
         let most = if team == 1 || in_shared { i32::MAX.unsigned_abs() } else { 4 * context.info().sm_count };
         let blocks = u32::try_from(teams).unwrap_or(u32::MAX).min(most);
         let workspace = if team == 1 || in_shared { 0 } else { arena.saturating_mul(blocks as usize) };
-        DecompositionLaunch { context, variant: KernelVariant::new(problem, operation, team, in_shared), arena, workspace, blocks }
+        TeamKernelLaunch { context, variant: TeamKernelVariant::new(problem, operation, team, in_shared), arena, workspace, blocks }
     }
 
     fn queue_kernel(&self, problem: &LinalgProblem, memory: [u64; 5], workspace: u64, op: u64) -> crate::Result<()> {
-        let function = self.variant.call_with_defines(|defines| SOURCE.get_or_compile_kernel(self.context, "decompose", defines))?;
+        let function =
+            self.variant.call_with_defines(|defines| TEAM_KERNEL_SOURCE.get_or_compile_kernel(self.context, "decompose", defines))?;
         let shared = if self.variant.in_shared { self.arena as u32 } else { 0 };
         if shared > 0 {
             function.allow_dynamic_shared_memory(shared)?;
@@ -231,10 +237,10 @@ mod tests {
         let problem = |n: i32, k: i32| LinalgProblem { task: Linalg::Solve, dtype: DType::C128, count: 1, m: n, n, k };
         assert_eq!([1, 4, 5, 32, 64, 65, 129].map(|n| threads_per_matrix(&problem(n, 1))), [1, 1, 32, 64, 128, 256, 512]);
         assert_eq!(threads_per_matrix(&problem(2, 100)), 256);
-        let operation = OperationMacros::for_task(Linalg::Solve).unwrap();
+        let operation = OperationMacros::macros_for_task(Linalg::Solve).unwrap();
         // A matrix of odd pitch, two right-hand sides, pivots.
         assert_eq!(team_memory_bytes(&problem(4, 2), operation, 32), 16 * (4 * 5 + 4 * 3) + 16);
         assert_eq!(team_memory_bytes(&problem(4, 2), operation, 1), 16 * (4 * 4 + 4 * 2) + 16);
-        assert_eq!(OperationMacros::for_task(Linalg::Eig { vectors: true }), None);
+        assert_eq!(OperationMacros::macros_for_task(Linalg::Eig { vectors: true }), None);
     }
 }

@@ -9,9 +9,9 @@ use super::small_matrix_kernels::{MAX_EXTENT_FOR_ONE_THREAD, OperationMacros};
 use crate::codegen::ctype;
 use crate::compile::module::Args;
 use crate::device::{self, WithCallContext};
-use crate::families::kernel::KernelSource;
+use crate::families::kernel_lookup::KernelSource;
 
-static SOURCE: KernelSource = KernelSource {
+static WARP_KERNEL_SOURCE: KernelSource = KernelSource {
     name: "linalg_warp.cu",
     text: concat!(
         include_str!("../../kernels/warp.cuh"),
@@ -20,10 +20,10 @@ static SOURCE: KernelSource = KernelSource {
     ),
 };
 
-/// Number of threads per block.
-const THREADS: u32 = 128;
+/// Number of threads per block of the kernels in linalg_warp.cu.
+const THREADS_PER_BLOCK: u32 = 128;
 /// Maximum size of a row in registers, in bytes. A lane holds two rows.
-const MAX_ROW_BYTES: usize = 256;
+const MAX_ROW_REGISTER_BYTES: usize = 256;
 
 /// Returns the number of lanes that share a matrix: the smallest power of two, from 8, that is not less than the extent.
 fn lanes_per_matrix(problem: &LinalgProblem) -> u32 {
@@ -34,12 +34,13 @@ fn lanes_per_matrix(problem: &LinalgProblem) -> u32 {
 pub(super) fn supports_problem(problem: &LinalgProblem) -> bool {
     matches!(problem.task, Linalg::Inverse | Linalg::Determinant { .. } | Linalg::Eigh { .. })
         && (MAX_EXTENT_FOR_ONE_THREAD + 1..=32).contains(&problem.n)
-        && lanes_per_matrix(problem) as usize * problem.dtype.itemsize() <= MAX_ROW_BYTES
+        && lanes_per_matrix(problem) as usize * problem.dtype.itemsize() <= MAX_ROW_REGISTER_BYTES
 }
 
 /// Calls `use_defines` with the macro definitions of the kernel for `problem`.
 fn call_with_defines<R>(problem: &LinalgProblem, operation: OperationMacros, use_defines: impl FnOnce(&[(&'static str, &str)]) -> R) -> R {
-    let [lanes, code, option, threads] = [lanes_per_matrix(problem), operation.code, operation.option, THREADS].map(|n| n.to_string());
+    let [lanes, code, option, threads] =
+        [lanes_per_matrix(problem), operation.code, operation.option, THREADS_PER_BLOCK].map(|n| n.to_string());
     use_defines(&[
         ("FIELD", ctype(problem.dtype)),
         ("TEAM", "1"),
@@ -62,31 +63,34 @@ pub fn sources_for_compile_check() -> Vec<(String, String)> {
     let cases = [(DType::F32, 32), (DType::F64, 16), (DType::C64, 8), (DType::C128, 16)];
     let all = tasks.into_iter().flat_map(|task| cases.map(|(dtype, n)| LinalgProblem { task, dtype, count: 1, m: n, n, k: 1 }));
     all.filter_map(|problem| {
-        Some(call_with_defines(&problem, OperationMacros::for_task(problem.task)?, |defines| SOURCE.named_source(defines)))
+        Some(call_with_defines(&problem, OperationMacros::macros_for_task(problem.task)?, |defines| {
+            WARP_KERNEL_SOURCE.named_source(defines)
+        }))
     })
     .collect()
 }
 
-/// Runs a call with the kernels of this module, which must support `problem`.
-pub(super) fn run(call: &Call, problem: &LinalgProblem) -> Result<Outcome> {
-    let Some(operation) = OperationMacros::for_task(problem.task) else { decline!("no kernel for {:?}", problem.task) };
+/// Executes a call with the kernels in linalg_warp.cu, which must support `problem`.
+pub(super) fn run_with_warp_kernels(call: &Call, problem: &LinalgProblem) -> Result<Outcome> {
+    let Some(operation) = OperationMacros::macros_for_task(problem.task) else { decline!("no kernel for {:?}", problem.task) };
     let context = device::context(call.device)?;
     let input = copy_unless_c_contiguous(call, &call.inputs[0])?;
     let outputs = (0..call.outputs.len()).map(|n| device::allocate_output(call, n)).collect::<Result<Vec<_>>>()?;
     let addresses = device::pointers_to_read(std::slice::from_ref(&input))?;
     let out = [0, 1].map(|n| outputs.get(n).map_or(0, |buffer| buffer.pointer()));
     let launch = || {
-        let function = call_with_defines(problem, operation, |defines| SOURCE.get_or_compile_kernel(context, "decompose", defines))?;
+        let function =
+            call_with_defines(problem, operation, |defines| WARP_KERNEL_SOURCE.get_or_compile_kernel(context, "decompose", defines))?;
         let (fault, code) = (context.fault_pointer()?, device::linalg_fault_code(failure_for_task(problem.task)));
         let op = device::fault_operation_id(call.op, 0);
-        let blocks = (problem.count as u64 * u64::from(lanes_per_matrix(problem))).div_ceil(u64::from(THREADS));
+        let blocks = (problem.count as u64 * u64::from(lanes_per_matrix(problem))).div_ceil(u64::from(THREADS_PER_BLOCK));
         let mut args = Args::new();
         args.push(&out[0]).push(&out[1]).push(&addresses[0]).push(&problem.count).push(&problem.n);
         args.push(&fault).push(&code).push(&op);
         // SAFETY: the arguments match `decompose`. The input holds the `count` matrices of `problem` in C order, and the outputs have the
         // shapes that the core crate specifies for the task. The grid has a group of lanes for each matrix. The number of blocks fits
         // 31 bits, because the matrices of a block occupy at least 1,600 bytes.
-        unsafe { function.launch([blocks as u32, 1, 1], [THREADS, 1, 1], 0, args.pointers()) }
+        unsafe { function.launch([blocks as u32, 1, 1], [THREADS_PER_BLOCK, 1, 1], 0, args.pointers()) }
     };
     launch().with_call_context(call)?;
     device::outcome_from_buffers(call, outputs)

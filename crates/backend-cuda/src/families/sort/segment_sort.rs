@@ -10,7 +10,7 @@ use cuprum_core::{Array, Call, DType, Outcome, Result, Work, decline};
 use super::{SHARED_RADIX_SOURCE, SortTile, cpp_element_type, grid_of_blocks};
 use crate::compile::module::Args;
 use crate::device::{self, WithCallContext};
-use crate::families::kernel::{DEFAULT_THREADS, KernelSource, grid_for_items};
+use crate::families::kernel_lookup::{DEFAULT_THREADS_PER_BLOCK, KernelSource, grid_for_items};
 
 static SEGMENT_SORT_SOURCE: KernelSource = KernelSource {
     name: "sort_segments.cu",
@@ -56,7 +56,7 @@ pub(super) fn sources_for_compile_check() -> impl Iterator<Item = (String, Strin
 }
 
 /// Runs `call`, a sort within segments.
-pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
+pub(crate) fn run_segment_sort(call: &Call) -> Result<Outcome> {
     let (&Work::SegmentSort(call::SegmentSort { indices, longest }), [input, offsets], [output]) = (&call.work, call.inputs, call.outputs)
     else {
         decline!("not a sort of segments of one array")
@@ -79,8 +79,8 @@ pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
     let (from, offsets) = (device::pointer_to_read(input)?, device::pointer_to_read(offsets)?);
     let [to_values, to_indices] = if indices { [0, out.pointer()] } else { [out.pointer(), 0] };
 
-    // The capacity of a list is the maximum number of segments that it may receive. The scratch memory has the number of segments in each
-    // list, then the index of the first segment of each tile, then the lists.
+    // A kernel appends each long segment to one of the lists. The capacity of a list is the maximum number of segments that it may receive.
+    // The scratch memory has the number of segments in each list, then the index of the first segment of each tile, then the lists.
     let tile_count = length.div_ceil(TILE_LENGTH);
     let shorter = [MAX_ALL_PAIRS_LENGTH, lists[0].element_count(), lists[1].element_count()];
     let capacity = shorter.map(|shorter| if longest > shorter { segments.min(length / (shorter + 1)) } else { 0 });
@@ -103,7 +103,12 @@ pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
     // has `segments` + 1 elements, and `cuts` has `tile_count` + 1. No list receives more segments than its capacity, because an array of
     // `length` elements does not have more segments of these lengths.
     unsafe {
-        function.launch(grid_for_items(segments.max(tile_count + 1) as u64, DEFAULT_THREADS), [DEFAULT_THREADS, 1, 1], 0, args.pointers())
+        function.launch(
+            grid_for_items(segments.max(tile_count + 1) as u64, DEFAULT_THREADS_PER_BLOCK),
+            [DEFAULT_THREADS_PER_BLOCK, 1, 1],
+            0,
+            args.pointers(),
+        )
     }
     .with_call_context(call)?;
 
@@ -112,7 +117,8 @@ pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
     args.push(&from).push(&to_values).push(&to_indices).push(&length).push(&offsets).push(&cuts);
     // SAFETY: the arguments match sort_segments_short in sort_segments.cu. The input and one output have `length` elements, and the other
     // output is null. The core crate checks that the offsets never decrease, start at 0 and end at `length`. There is a block per tile.
-    unsafe { function.launch(grid_of_blocks(tile_count), [DEFAULT_THREADS, 1, 1], 0, args.pointers()) }.with_call_context(call)?;
+    unsafe { function.launch(grid_of_blocks(tile_count), [DEFAULT_THREADS_PER_BLOCK, 1, 1], 0, args.pointers()) }
+        .with_call_context(call)?;
 
     let waves = MAX_BLOCKS_PER_SM * context.info().sm_count.max(1) as usize;
     for (n, tile) in lists.into_iter().enumerate().filter(|(n, _)| capacity[*n] > 0) {

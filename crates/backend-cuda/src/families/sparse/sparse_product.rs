@@ -12,7 +12,7 @@ use super::{check_product_inputs, compile_check_dtypes, dtype_defines};
 use crate::compile::module::Args;
 use crate::device::{self, CudaBuffer, WithCallContext};
 use crate::driver::Context;
-use crate::families::kernel::{DEFAULT_THREADS, KernelSource, grid_for_items};
+use crate::families::kernel_lookup::{DEFAULT_THREADS_PER_BLOCK, KernelSource, grid_for_items};
 
 static PRODUCT_SOURCE: KernelSource = KernelSource {
     name: "sparse_product.cu",
@@ -24,11 +24,13 @@ const COUNTER_WORDS: usize = 8;
 const TOTAL_COUNTER_INDEX: usize = 0;
 const LARGE_ROWS_COUNTER_INDEX: usize = 1;
 const ROW_CLASS_FLAGS_INDEX: usize = 4;
-/// Classes of rows (small and medium) by their number of products, as in sparse_product.cu.
+/// Size class of result rows with 1 to 128 products of elements, as in sparse_product.cu.
 const SMALL_ROW_CLASS: usize = 1;
+/// Size class of result rows with 129 to 512 products of elements, as in sparse_product.cu.
 const MEDIUM_ROW_CLASS: usize = 2;
-/// Number of hash table entries for a row of the class small, and of the class medium, as in sparse_product.cu.
+/// Number of hash table entries for a row of class [`SMALL_ROW_CLASS`], as in sparse_product.cu.
 const SMALL_TABLE_ENTRIES: usize = 256;
+/// Number of hash table entries for a row of class [`MEDIUM_ROW_CLASS`], as in sparse_product.cu.
 const MEDIUM_TABLE_ENTRIES: usize = 1024;
 /// Maximum size of [`LargeRowMemory`] in device memory, in bytes, unless a single block needs more.
 const MAX_LARGE_ROW_MEMORY_BYTES: usize = 256 << 20;
@@ -38,7 +40,8 @@ pub(super) fn sources_for_compile_check() -> impl Iterator<Item = (String, Strin
     compile_check_dtypes().map(|(dtype, index)| PRODUCT_SOURCE.named_source(&dtype_defines(dtype, index)))
 }
 
-/// A matrix in the layout of the struct `CsrMatrix` in sparse.cuh: three addresses, then the numbers of rows, columns and elements.
+/// Returns a kernel argument with the layout of the struct `CsrMatrix` in sparse.cuh: three addresses, then the numbers of rows, columns
+/// and elements.
 fn csr_matrix_argument([indptr, indices, values]: [&StoredArray; 3], columns: usize) -> Result<[u64; 6]> {
     let addresses = [device::pointer_to_read(indptr)?, device::pointer_to_read(indices)?, device::pointer_to_read(values)?];
     let rows = indptr.layout().size().saturating_sub(1);
@@ -53,7 +56,7 @@ fn hash_table_block_threads(entries: usize, accumulator_bytes: usize) -> u32 {
 }
 
 /// Runs the product of two matrices, of which the second has `columns` columns.
-pub(super) fn run_product(call: &Call, columns: usize) -> Result<Outcome> {
+pub(super) fn run_sparse_product(call: &Call, columns: usize) -> Result<Outcome> {
     let [a_indptr, a_indices, a_values, b_indptr, b_indices, b_values] = call.inputs else { decline!("not a product of two matrices") };
     for matrix in [&call.inputs[..3], &call.inputs[3..]] {
         if let Err(reason) = check_product_inputs(matrix, a_values.dtype(), b_values.dtype()) {
@@ -97,9 +100,9 @@ struct SparseProduct<'a> {
 /// computes such rows has a bit and a sum for each column of the result.
 struct LargeRowMemory {
     blocks: u32,
-    /// A bit per block and column, all 0.
+    /// One bit for each block and column of the result, initially 0.
     bits: Arc<CudaBuffer>,
-    /// A sum per block and column, uninitialised.
+    /// One sum for each block and column of the result, uninitialised.
     sums: Arc<CudaBuffer>,
 }
 
@@ -137,15 +140,15 @@ impl SparseProduct<'_> {
         context.fill(counters.memory(), 0, [0u8; 4], 2 * COUNTER_WORDS).with_call_context(call)?;
         let fault = context.fault_pointer().with_call_context(call)?;
         let op = device::fault_operation_id(call.op, 1);
-        let by_warp = grid_for_items(32 * (*rows).max(1) as u64, DEFAULT_THREADS);
+        let by_warp = grid_for_items(32 * (*rows).max(1) as u64, DEFAULT_THREADS_PER_BLOCK);
 
         let mut args = Args::new();
         args.push(&classes_at).push(&counts_at).push(&large_at).push(&counters_at).push(a).push(b).push(&fault).push(&op);
-        self.launch_kernel("classify_rows", by_warp, DEFAULT_THREADS, &mut args)?;
+        self.launch_kernel("classify_rows", by_warp, DEFAULT_THREADS_PER_BLOCK, &mut args)?;
         let found = self.read_counters(&counters)?;
         let has_class = |class: usize| found[ROW_CLASS_FLAGS_INDEX + class] != 0;
 
-        // The read of the counters ends the validity of the earlier error word, so the next kernels get another one.
+        // `read_counters` has waited for the device and ended the validity of the error word, so the next kernels get another one.
         let fault = context.fault_pointer().with_call_context(call)?;
         let by_table = [("small", SMALL_ROW_CLASS, SMALL_TABLE_ENTRIES), ("medium", MEDIUM_ROW_CLASS, MEDIUM_TABLE_ENTRIES)]
             .into_iter()
@@ -153,14 +156,14 @@ impl SparseProduct<'_> {
         for (name, ..) in by_table.clone() {
             let mut args = Args::new();
             args.push(&counts_at).push(&classes_at).push(a).push(b).push(&fault).push(&op);
-            self.launch_kernel(&format!("count_{name}_rows"), by_warp, DEFAULT_THREADS, &mut args)?;
+            self.launch_kernel(&format!("count_{name}_rows"), by_warp, DEFAULT_THREADS_PER_BLOCK, &mut args)?;
         }
         let large_rows = self.allocate_large_rows(found[LARGE_ROWS_COUNTER_INDEX])?;
         if let Some(memory) = &large_rows {
             let bits = memory.bits.pointer();
             let mut args = Args::new();
             args.push(&counts_at).push(&large_at).push(&counters_at).push(&bits).push(a).push(b).push(&fault).push(&op);
-            self.launch_kernel("count_large_rows", [memory.blocks, 1, 1], DEFAULT_THREADS, &mut args)?;
+            self.launch_kernel("count_large_rows", [memory.blocks, 1, 1], DEFAULT_THREADS_PER_BLOCK, &mut args)?;
         }
 
         let indptr = self.allocate_items(*rows + 1, self.index.itemsize())?;
@@ -182,7 +185,7 @@ impl SparseProduct<'_> {
             let mut args = Args::new();
             args.push(&indices_at).push(&values_at).push(&indptr_at).push(&large_at).push(&counters_at).push(&bits).push(&sums);
             args.push(a).push(b);
-            self.launch_kernel("multiply_large_rows", [memory.blocks, 1, 1], DEFAULT_THREADS, &mut args)?;
+            self.launch_kernel("multiply_large_rows", [memory.blocks, 1, 1], DEFAULT_THREADS_PER_BLOCK, &mut args)?;
         }
         self.outcome_from_outputs([(*rows + 1, indptr), (total, indices), (total, values)])
     }
@@ -192,7 +195,8 @@ impl SparseProduct<'_> {
         self.dtype.itemsize().max(size_of::<u32>())
     }
 
-    /// Allocates the memory with which blocks compute `count` large rows. Returns `None` if `count` is 0.
+    /// Allocates the memory for computing `count` large rows, for which a hash table in shared memory is too small. Returns `None` if
+    /// `count` is 0.
     fn allocate_large_rows(&self, count: u64) -> Result<Option<LargeRowMemory>> {
         if count == 0 {
             return Ok(None);
@@ -207,21 +211,22 @@ impl SparseProduct<'_> {
         Ok(Some(LargeRowMemory { blocks: blocks as u32, bits, sums }))
     }
 
-    /// Writes the running sums of the counts of all rows to `indptr`. Returns the total.
+    /// Writes `indptr` of the result: the running sums of `counts`, the numbers of elements of the rows. Returns the number of all
+    /// elements.
     fn write_indptr(&self, indptr: &CudaBuffer, counts: u64, counters: &CudaBuffer) -> Result<usize> {
-        let blocks = self.rows.div_ceil(DEFAULT_THREADS as usize).max(1);
+        let blocks = self.rows.div_ceil(DEFAULT_THREADS_PER_BLOCK as usize).max(1);
         let block_sums = self.allocate_items(blocks, 8)?;
         let (sums_at, indptr_at, counters_at) = (block_sums.pointer(), indptr.pointer(), counters.pointer());
         let grid = [blocks as u32, 1, 1];
         let mut args = Args::new();
         args.push(&sums_at).push(&counts).push(&self.rows);
-        self.launch_kernel("sum_counts", grid, DEFAULT_THREADS, &mut args)?;
+        self.launch_kernel("sum_counts", grid, DEFAULT_THREADS_PER_BLOCK, &mut args)?;
         let mut args = Args::new();
         args.push(&sums_at).push(&blocks).push(&counters_at);
-        self.launch_kernel("scan_block_sums", [1, 1, 1], DEFAULT_THREADS, &mut args)?;
+        self.launch_kernel("scan_block_sums", [1, 1, 1], DEFAULT_THREADS_PER_BLOCK, &mut args)?;
         let mut args = Args::new();
         args.push(&indptr_at).push(&sums_at).push(&counts).push(&self.rows);
-        self.launch_kernel("write_indptr", grid, DEFAULT_THREADS, &mut args)?;
+        self.launch_kernel("write_indptr", grid, DEFAULT_THREADS_PER_BLOCK, &mut args)?;
         let total = self.read_counters(counters)?[TOTAL_COUNTER_INDEX];
         usize::try_from(total).map_err(|_| Error::value(self.call.op.name(), format!("a kernel counted {total} elements")))
     }

@@ -23,11 +23,11 @@ use crate::registry::{self, Availability};
 use crate::settings;
 
 pub(super) const TUNING_VARIABLE: &str = "CUPRUM_TUNING";
-const FILE_HEADER: &str = "cuprum tuning, format 1";
-/// Maximum size of a tuning file in bytes. An entry takes about 200.
-const MAX_FILE_BYTES: u64 = 16 << 20;
+const TUNING_FILE_HEADER: &str = "cuprum tuning, format 1";
+/// Maximum size of a tuning file in bytes. One entry takes about 200 bytes.
+const MAX_TUNING_FILE_BYTES: u64 = 16 << 20;
 /// Maximum wait for the lock of the tuning files. Writers hold the lock for milliseconds unless they are suspended.
-const LOCK_TIMEOUT: Duration = Duration::from_secs(2);
+const TUNING_FILE_LOCK_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The fastest accelerator or algorithm for one call signature, with the measured times.
 #[derive(Clone, Debug, PartialEq)]
@@ -50,9 +50,9 @@ pub struct DeviceResults {
     pub device: Device,
     /// The file that stores the results; `None` if they are only in memory.
     pub file: Option<PathBuf>,
-    /// Whether `CUPRUM_TUNING` names the file. Such a file is never written.
+    /// Whether the file is the one that `CUPRUM_TUNING` names, which is never written.
     pub read_only: bool,
-    /// The results, sorted by description.
+    /// The tuning results, sorted by their descriptions.
     pub entries: Vec<TuningResult>,
 }
 
@@ -62,12 +62,12 @@ impl TuningResult {
         self.times.iter().map(|(name, us)| format!("{name} {us:.1} us")).collect::<Vec<_>>().join(", ")
     }
 
-    fn to_line(&self) -> String {
+    fn format_result_line(&self) -> String {
         let times: Vec<String> = self.times.iter().map(|(name, us)| format!("{name}={us:.3}")).collect();
         format!("{:016x}\t{}\t{}\t{}\n", self.key, self.winner, times.join(","), self.description.replace(['\t', '\n'], " "))
     }
 
-    fn from_line(line: &str) -> Option<TuningResult> {
+    fn parse_result_line(line: &str) -> Option<TuningResult> {
         let mut columns = line.split('\t');
         let key = u64::from_str_radix(columns.next()?, 16).ok()?;
         let winner = columns.next()?.to_string();
@@ -81,41 +81,42 @@ type ResultsByKey = BTreeMap<u64, TuningResult>;
 
 fn parse_tuning_file(text: &str) -> Option<ResultsByKey> {
     let mut lines = text.lines();
-    if lines.next() != Some(FILE_HEADER) {
+    if lines.next() != Some(TUNING_FILE_HEADER) {
         return None;
     }
     // Lines in the format of another version are ignored.
-    Some(lines.filter(|l| !l.starts_with('#')).filter_map(TuningResult::from_line).map(|e| (e.key, e)).collect())
+    Some(lines.filter(|l| !l.starts_with('#')).filter_map(TuningResult::parse_result_line).map(|e| (e.key, e)).collect())
 }
 
 /// Returns the text of a tuning file.
-fn read_file(path: &Path) -> std::io::Result<String> {
+fn read_tuning_file(path: &Path) -> std::io::Result<String> {
     let mut text = String::new();
-    File::open(path)?.take(MAX_FILE_BYTES + 1).read_to_string(&mut text)?;
-    if text.len() as u64 > MAX_FILE_BYTES {
-        return Err(IoError::new(ErrorKind::FileTooLarge, format!("more than {MAX_FILE_BYTES} bytes")));
+    File::open(path)?.take(MAX_TUNING_FILE_BYTES + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > MAX_TUNING_FILE_BYTES {
+        return Err(IoError::new(ErrorKind::FileTooLarge, format!("more than {MAX_TUNING_FILE_BYTES} bytes")));
     }
     Ok(text)
 }
 
 /// Returns the path and the entries of the file that `CUPRUM_TUNING` names, read once. `None` if the variable is not set.
-pub(super) fn read_named_file() -> std::result::Result<Option<&'static (PathBuf, ResultsByKey)>, &'static Error> {
-    static NAMED_FILE: OnceLock<Result<Option<(PathBuf, ResultsByKey)>>> = OnceLock::new();
+pub(super) fn read_named_tuning_file() -> std::result::Result<Option<&'static (PathBuf, ResultsByKey)>, &'static Error> {
+    static NAMED_TUNING_FILE: OnceLock<Result<Option<(PathBuf, ResultsByKey)>>> = OnceLock::new();
     let load = || {
         let Some(path) = settings::env(TUNING_VARIABLE).map(PathBuf::from) else { return Ok(None) };
         let bad = |message: String| Error::Setting { variable: TUNING_VARIABLE, message: format!("{}: {message}", path.display()) };
-        let text = read_file(&path).map_err(|e| bad(e.to_string()))?;
-        let entries = parse_tuning_file(&text).ok_or_else(|| bad(format!("not a tuning file: its first line is not '{FILE_HEADER}'")))?;
+        let text = read_tuning_file(&path).map_err(|e| bad(e.to_string()))?;
+        let entries =
+            parse_tuning_file(&text).ok_or_else(|| bad(format!("not a tuning file: its first line is not '{TUNING_FILE_HEADER}'")))?;
         Ok(Some((path, entries)))
     };
-    match NAMED_FILE.get_or_init(load) {
+    match NAMED_TUNING_FILE.get_or_init(load) {
         Ok(pinned) => Ok(pinned.as_ref()),
         Err(e) => Err(e),
     }
 }
 
 pub(super) fn uses_named_file() -> bool {
-    matches!(read_named_file(), Ok(Some(_)))
+    matches!(read_named_tuning_file(), Ok(Some(_)))
 }
 
 /// The tuning results of each device, read from the cache folder on first use.
@@ -129,14 +130,14 @@ struct DeviceTuningTable {
 }
 
 impl DeviceTuningTable {
-    fn open(device: Device) -> DeviceTuningTable {
+    fn open_for_device(device: Device) -> DeviceTuningTable {
         let versions = component_versions(device);
         let mut h = FxHasher::default();
         versions.hash(&mut h);
         let name = format!("{}-{:016x}.tsv", device.kind().name(), h.finish());
         let file = settings::cache_folder().map(|folder| folder.join("tuning").join(name));
         let text = file.as_deref().and_then(|file| {
-            let read = read_file(file).inspect_err(|error| {
+            let read = read_tuning_file(file).inspect_err(|error| {
                 if error.kind() != ErrorKind::NotFound {
                     tracing::warn!(?file, %error, "tuning results cannot be read");
                 }
@@ -154,12 +155,12 @@ impl DeviceTuningTable {
     }
 
     /// Writes the table to its file, merged with the entries that other processes have stored there.
-    fn save(&mut self) -> std::io::Result<()> {
+    fn save_to_file(&mut self) -> std::io::Result<()> {
         let Some(file) = &self.file else { return Ok(()) };
         let folder = file.parent().unwrap_or(Path::new("."));
         std::fs::create_dir_all(folder)?;
-        let _lock = lock_folder(folder);
-        if let Some(theirs) = read_file(file).ok().and_then(|t| parse_tuning_file(&t)) {
+        let _lock = lock_tuning_folder(folder);
+        if let Some(theirs) = read_tuning_file(file).ok().and_then(|t| parse_tuning_file(&t)) {
             theirs.into_iter().for_each(|(key, entry)| {
                 self.entries.entry(key).or_insert(entry);
             });
@@ -171,9 +172,9 @@ impl DeviceTuningTable {
         builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
         let mut temporary = builder.tempfile_in(folder)?;
         inject_io_failure(FailurePoint::FileWrite)?;
-        write!(temporary, "{FILE_HEADER}\n# {}\n", self.versions)?;
+        write!(temporary, "{TUNING_FILE_HEADER}\n# {}\n", self.versions)?;
         for entry in self.measured_results() {
-            temporary.write_all(entry.to_line().as_bytes())?;
+            temporary.write_all(entry.format_result_line().as_bytes())?;
         }
         inject_io_failure(FailurePoint::Rename)?;
         temporary.persist(file).map(|_| ()).map_err(|e| e.error)
@@ -183,9 +184,9 @@ impl DeviceTuningTable {
 /// Locks the tuning files of `folder` against other processes until the returned file is dropped. The operating system releases the lock if
 /// the process ends.
 ///
-/// Returns `None` if the file system has no locks or the wait exceeds [`LOCK_TIMEOUT`]. Concurrent results may then be lost and measured
-/// again.
-fn lock_folder(folder: &Path) -> Option<File> {
+/// Returns `None` if the file system has no locks or the wait exceeds [`TUNING_FILE_LOCK_TIMEOUT`]. Concurrent results may then be lost and
+/// measured again.
+fn lock_tuning_folder(folder: &Path) -> Option<File> {
     let report = |error: &dyn std::fmt::Display| tracing::debug!(?folder, %error, "writing tuning tables without a lock");
     let opened = File::options().create(true).truncate(false).write(true).open(folder.with_extension("lock"));
     let file = opened.inspect_err(|error| report(error)).ok()?;
@@ -193,7 +194,7 @@ fn lock_folder(folder: &Path) -> Option<File> {
     loop {
         match file.try_lock() {
             Ok(()) => return Some(file),
-            Err(TryLockError::WouldBlock) if began.elapsed() < LOCK_TIMEOUT => std::thread::sleep(Duration::from_millis(1)),
+            Err(TryLockError::WouldBlock) if began.elapsed() < TUNING_FILE_LOCK_TIMEOUT => std::thread::sleep(Duration::from_millis(1)),
             Err(error) => {
                 report(&error);
                 return None;
@@ -220,7 +221,7 @@ fn with_device_table<R>(device: Device, f: impl FnOnce(&mut DeviceTuningTable) -
     let at = match tables.iter().position(|(d, _)| *d == device) {
         Some(at) => at,
         None => {
-            tables.push((device, DeviceTuningTable::open(device)));
+            tables.push((device, DeviceTuningTable::open_for_device(device)));
             tables.len() - 1
         }
     };
@@ -228,8 +229,8 @@ fn with_device_table<R>(device: Device, f: impl FnOnce(&mut DeviceTuningTable) -
 }
 
 /// Returns the tuning result of the call signature `key`, if there is one.
-pub(super) fn find_result(device: Device, key: u64) -> Result<Option<TuningResult>> {
-    match read_named_file() {
+pub(super) fn find_tuning_result(device: Device, key: u64) -> Result<Option<TuningResult>> {
+    match read_named_tuning_file() {
         Err(e) => Err(e.clone()),
         Ok(Some((_, entries))) => Ok(entries.get(&key).cloned()),
         Ok(None) => Ok(with_device_table(device, |t| t.entries.get(&key).cloned())),
@@ -237,48 +238,48 @@ pub(super) fn find_result(device: Device, key: u64) -> Result<Option<TuningResul
 }
 
 /// Stores a tuning result in memory and, if it was measured, in the file.
-pub(super) fn insert_result(device: Device, entry: TuningResult) {
+pub(super) fn insert_tuning_result(device: Device, entry: TuningResult) {
     with_device_table(device, |t| {
         let measured = !entry.times.is_empty();
         t.entries.insert(entry.key, entry);
         if !measured {
             return;
         }
-        if let Err(error) = t.save() {
+        if let Err(error) = t.save_to_file() {
             tracing::warn!(file = ?t.file, %error, "tuning results are kept in memory only");
             t.file = None;
         }
     });
 }
 
-pub(super) fn list_results(device: Device) -> Result<DeviceResults> {
-    fn sort_results<'a>(entries: impl Iterator<Item = &'a TuningResult>) -> Vec<TuningResult> {
+pub(super) fn list_tuning_results(device: Device) -> Result<DeviceResults> {
+    fn sort_tuning_results<'a>(entries: impl Iterator<Item = &'a TuningResult>) -> Vec<TuningResult> {
         let mut list: Vec<TuningResult> = entries.cloned().collect();
         list.sort_by(|a, b| a.description.cmp(&b.description));
         list
     }
-    match read_named_file() {
+    match read_named_tuning_file() {
         Err(e) => Err(e.clone()),
         Ok(Some((path, entries))) => {
-            Ok(DeviceResults { device, file: Some(path.clone()), read_only: true, entries: sort_results(entries.values()) })
+            Ok(DeviceResults { device, file: Some(path.clone()), read_only: true, entries: sort_tuning_results(entries.values()) })
         }
         Ok(None) => Ok(with_device_table(device, |t| DeviceResults {
             device,
             file: t.file.clone(),
             read_only: false,
-            entries: sort_results(t.measured_results()),
+            entries: sort_tuning_results(t.measured_results()),
         })),
     }
 }
 
-/// Removes the tuning results of every device from memory. Also deletes the files of the current component versions from the cache folder;
-/// files of other versions stay.
-pub(super) fn forget() -> Result<()> {
+/// Removes the tuning results of every device from memory, and deletes their files from the cache folder. Files written with other versions
+/// of cuprum, the driver or the libraries are kept.
+pub(super) fn forget_stored_results() -> Result<()> {
     for device in Device::all() {
         let removed = with_device_table(device, |t| {
             t.entries.clear();
             t.file.as_deref().map(|f| {
-                let _lock = f.parent().and_then(lock_folder);
+                let _lock = f.parent().and_then(lock_tuning_folder);
                 (f.to_path_buf(), std::fs::remove_file(f))
             })
         });
@@ -302,7 +303,7 @@ mod tests {
             times: vec![("cub".into(), 1.5), ("cuda".into(), 2.25)],
             description: "sum [Reduce]: float32 (3, 4)".into(),
         };
-        let text = format!("{FILE_HEADER}\n# versions\n{}not an entry\n", entry.to_line());
+        let text = format!("{TUNING_FILE_HEADER}\n# versions\n{}not an entry\n", entry.format_result_line());
         assert_eq!(parse_tuning_file(&text).unwrap().get(&entry.key), Some(&entry));
         assert_eq!(entry.display_times(), "cub 1.5 us, cuda 2.2 us");
         assert!(parse_tuning_file("something else\n").is_none());
@@ -327,7 +328,7 @@ mod tests {
     #[cfg(unix)]
     #[test]
     fn endless_files_are_refused() {
-        assert_eq!(read_file(Path::new("/dev/zero")).unwrap_err().kind(), ErrorKind::FileTooLarge);
+        assert_eq!(read_tuning_file(Path::new("/dev/zero")).unwrap_err().kind(), ErrorKind::FileTooLarge);
     }
 
     #[test]
@@ -343,7 +344,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let (file, ordinary) = (dir.path().join("cpu.tsv"), dir.path().join("ordinary"));
         std::fs::write(&ordinary, b"").unwrap();
-        table(&file, [1]).save().unwrap();
+        table(&file, [1]).save_to_file().unwrap();
         let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode();
         assert_eq!(mode(&file), mode(&ordinary));
     }
@@ -352,11 +353,11 @@ mod tests {
     fn a_lock_excludes_other_writers() {
         let dir = tempfile::tempdir().unwrap();
         let folder = dir.path().join("tuning");
-        let lock = lock_folder(&folder).unwrap();
+        let lock = lock_tuning_folder(&folder).unwrap();
         let other = File::options().write(true).open(folder.with_extension("lock")).unwrap();
         assert!(matches!(other.try_lock(), Err(TryLockError::WouldBlock)));
         let began = Instant::now();
-        assert!(lock_folder(&folder).is_none() && began.elapsed() >= LOCK_TIMEOUT, "another writer waits for a time");
+        assert!(lock_tuning_folder(&folder).is_none() && began.elapsed() >= TUNING_FILE_LOCK_TIMEOUT, "another writer waits for a time");
         drop(lock);
         other.try_lock().unwrap();
     }
@@ -368,7 +369,7 @@ mod tests {
         std::thread::scope(|scope| {
             for first in [0, 100, 200, 300] {
                 let file = &file;
-                scope.spawn(move || (first..first + 5).for_each(|key| table(file, [key]).save().unwrap()));
+                scope.spawn(move || (first..first + 5).for_each(|key| table(file, [key]).save_to_file().unwrap()));
             }
         });
         let expected: Vec<u64> = [0, 100, 200, 300].into_iter().flat_map(|first| first..first + 5).collect();
@@ -381,15 +382,15 @@ mod tests {
     fn a_damaged_table_is_replaced() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("tuning/cpu.tsv");
-        table(&file, [1, 2]).save().unwrap();
+        table(&file, [1, 2]).save_to_file().unwrap();
         let whole = std::fs::read(&file).unwrap();
         for end in 0..whole.len() {
             std::fs::write(&file, &whole[..end]).unwrap();
-            table(&file, [3]).save().unwrap();
+            table(&file, [3]).save_to_file().unwrap();
             assert!(keys(&file).contains(&3), "cut at {end}");
         }
         std::fs::write(&file, [0xff; 100]).unwrap();
-        table(&file, [4]).save().unwrap();
+        table(&file, [4]).save_to_file().unwrap();
         assert_eq!(keys(&file), [4]);
     }
 
@@ -400,12 +401,12 @@ mod tests {
         for point in [FailurePoint::FileOpen, FailurePoint::FileWrite, FailurePoint::Rename] {
             let dir = tempfile::tempdir().unwrap();
             let file = dir.path().join("tuning/cpu.tsv");
-            table(&file, [1]).save().unwrap();
-            let (result, failed) = with_failure_in_scope(CountingScope::Thread, point, 0, || table(&file, [2]).save());
+            table(&file, [1]).save_to_file().unwrap();
+            let (result, failed) = with_failure_in_scope(CountingScope::Thread, point, 0, || table(&file, [2]).save_to_file());
             assert!(failed && result.is_err(), "{point:?}");
             assert_eq!(keys(&file), [1], "{point:?}");
             assert_eq!(std::fs::read_dir(file.parent().unwrap()).unwrap().count(), 1, "{point:?}: a file is left");
-            table(&file, [2]).save().unwrap();
+            table(&file, [2]).save_to_file().unwrap();
             assert_eq!(keys(&file), [1, 2], "{point:?}");
         }
     }

@@ -1,6 +1,6 @@
 //! Copy: copies of arrays, and joins of several arrays into one.
 
-use super::request::Request;
+use super::kernel_request::Request;
 use crate::layout::Layout;
 use crate::op::Family;
 
@@ -10,7 +10,7 @@ use crate::op::Family;
 /// ([`OutputSpec::target_buffer`](crate::OutputSpec::target_buffer)), elements outside the regions keep their values.
 #[derive(Clone, Copy)]
 pub struct Copy<'a> {
-    /// The layout of each input within the output's buffer.
+    /// The region of the output's buffer to which each input is copied, as a layout.
     pub regions: &'a [Layout],
 }
 
@@ -18,7 +18,7 @@ impl Request for Copy<'_> {
     fn family(&self) -> Family {
         Family::Copy
     }
-    fn updates_target(&self) -> bool {
+    fn updates_part_of_target(&self) -> bool {
         true
     }
 }

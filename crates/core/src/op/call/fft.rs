@@ -1,7 +1,7 @@
 //! Fft: discrete Fourier transforms.
 
+use super::kernel_request::Request;
 use super::output_spec::OutputSpec;
-use super::request::Request;
 use super::tuning_signature::TuningSignature;
 use crate::array::StoredArray;
 use crate::error::Result;
@@ -15,17 +15,19 @@ use crate::program::Program;
 /// `axes` its extents are `lengths`, except as [`FftKind`] states. Along other axes its extents are the extents of `shape`.
 #[derive(Clone, Copy)]
 pub struct Fft<'a> {
-    /// The program that computes the values, in float32, float64, complex64 or complex128. Its inputs are broadcast to `shape`.
+    /// The fused program that computes the values to transform, in float32, float64, complex64 or complex128. Its inputs are broadcast to
+    /// `shape`.
     pub program: &'a Program,
     /// Whether the values and the results are real or complex.
     pub kind: FftKind,
-    /// Whether the exponents are positive. `inverse` is false for [`FftKind::RealToComplex`] and true for [`FftKind::ComplexToReal`].
+    /// Whether the transform is an inverse, with positive exponents. It is false for [`FftKind::RealToComplex`] and true for
+    /// [`FftKind::ComplexToReal`].
     pub inverse: bool,
-    /// Extents of the values. No extent is 0.
+    /// Shape of the values that are transformed. No extent is 0.
     pub shape: &'a [usize],
     /// The transformed axes, at least one. They are distinct.
     pub axes: &'a [usize],
-    /// The length of the transform along each axis of `axes`, at least the extent of `shape` there.
+    /// The length of the transform along each axis of `axes`. It is at least the extent of `shape` along that axis.
     pub lengths: &'a [usize],
     /// The factor by which the result is multiplied.
     pub scale: f64,
@@ -63,12 +65,12 @@ impl Request for Fft<'_> {
     fn program(&self) -> Option<&Program> {
         Some(self.program)
     }
-    fn format_options(&self, _inputs: &[StoredArray], _outputs: &[OutputSpec]) -> String {
+    fn format_call_options(&self, _inputs: &[StoredArray], _outputs: &[OutputSpec]) -> String {
         format!("s={:?}, axes={:?}", self.lengths, self.axes)
     }
-    fn add_to_signature(&self, inputs: &[StoredArray], outputs: &[OutputSpec], signature: &mut TuningSignature) -> Result<()> {
-        signature.add_value((self.kind, self.inverse, self.axes));
-        signature.add_layouts(inputs, outputs);
+    fn add_to_tuning_signature(&self, inputs: &[StoredArray], outputs: &[OutputSpec], signature: &mut TuningSignature) -> Result<()> {
+        signature.hash_value((self.kind, self.inverse, self.axes));
+        signature.hash_layouts(inputs, outputs);
         Ok(())
     }
 }

@@ -1,6 +1,6 @@
 //! Fill: arrays computed without inputs.
 
-use super::request::Request;
+use super::kernel_request::Request;
 use crate::op::Family;
 use crate::scalar::Scalar;
 
@@ -9,20 +9,20 @@ use crate::scalar::Scalar;
 pub enum Fill {
     /// Undefined contents (`empty`). The kernel writes zeros unless reading uninitialized memory is safe on the device and for the dtype.
     Undefined,
-    /// One value (`full`, `zeros`, `ones`).
+    /// The same value for every element (`full`, `zeros`, `ones`).
     Constant(Scalar),
-    /// `start`, `second`, then `start + i * step`, computed in the output's dtype (`arange`). Integers wrap.
+    /// `start`, `second`, then `start + i * step` for index i, computed in the output's dtype (`arange`). Integers wrap.
     Arange {
-        /// Element 0.
+        /// The element at index 0.
         start: Scalar,
-        /// Element 1. For integers and bool, it is `start + step`.
+        /// The element at index 1. For integers and bool, it is `start + step`.
         second: Scalar,
         /// Difference between the first two elements, rounded. May be infinite.
         step: Scalar,
     },
-    /// `start + i * step`, computed in float64 or complex128 and converted (`linspace`).
+    /// `start + i * step` for index i, computed in float64 or complex128 and converted to the output's dtype (`linspace`).
     Linspace {
-        /// Element 0.
+        /// The element at index 0.
         start: Scalar,
         /// End of the range.
         stop: Scalar,
@@ -33,7 +33,7 @@ pub enum Fill {
         /// Whether the last element is exactly `stop`.
         endpoint: bool,
     },
-    /// 1 where column = row + k of a 2-D output, else 0 (`eye`).
+    /// An identity matrix or shifted diagonal (`eye`): 1 where column = row + k of a 2-D output, else 0.
     Eye {
         /// Offset of the diagonal from the main diagonal; positive if it is above.
         k: i64,

@@ -1,7 +1,7 @@
 //! Gather: elements selected by index.
 
+use super::kernel_request::Request;
 use super::output_spec::OutputSpec;
-use super::request::Request;
 use crate::array::StoredArray;
 use crate::op::Family;
 
@@ -10,7 +10,7 @@ use crate::op::Family;
 /// The kernel checks the indices. An index out of bounds is an error at run time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gather {
-    /// The axis of `inputs[0]` that the indices address.
+    /// The axis of `inputs[0]` into which the indices point.
     pub axis: usize,
     /// The relation between the axes of the indices and those of the output.
     pub indices: GatherIndices,
@@ -19,7 +19,7 @@ pub struct Gather {
 /// The relation between the index array of a [`Gather`] and its output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GatherIndices {
-    /// The axes of the indices replace the axis, as in `take`. The indices are C-contiguous.
+    /// The axes of the indices replace the indexed axis, as in `take`. The indices are C-contiguous.
     ReplaceAxis,
     /// Each output element has its own index, as in `take_along_axis`. The indices have the shape of the output and any strides. The input
     /// has the same shape, except for its extent along the axis.
@@ -30,7 +30,7 @@ impl Request for Gather {
     fn family(&self) -> Family {
         Family::Gather
     }
-    fn format_options(&self, _inputs: &[StoredArray], _outputs: &[OutputSpec]) -> String {
+    fn format_call_options(&self, _inputs: &[StoredArray], _outputs: &[OutputSpec]) -> String {
         match self.indices {
             GatherIndices::ReplaceAxis => format!("axis={}", self.axis),
             GatherIndices::PerElement => format!("axis={} index per element", self.axis),

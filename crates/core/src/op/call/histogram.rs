@@ -1,7 +1,7 @@
 //! Histogram: counts of values in bins.
 
+use super::kernel_request::Request;
 use super::output_spec::OutputSpec;
-use super::request::Request;
 use super::tuning_signature::TuningSignature;
 use crate::array::StoredArray;
 use crate::error::Result;
@@ -11,15 +11,15 @@ use crate::program::Program;
 /// A request for the number of values in each bin.
 #[derive(Clone, Copy)]
 pub struct Histogram<'a> {
-    /// The program that computes the values (one result). Its inputs are 1-D with stride 1, or 0 for a repeated element.
+    /// The fused program that computes the values to count (one result). Its inputs are 1-D with stride 1, or 0 for a repeated element.
     ///
     /// If [`Binning`] requires edges or weights, the last input of the call holds them. That input is not an input of the program.
     pub program: &'a Program,
-    /// The rule that assigns values to bins.
+    /// The rule that assigns values to the bins.
     pub binning: Binning,
 }
 
-/// The assignment of values to bins.
+/// The rule that assigns values to the bins of a histogram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Binning {
     /// Each value is an int64 and is itself the index of its bin. Every value is a valid index.
@@ -50,9 +50,9 @@ impl Request for Histogram<'_> {
     fn has_input_outside_program(&self) -> bool {
         self.binning != Binning::Number { weighted: false }
     }
-    fn add_to_signature(&self, inputs: &[StoredArray], outputs: &[OutputSpec], signature: &mut TuningSignature) -> Result<()> {
-        signature.add_value(self.binning);
-        signature.add_layouts(inputs, outputs);
+    fn add_to_tuning_signature(&self, inputs: &[StoredArray], outputs: &[OutputSpec], signature: &mut TuningSignature) -> Result<()> {
+        signature.hash_value(self.binning);
+        signature.hash_layouts(inputs, outputs);
         Ok(())
     }
 }

@@ -16,19 +16,19 @@ pub(crate) struct KernelModeGuard {
 }
 
 impl KernelModeGuard {
-    fn turn_on(mode: &'static LocalKey<Cell<bool>>) -> KernelModeGuard {
+    fn enable_mode(mode: &'static LocalKey<Cell<bool>>) -> KernelModeGuard {
         KernelModeGuard { mode, previous: mode.replace(true) }
     }
 
     /// Until the guard is dropped, a kernel that declines a call also formats the text of its reason.
     pub(crate) fn enable_reason_formatting() -> KernelModeGuard {
-        KernelModeGuard::turn_on(&WANTS_DECLINE_REASONS)
+        KernelModeGuard::enable_mode(&WANTS_DECLINE_REASONS)
     }
 
     /// Makes calls wait for the compilation of their kernels until the guard is dropped, as under
     /// [`CompileMode::Wait`](crate::settings::CompileMode::Wait).
     pub(crate) fn enable_foreground_compilation() -> KernelModeGuard {
-        KernelModeGuard::turn_on(&BLOCKS_ON_COMPILATION)
+        KernelModeGuard::enable_mode(&BLOCKS_ON_COMPILATION)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Linalg: decompositions of matrices and solutions of linear systems.
 
+use super::kernel_request::Request;
 use super::output_spec::OutputSpec;
-use super::request::Request;
 use super::tuning_signature::TuningSignature;
 use crate::array::StoredArray;
 use crate::error::Result;
@@ -22,11 +22,11 @@ pub enum Linalg {
     /// The solution `x` of `a @ x = b` for triangular `a`, where `form` may replace `a` by its transpose. The other triangle of `a` is not
     /// read. A zero on the diagonal is an error.
     SolveTriangular {
-        /// The triangle of `a` that is read.
+        /// The triangle of `a` that the kernel reads.
         triangle: Triangle,
         /// Whether the equation contains `a`, its transpose, or its conjugate transpose.
         form: Form,
-        /// Whether the diagonal is taken as ones and not read.
+        /// Whether the diagonal elements are taken as 1 and not read.
         unit_diagonal: bool,
     },
     /// The inverse (n, n) of a matrix (n, n). A singular matrix is an error.
@@ -63,15 +63,15 @@ pub enum Linalg {
     /// The real eigenvalues (n) of a Hermitian matrix (n, n) in ascending order, and with `vectors` the orthonormal eigenvectors (n, n), as
     /// columns. Errors are those of [`Linalg::Svd`].
     Eigh {
-        /// The triangle that is read. The imaginary part of the diagonal is not read.
+        /// The triangle of the matrix that the kernel reads. The imaginary part of the diagonal is not read.
         triangle: Triangle,
-        /// Whether the eigenvectors are an output.
+        /// Whether the eigenvectors are an output of the call.
         vectors: bool,
     },
     /// The complex eigenvalues (n) of a matrix (n, n), and with `vectors` the eigenvectors (n, n) of norm 1, as columns. The complex
     /// eigenvalues of a real matrix are conjugate pairs with exactly equal real parts. Errors are those of [`Linalg::Svd`].
     Eig {
-        /// Whether the eigenvectors are an output.
+        /// Whether the eigenvectors are an output of the call.
         vectors: bool,
     },
     /// The Schur decomposition `a = z @ t @ zᴴ` of a matrix (n, n): outputs `t` and the unitary `z`. `t` is upper triangular for complex
@@ -85,7 +85,7 @@ pub enum Linalg {
     Function(MatrixFunction),
 }
 
-/// A function of a square matrix with the values of the principal branch.
+/// A function of a square matrix: the principal square root or the principal logarithm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MatrixFunction {
     /// The principal square root, whose eigenvalues have a real part that is not negative.
@@ -104,7 +104,7 @@ pub enum Triangle {
     Upper,
 }
 
-/// The form of a matrix in an equation (`trans=` of SciPy).
+/// The form of a matrix in an equation: unchanged, transposed or conjugate transposed (`trans=` of SciPy).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Form {
     /// The matrix.
@@ -149,7 +149,7 @@ impl Request for Linalg {
     fn composite_parameters(&self) -> Option<&Parameters> {
         Some(self)
     }
-    fn format_options(&self, _inputs: &[StoredArray], _outputs: &[OutputSpec]) -> String {
+    fn format_call_options(&self, _inputs: &[StoredArray], _outputs: &[OutputSpec]) -> String {
         match *self {
             Linalg::Cholesky { triangle: Triangle::Upper } => "upper".into(),
             Linalg::SolveTriangular { triangle, form, unit_diagonal } => {
@@ -162,9 +162,9 @@ impl Request for Linalg {
             _ => String::new(),
         }
     }
-    fn add_to_signature(&self, inputs: &[StoredArray], outputs: &[OutputSpec], signature: &mut TuningSignature) -> Result<()> {
-        signature.add_value(self);
-        signature.add_layouts(inputs, outputs);
+    fn add_to_tuning_signature(&self, inputs: &[StoredArray], outputs: &[OutputSpec], signature: &mut TuningSignature) -> Result<()> {
+        signature.hash_value(self);
+        signature.hash_layouts(inputs, outputs);
         Ok(())
     }
 }

@@ -31,7 +31,7 @@ pub struct OutputSpec {
     pub(super) target: Option<TargetBuffer>,
 }
 
-/// An existing buffer to which a call writes an output.
+/// An existing buffer into which a call writes an output, instead of a new buffer.
 #[derive(Clone)]
 pub(super) struct TargetBuffer(Arc<dyn Buffer>);
 
@@ -60,13 +60,13 @@ impl OutputSpec {
         self.target.as_ref().map(|target| &target.0)
     }
 
-    /// Returns whether the output is a part of its target.
-    pub(super) fn is_part_of_target(&self) -> bool {
+    /// Returns whether the output covers only a part of the existing buffer to which it is written.
+    pub(super) fn is_part_of_target_buffer(&self) -> bool {
         self.target_buffer().is_some_and(|target| self.layout.size().saturating_mul(self.dtype.itemsize()) != target.nbytes())
     }
 
     /// Returns the specification with `buffer` as the target. Only the caller may hold other references to the buffer.
-    pub(crate) fn with_target(self, buffer: Arc<dyn Buffer>) -> OutputSpec {
+    pub(crate) fn with_target_buffer(self, buffer: Arc<dyn Buffer>) -> OutputSpec {
         OutputSpec { target: Some(TargetBuffer(buffer)), ..self }
     }
 }

@@ -1,6 +1,6 @@
 //! Random: draws of a counter-based generator.
 
-use super::request::Request;
+use super::kernel_request::Request;
 use crate::dtype::DType;
 use crate::op::Family;
 use crate::rounding::{round_to_dtype, to_bf16, to_f16};
@@ -138,7 +138,7 @@ pub struct UniformScaling {
 
 impl UniformScaling {
     /// Returns the scaling to `[low, high)` in a floating `dtype`, or `None` if an end is not finite in `dtype`.
-    pub fn for_range(low: f64, high: f64, dtype: DType) -> Option<UniformScaling> {
+    pub fn new_for_range(low: f64, high: f64, dtype: DType) -> Option<UniformScaling> {
         let rounded_low = round_to_dtype(low, dtype);
         if !rounded_low.is_finite() || !round_to_dtype(high, dtype).is_finite() {
             return None;

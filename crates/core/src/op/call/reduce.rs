@@ -1,7 +1,7 @@
 //! Reduce: reductions over axes.
 
+use super::kernel_request::Request;
 use super::output_spec::OutputSpec;
-use super::request::Request;
 use super::tuning_signature::TuningSignature;
 use crate::array::StoredArray;
 use crate::dtype::DType;
@@ -17,13 +17,13 @@ use crate::program::Program;
 /// [`Capability::Variance`](crate::Capability::Variance) receive such calls.
 #[derive(Clone, Copy)]
 pub struct Reduce<'a> {
-    /// The program that computes the elements to reduce, in the dtype in which they enter the reduction.
+    /// The fused program that computes the elements to reduce, in the dtype in which they enter the reduction.
     pub program: &'a Program,
     /// Definition of the reduction: how elements combine, the identity, and the accumulator dtype.
     pub reduction: &'a ReductionDef,
-    /// The reduced axes, as indices into the loop shape. The axes of `plan` differ from these, since the plan merges adjacent axes.
+    /// The reduced axes, as indices into the loop shape. They differ from the axes of `plan`, which merges adjacent axes.
     pub axes: &'a [usize],
-    /// The loops over kept and over reduced axes, both with merged axes.
+    /// The planned loops over kept and over reduced axes, both with merged axes.
     pub plan: &'a ReducePlan,
     /// dtype of the accumulators, such as float32 for sums of float16 and bfloat16.
     pub acc: DType,
@@ -36,7 +36,7 @@ impl Request for Reduce<'_> {
     fn program(&self) -> Option<&Program> {
         Some(self.program)
     }
-    fn format_options(&self, inputs: &[StoredArray], outputs: &[OutputSpec]) -> String {
+    fn format_call_options(&self, inputs: &[StoredArray], outputs: &[OutputSpec]) -> String {
         let ndim = inputs.first().map_or(0, |input| input.shape().len());
         let axes = match self.axes {
             axes if axes.len() == ndim => "None".to_owned(),
@@ -46,9 +46,9 @@ impl Request for Reduce<'_> {
         let keepdims = !self.axes.is_empty() && outputs.first().is_some_and(|output| output.layout.ndim() == ndim);
         format!("axis={axes}{}", if keepdims { ", keepdims" } else { "" })
     }
-    fn add_to_signature(&self, _inputs: &[StoredArray], _outputs: &[OutputSpec], signature: &mut TuningSignature) -> Result<()> {
-        signature.add_axes(&self.plan.kept, &self.plan.kept_strides);
-        signature.add_axes(&self.plan.reduced, &self.plan.reduced_strides);
+    fn add_to_tuning_signature(&self, _inputs: &[StoredArray], _outputs: &[OutputSpec], signature: &mut TuningSignature) -> Result<()> {
+        signature.hash_axes(&self.plan.kept, &self.plan.kept_strides);
+        signature.hash_axes(&self.plan.reduced, &self.plan.reduced_strides);
         Ok(())
     }
 }

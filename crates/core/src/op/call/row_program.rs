@@ -1,7 +1,7 @@
 //! Rows: expressions that contain reductions along rows.
 
+use super::kernel_request::Request;
 use super::output_spec::OutputSpec;
-use super::request::Request;
 use super::tuning_signature::TuningSignature;
 use crate::array::StoredArray;
 use crate::error::Result;
@@ -16,9 +16,9 @@ use crate::program::Program;
 /// a separate call.
 #[derive(Clone, Copy)]
 pub struct RowProgram<'a> {
-    /// The expression; result n is written to output n.
+    /// The fused program of the call. Its result n is written to output n.
     pub program: &'a Program,
-    /// The loop over rows; its operands are the inputs, then the outputs. An output with stride 0 along the row has one element per
+    /// The planned loop over rows. Its operands are the inputs, then the outputs. An output with stride 0 along the row has one element per
     /// row.
     pub plan: &'a RowLoopPlan,
 }
@@ -30,9 +30,9 @@ impl Request for RowProgram<'_> {
     fn program(&self) -> Option<&Program> {
         Some(self.program)
     }
-    fn add_to_signature(&self, _inputs: &[StoredArray], _outputs: &[OutputSpec], signature: &mut TuningSignature) -> Result<()> {
-        signature.add_axes(&self.plan.outer, &self.plan.outer_strides);
-        signature.add_axes(&[self.plan.length], &[&self.plan.row_strides[..]]);
+    fn add_to_tuning_signature(&self, _inputs: &[StoredArray], _outputs: &[OutputSpec], signature: &mut TuningSignature) -> Result<()> {
+        signature.hash_axes(&self.plan.outer, &self.plan.outer_strides);
+        signature.hash_axes(&[self.plan.length], &[&self.plan.row_strides[..]]);
         Ok(())
     }
 }

@@ -1,7 +1,7 @@
 //! Scan: running reductions along an axis.
 
+use super::kernel_request::Request;
 use super::output_spec::OutputSpec;
-use super::request::Request;
 use super::tuning_signature::TuningSignature;
 use crate::array::StoredArray;
 use crate::error::Result;
@@ -13,13 +13,13 @@ use crate::program::Program;
 /// broadcast to a common shape, the loop shape.
 #[derive(Clone, Copy)]
 pub struct Scan<'a> {
-    /// The program that computes the elements to scan, in the output's dtype.
+    /// The fused program that computes the elements to scan, in the output's dtype.
     pub program: &'a Program,
     /// Definition of the scan: how elements combine, the identity, and the accumulator dtype.
     pub reduction: &'a ReductionDef,
-    /// The scanned axis of the loop shape.
+    /// The scanned axis, as an index into the loop shape.
     pub axis: usize,
-    /// The strides along the scanned axis, and the loop over the other axes.
+    /// The planned loop: the strides along the scanned axis, and the loop over the other axes.
     pub plan: &'a ScanPlan,
 }
 
@@ -30,12 +30,12 @@ impl Request for Scan<'_> {
     fn program(&self) -> Option<&Program> {
         Some(self.program)
     }
-    fn format_options(&self, _inputs: &[StoredArray], _outputs: &[OutputSpec]) -> String {
+    fn format_call_options(&self, _inputs: &[StoredArray], _outputs: &[OutputSpec]) -> String {
         format!("axis={}", self.axis)
     }
-    fn add_to_signature(&self, _inputs: &[StoredArray], _outputs: &[OutputSpec], signature: &mut TuningSignature) -> Result<()> {
-        signature.add_axes(&[self.plan.len], &[&self.plan.axis_strides[..]]);
-        signature.add_axes(&self.plan.lines, &self.plan.line_strides);
+    fn add_to_tuning_signature(&self, _inputs: &[StoredArray], _outputs: &[OutputSpec], signature: &mut TuningSignature) -> Result<()> {
+        signature.hash_axes(&[self.plan.len], &[&self.plan.axis_strides[..]]);
+        signature.hash_axes(&self.plan.lines, &self.plan.line_strides);
         Ok(())
     }
 }

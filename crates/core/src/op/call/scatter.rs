@@ -1,7 +1,7 @@
 //! Scatter: writes to elements selected by index.
 
+use super::kernel_request::Request;
 use super::output_spec::OutputSpec;
-use super::request::Request;
 use super::tuning_signature::TuningSignature;
 use crate::array::StoredArray;
 use crate::error::Result;
@@ -16,12 +16,13 @@ use crate::op::{Capability, Family, Op};
 /// second input holds the values, in the dtype of the target.
 #[derive(Clone, Copy)]
 pub struct Scatter<'a> {
-    /// A view of the target's buffer with at least one axis. Only the first axis may have a negative stride. Different indices of the
-    /// region address different elements of the buffer.
+    /// The region of the output's buffer that the call may write, as a view with at least one axis. Only the first axis may have a negative
+    /// stride. Different indices of the region address different elements of the buffer.
     pub region: &'a Layout,
-    /// The elementwise operation that computes the new element from the old one and the value. `None` stores the value.
+    /// The elementwise operation that computes the new element from the old element and the value. `None` replaces the old element by the
+    /// value.
     pub combine: Option<Op>,
-    /// How the values are assigned to rows.
+    /// The assignment of values to the selected rows.
     pub rows: RowAssignment,
     /// The capability that determines the order in which several values of a row are combined, for [`RowAssignment::Indexed`]. `None` if
     /// the result does not depend on the order.
@@ -37,7 +38,7 @@ pub enum RowAssignment {
     /// that declare [`Capability::ReproducibleScatterSum`] or [`Capability::UnorderedScatterSum`] may instead add the values in another
     /// order, if [`Scatter::needs`] requests that capability.
     Indexed,
-    /// Like [`RowAssignment::Indexed`], but no index occurs several times.
+    /// Each value updates the row that its index selects, as for [`RowAssignment::Indexed`]. No index occurs several times.
     Distinct,
     /// Each row to update has one index, but may have several values, which apply in order. Two more int64 inputs assign values to rows.
     ///
@@ -50,19 +51,19 @@ impl Request for Scatter<'_> {
     fn family(&self) -> Family {
         Family::Scatter
     }
-    fn updates_target(&self) -> bool {
+    fn updates_part_of_target(&self) -> bool {
         true
     }
     fn required_capability(&self) -> Option<Capability> {
         self.needs
     }
-    fn format_options(&self, _inputs: &[StoredArray], _outputs: &[OutputSpec]) -> String {
+    fn format_call_options(&self, _inputs: &[StoredArray], _outputs: &[OutputSpec]) -> String {
         self.combine.map_or_else(String::new, |op| format!("by {}", op.name()))
     }
-    fn add_to_signature(&self, inputs: &[StoredArray], outputs: &[OutputSpec], signature: &mut TuningSignature) -> Result<()> {
-        signature.add_value((self.combine.map(Op::index), self.rows, self.needs.map(|needed| needed as u8)));
-        signature.add_axes(self.region.shape(), &[self.region.strides()]);
-        signature.add_layouts(inputs, outputs);
+    fn add_to_tuning_signature(&self, inputs: &[StoredArray], outputs: &[OutputSpec], signature: &mut TuningSignature) -> Result<()> {
+        signature.hash_value((self.combine.map(Op::index), self.rows, self.needs.map(|needed| needed as u8)));
+        signature.hash_axes(self.region.shape(), &[self.region.strides()]);
+        signature.hash_layouts(inputs, outputs);
         Ok(())
     }
 }

@@ -1,7 +1,7 @@
 //! Search: binary search in a sorted array.
 
+use super::kernel_request::Request;
 use super::output_spec::OutputSpec;
-use super::request::Request;
 use crate::array::StoredArray;
 use crate::op::Family;
 
@@ -11,20 +11,20 @@ use crate::op::Family;
 /// [`Sort`](super::Sort).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Search {
-    /// The result of each search.
+    /// The kind of result of each search: an index or a truth value.
     pub result: SearchResultKind,
 }
 
-/// The result of a binary search.
+/// The kind of result of a binary search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SearchResultKind {
     /// The int64 index at which the element would be inserted before equal elements (`side='left'`).
     BeforeEqual,
     /// The int64 index at which the element would be inserted after equal elements (`side='right'`).
     AfterEqual,
-    /// Whether an equal element is found, as bool. NaN is not equal to NaN.
+    /// Whether the sorted array has an equal element, as bool. NaN is not equal to NaN.
     IsFound,
-    /// Whether no equal element is found, as bool.
+    /// Whether the sorted array has no equal element, as bool.
     IsMissing,
 }
 
@@ -32,7 +32,7 @@ impl Request for Search {
     fn family(&self) -> Family {
         Family::Search
     }
-    fn format_options(&self, _inputs: &[StoredArray], _outputs: &[OutputSpec]) -> String {
+    fn format_call_options(&self, _inputs: &[StoredArray], _outputs: &[OutputSpec]) -> String {
         match self.result {
             SearchResultKind::BeforeEqual => "side='left'".into(),
             SearchResultKind::AfterEqual => "side='right'".into(),

@@ -1,6 +1,6 @@
 //! Segments: reductions of consecutive parts of a 1-D array.
 
-use super::request::Request;
+use super::kernel_request::Request;
 use crate::dtype::DType;
 use crate::op::{Family, ReductionDef};
 use crate::program::Program;
@@ -14,9 +14,9 @@ use crate::program::Program;
 /// for floats, true for bool), and that of maxima the smallest.
 #[derive(Clone, Copy)]
 pub struct SegmentReduction<'a> {
-    /// The program that computes the elements to reduce.
+    /// The fused program that computes the elements to reduce.
     pub program: &'a Program,
-    /// The reduction. Its identity is the result of an empty segment.
+    /// Definition of the reduction. The identity of the reduction is the result of an empty segment.
     pub reduction: &'a ReductionDef,
     /// dtype of the accumulators, such as float32 for sums of float16 and bfloat16.
     pub acc: DType,

@@ -1,6 +1,6 @@
 //! Select: the elements at which a condition is true.
 
-use super::request::Request;
+use super::kernel_request::Request;
 use crate::op::Family;
 use crate::program::Program;
 
@@ -14,11 +14,11 @@ use crate::program::Program;
 /// maximum length. The kernel returns arrays of the actual length ([`Call::outcome_with_length`](crate::Call::outcome_with_length)).
 #[derive(Clone, Copy)]
 pub struct Select<'a> {
-    /// The program that computes the condition.
+    /// The fused program that computes the condition for each element.
     pub program: &'a Program,
-    /// Whether the selected elements of the last input are an output.
+    /// Whether the selected elements of the last input are an output of the call.
     pub values: bool,
-    /// Whether the indices of the selected elements are an output.
+    /// Whether the indices of the selected elements are an output of the call.
     pub indices: bool,
 }
 

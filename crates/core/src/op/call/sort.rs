@@ -1,7 +1,7 @@
 //! Sort: sorts of rows and of segments.
 
+use super::kernel_request::Request;
 use super::output_spec::OutputSpec;
-use super::request::Request;
 use crate::array::StoredArray;
 use crate::op::Family;
 
@@ -18,9 +18,9 @@ use crate::op::Family;
 pub struct Sort {
     /// Whether the largest element is first.
     pub descending: bool,
-    /// Whether the sorted values are an output.
+    /// Whether the sorted values are an output of the call.
     pub values: bool,
-    /// Whether the indices are an output.
+    /// Whether the indices that sort each row are an output of the call.
     pub indices: bool,
     /// The partition point, if only a partition is required (`numpy.partition`).
     ///
@@ -35,7 +35,7 @@ pub struct Sort {
 /// elements. The output holds the sorted elements, or their int64 indices in `inputs[0]` if `indices`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SegmentSort {
-    /// Whether the output holds indices instead of elements.
+    /// Whether the output holds the indices of the sorted elements instead of the elements.
     pub indices: bool,
     /// Length of the longest segment.
     pub longest: usize,
@@ -51,7 +51,7 @@ impl Request for Sort {
     fn family(&self) -> Family {
         Family::Sort
     }
-    fn format_options(&self, _inputs: &[StoredArray], _outputs: &[OutputSpec]) -> String {
+    fn format_call_options(&self, _inputs: &[StoredArray], _outputs: &[OutputSpec]) -> String {
         let descending = self.descending.then(|| "descending".to_owned());
         let kth = self.nth.map(|nth| format!("kth={nth}"));
         ["axis=-1".to_owned()].into_iter().chain(descending).chain(kth).collect::<Vec<_>>().join(", ")

@@ -1,7 +1,7 @@
 //! Sparse: products and triangular solutions of sparse matrices in compressed row format (CSR).
 
+use super::kernel_request::Request;
 use super::output_spec::OutputSpec;
-use super::request::Request;
 use super::tuning_signature::TuningSignature;
 use crate::array::{Array, StoredArray};
 use crate::call::Triangle;
@@ -39,9 +39,9 @@ pub enum Sparse {
     /// Elements in the other triangle are not read. Repeated elements are added. A missing or zero element on the diagonal is an
     /// [`Error::LinAlg`](crate::Error::LinAlg).
     SolveTriangular {
-        /// The triangle that is read.
+        /// The triangle of the matrix that the kernel reads.
         triangle: Triangle,
-        /// Whether the diagonal is taken as ones and not read.
+        /// Whether the diagonal elements are taken as 1 and not read.
         unit_diagonal: bool,
     },
 }
@@ -53,7 +53,7 @@ impl Request for Sparse {
     fn composite_parameters(&self) -> Option<&Parameters> {
         Some(self)
     }
-    fn format_options(&self, _inputs: &[StoredArray], _outputs: &[OutputSpec]) -> String {
+    fn format_call_options(&self, _inputs: &[StoredArray], _outputs: &[OutputSpec]) -> String {
         match self {
             Sparse::SolveTriangular { triangle, unit_diagonal } => {
                 let unit = if *unit_diagonal { ", unit diagonal" } else { "" };
@@ -62,13 +62,13 @@ impl Request for Sparse {
             _ => String::new(),
         }
     }
-    fn add_to_signature(&self, inputs: &[StoredArray], outputs: &[OutputSpec], signature: &mut TuningSignature) -> Result<()> {
-        signature.add_value(std::mem::discriminant(self));
+    fn add_to_tuning_signature(&self, inputs: &[StoredArray], outputs: &[OutputSpec], signature: &mut TuningSignature) -> Result<()> {
+        signature.hash_value(std::mem::discriminant(self));
         // The signature includes the mean number of elements per row, because the fastest kernel depends on it.
         if let [indptr, indices, ..] = inputs {
-            signature.add_axes(&[indices.size() / indptr.size().max(1)], &[[]]);
+            signature.hash_axes(&[indices.size() / indptr.size().max(1)], &[[]]);
         }
-        signature.add_layouts(inputs, outputs);
+        signature.hash_layouts(inputs, outputs);
         Ok(())
     }
 }

@@ -3,9 +3,9 @@
 use smallvec::SmallVec;
 
 use crate::layout::{Dims, Layout, Strides};
-use crate::plan::elementwise::collapse_axes;
+use crate::plan::elementwise::merge_loop_axes;
 
-/// A mode (subscript) of a contraction, numbered from 0.
+/// A mode of a contraction: the number of an einsum subscript, counted from 0.
 pub type Mode = u8;
 
 /// The modes of a two-operand contraction `out[..] = sum(a[..] * b[..])`.
@@ -14,21 +14,21 @@ pub type Mode = u8;
 /// no extent is 0.
 #[derive(Clone, Debug)]
 pub struct ContractPlan {
-    /// Mode of each axis of operand `a`.
+    /// The mode (einsum subscript) of each axis of operand `a`.
     pub a: SmallVec<[Mode; 6]>,
-    /// Mode of each axis of operand `b`.
+    /// The mode (einsum subscript) of each axis of operand `b`.
     pub b: SmallVec<[Mode; 6]>,
-    /// Mode of each axis of the output.
+    /// The mode (einsum subscript) of each axis of the output.
     pub out: SmallVec<[Mode; 6]>,
-    /// Extent of each mode, indexed by mode.
+    /// The extent of each mode (einsum subscript), indexed by mode.
     pub extents: Dims,
-    /// Modes in all of `a`, `b` and `out`, in output order.
+    /// Batch modes (einsum subscripts): those in `a`, `b` and `out`. They are in output order.
     pub batch: SmallVec<[Mode; 6]>,
-    /// Modes in `a` and `out` but not in `b`, in output order.
+    /// Row modes (einsum subscripts): those in `a` and `out` but not in `b`. They are in output order.
     pub m: SmallVec<[Mode; 6]>,
-    /// Modes in `b` and `out` but not in `a`, in output order.
+    /// Column modes (einsum subscripts): those in `b` and `out` but not in `a`. They are in output order.
     pub n: SmallVec<[Mode; 6]>,
-    /// Modes in `a` and `b` but not in `out`, which are summed, in the order of `a`.
+    /// Summed modes (einsum subscripts): those in `a` and `b` but not in `out`. They are in the order of `a`.
     pub k: SmallVec<[Mode; 6]>,
 }
 
@@ -37,21 +37,21 @@ pub struct ContractPlan {
 /// Strides are in elements. The first element of an operand is at the offset of its layout.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Gemm {
-    /// Number of rows of `a` and `c`.
+    /// Number of rows of matrices `a` and `c`.
     pub m: usize,
-    /// Number of columns of `b` and `c`.
+    /// Number of columns of matrices `b` and `c`.
     pub n: usize,
-    /// Extent of the summed axis: columns of `a`, rows of `b`.
+    /// Extent of the summed axis: the columns of matrix `a` and the rows of matrix `b`.
     pub k: usize,
-    /// Row and column strides of `a`, in elements.
+    /// Row and column strides of matrix `a`, in elements.
     pub a: [isize; 2],
-    /// Row and column strides of `b`, in elements.
+    /// Row and column strides of matrix `b`, in elements.
     pub b: [isize; 2],
-    /// Row and column strides of `c`, in elements.
+    /// Row and column strides of matrix `c`, in elements.
     pub c: [isize; 2],
-    /// Extents of the batch loop, outermost first, collapsed jointly for the three operands.
+    /// Extents of the batch loop, outermost first. Axes are merged where all three operands allow.
     pub batch: Dims,
-    /// Strides of `a`, `b` and `c` along `batch`, in elements.
+    /// Strides of `a`, `b` and `c` along the axes of the batch loop, in elements.
     pub batch_strides: [Strides; 3],
 }
 
@@ -71,7 +71,7 @@ impl ContractPlan {
         }
     }
 
-    /// Returns the product of the extents of `modes`.
+    /// Returns the product of the extents of the einsum subscripts `modes`.
     pub fn total_extent(&self, modes: &[Mode]) -> usize {
         modes.iter().map(|&x| self.extents[x as usize]).product()
     }
@@ -84,7 +84,7 @@ impl ContractPlan {
             |modes: &[Mode], layout: &Layout, mode: Mode| modes.iter().position(|&x| x == mode).map_or(0, |axis| layout.strides()[axis]);
         let merge = |group: &[Mode], x: (&[Mode], &Layout), y: (&[Mode], &Layout)| -> Option<[isize; 2]> {
             let axes = group.iter().map(|&g| (self.extents[g as usize], move |i: usize| stride([x.0, y.0][i], [x.1, y.1][i], g)));
-            let (dims, strides) = collapse_axes(2, axes);
+            let (dims, strides) = merge_loop_axes(2, axes);
             match dims.len() {
                 0 => Some([1, 1]),
                 1 => Some([strides[0][0], strides[1][0]]),
@@ -98,7 +98,7 @@ impl ContractPlan {
         let [a_col, b_row] = merge(&self.k, pa, pb).or_else(|| merge(&k_in_b, pa, pb))?;
         let operands = [pa, pb, pc];
         let batch_axes = self.batch.iter().map(|&g| (self.extents[g as usize], move |i: usize| stride(operands[i].0, operands[i].1, g)));
-        let (batch, batch_strides) = collapse_axes(3, batch_axes);
+        let (batch, batch_strides) = merge_loop_axes(3, batch_axes);
         Some(Gemm {
             m: self.total_extent(&self.m),
             n: self.total_extent(&self.n),
@@ -121,7 +121,7 @@ impl ContractPlan {
         groups.iter().flat_map(|g| g.iter()).filter_map(|g| modes.iter().position(|x| x == g)).collect()
     }
 
-    /// Returns the axis order, outermost first, of an output in which the groups batch, m and n each merge to one axis.
+    /// Returns the axis order, outermost first, of an output in which each of the mode groups batch, m and n merges to one axis.
     pub fn packed_output_axis_order(&self) -> Dims {
         [&self.batch, &self.m, &self.n].iter().flat_map(|g| g.iter()).filter_map(|g| self.out.iter().position(|x| x == g)).collect()
     }

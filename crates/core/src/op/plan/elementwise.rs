@@ -9,11 +9,11 @@ use crate::layout::{Dims, Layout, Strides};
 /// The element of operand k at loop index `i` is at `offset_k + sum(i[d] * strides[k][d])`. The plan does not hold the offsets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoopPlan {
-    /// Extents; empty for a single element.
+    /// Extents of the loop, outermost first. Empty for a single element.
     pub dims: Dims,
-    /// Strides in elements, per operand.
+    /// Strides of each operand along the axes of the loop, in elements.
     pub strides: SmallVec<[Strides; 4]>,
-    /// Number of elements of the loop.
+    /// Number of elements that the loop visits.
     pub size: usize,
 }
 
@@ -90,7 +90,7 @@ pub(crate) fn push_or_merge_axis(dims: &mut Dims, strides: &mut [Strides], exten
 /// Builds a loop from axes, outermost first, with [`push_or_merge_axis`]. Returns its extents and the strides of each operand.
 ///
 /// Each axis is given as its extent and a function that returns the stride of an operand along the axis.
-pub(crate) fn collapse_axes<S: Fn(usize) -> isize>(
+pub(crate) fn merge_loop_axes<S: Fn(usize) -> isize>(
     operands: usize,
     axes: impl Iterator<Item = (usize, S)>,
 ) -> (Dims, SmallVec<[Strides; 4]>) {

@@ -1,4 +1,4 @@
-//! Plans of reductions: kept and reduced axes, each collapsed, and the memory pattern, which selects the kernel.
+//! Plans of reductions: kept and reduced axes, merged where possible, and the memory pattern, which selects the kernel.
 
 use smallvec::SmallVec;
 
@@ -9,13 +9,13 @@ use crate::plan::elementwise::push_or_merge_axis;
 /// is innermost.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ReducePattern {
-    /// `[r]`: one result, and every input is contiguous or one repeated element.
+    /// `[r]`, where `r` is a reduced axis: there is one result. Every input is contiguous or one repeated element.
     All,
-    /// `[k.. r]`: one reduced axis, which is contiguous.
+    /// `[k.. r]`, where `k` is a kept and `r` a reduced axis: there is one reduced axis, and the elements along it are contiguous.
     Row,
-    /// `[r.. k]`: the innermost kept axis is contiguous, and reduced axes are outside it.
+    /// `[r.. k]`, where `r` is a reduced and `k` a kept axis: the innermost kept axis is contiguous, and all reduced axes are outside it.
     Column,
-    /// Anything else.
+    /// Any other arrangement of kept and reduced axes.
     General,
 }
 
@@ -24,20 +24,20 @@ pub enum ReducePattern {
 pub struct ReducePlan {
     /// The memory pattern, by which kernels are selected.
     pub pattern: ReducePattern,
-    /// Extents of kept axes, outermost first.
+    /// Extents of the axes that the reduction keeps, outermost first.
     pub kept: Dims,
-    /// Extents of reduced axes, outermost first.
+    /// Extents of the reduced axes, outermost first.
     ///
     /// In plans of arg-reductions, the axes have their original order. In other plans, they are ordered by the strides of the first input,
     /// largest first.
     pub reduced: Dims,
-    /// Strides of each input along the axes `kept`.
+    /// Strides of each input along the kept axes, in elements.
     pub kept_strides: SmallVec<[Strides; 4]>,
-    /// Strides of each input along the axes `reduced`.
+    /// Strides of each input along the reduced axes, in elements.
     pub reduced_strides: SmallVec<[Strides; 4]>,
-    /// Number of results.
+    /// Number of results of the reduction.
     pub kept_size: usize,
-    /// Number of elements per result.
+    /// Number of input elements that are reduced to each result.
     pub reduced_size: usize,
 }
 
@@ -83,7 +83,7 @@ impl ReducePlan {
     }
 }
 
-/// Returns the memory pattern of a reduction with collapsed axes.
+/// Returns the memory pattern of a reduction whose axes have been merged.
 fn find_memory_pattern(kept: &[usize], reduced: &[usize], kept_strides: &[Strides], reduced_strides: &[Strides]) -> ReducePattern {
     let unit = |strides: &[Strides]| {
         strides.iter().all(|s| matches!(s.last(), None | Some(0 | 1))) && strides.iter().any(|s| s.last() == Some(&1))

@@ -5,7 +5,7 @@ use std::ops::Range;
 use smallvec::SmallVec;
 
 use crate::layout::{Dims, Layout, Strides};
-use crate::plan::elementwise::collapse_axes;
+use crate::plan::elementwise::merge_loop_axes;
 
 /// Maximum length of a row whose reductions are fused into an expression. Kernels keep a whole row in registers, shared memory or cache.
 pub const MAX_FUSED_ROW_LENGTH: usize = 32768;
@@ -13,13 +13,13 @@ pub const MAX_FUSED_ROW_LENGTH: usize = 32768;
 /// A loop over rows. Operands are the inputs, then the outputs. An operand with one value per row has stride 0 along the row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RowLoopPlan {
-    /// Number of elements in a row.
+    /// Number of elements in each row.
     pub length: usize,
     /// Number of rows.
     pub rows: usize,
-    /// Extents of the axes outside the rows, collapsed, outermost first.
+    /// Extents of the axes outside the rows, outermost first, merged where possible.
     pub outer: Dims,
-    /// Strides of each operand along the axes `outer`.
+    /// Strides of each operand along the axes outside the rows.
     pub outer_strides: SmallVec<[Strides; 4]>,
     /// Stride of each operand along the row.
     pub row_strides: SmallVec<[isize; 6]>,
@@ -30,7 +30,8 @@ impl RowLoopPlan {
     ///
     /// Returns `None` unless those axes merge into one axis in every operand.
     pub fn new(shape: &[usize], split: usize, operands: &[&Layout]) -> Option<RowLoopPlan> {
-        let merged = |axes: Range<usize>| collapse_axes(operands.len(), axes.map(|a| (shape[a], move |k: usize| operands[k].strides()[a])));
+        let merged =
+            |axes: Range<usize>| merge_loop_axes(operands.len(), axes.map(|a| (shape[a], move |k: usize| operands[k].strides()[a])));
         let ((row, row_strides), (outer, outer_strides)) = (merged(split..shape.len()), merged(0..split));
         if row.len() > 1 {
             return None;

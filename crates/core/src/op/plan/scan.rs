@@ -3,7 +3,7 @@
 use smallvec::SmallVec;
 
 use crate::layout::{Dims, Layout, Strides};
-use crate::plan::elementwise::collapse_axes;
+use crate::plan::elementwise::merge_loop_axes;
 
 /// A planned inclusive scan along one axis. The output is C-contiguous over the original shape.
 #[derive(Clone, Debug)]
@@ -12,15 +12,15 @@ pub struct ScanPlan {
     pub len: usize,
     /// Stride of each input along the scanned axis.
     pub axis_strides: SmallVec<[isize; 4]>,
-    /// Output stride along the scanned axis: the product of the extents after it.
+    /// Stride of the output along the scanned axis: the product of the extents of the later axes.
     pub out_axis_stride: isize,
-    /// Extents of the other axes, collapsed over inputs and output, outermost first.
+    /// Extents of the axes other than the scanned one, outermost first. Axes are merged where inputs and output allow.
     pub lines: Dims,
-    /// Strides of each input along the axes `lines`.
+    /// Strides of each input along the axes `lines`, which are all axes except the scanned one.
     pub line_strides: SmallVec<[Strides; 4]>,
-    /// Output strides along `lines`.
+    /// Strides of the output along the axes `lines`.
     pub out_line_strides: Strides,
-    /// Number of independent lines.
+    /// Number of lines (1-D slices along the scanned axis), which are scanned independently.
     pub line_count: usize,
 }
 
@@ -35,7 +35,7 @@ impl ScanPlan {
         let others = (0..shape.len()).filter(|&a| a != axis);
         let line_count = others.clone().map(|a| shape[a]).product();
         let stride = |k: usize, a: usize| inputs.get(k).map_or(out_strides[a], |l| l.strides()[a]);
-        let (lines, mut line_strides) = collapse_axes(inputs.len() + 1, others.map(|a| (shape[a], move |k| stride(k, a))));
+        let (lines, mut line_strides) = merge_loop_axes(inputs.len() + 1, others.map(|a| (shape[a], move |k| stride(k, a))));
         let out_line_strides = line_strides.pop().unwrap_or_default();
         ScanPlan {
             len: shape[axis],

@@ -5,7 +5,7 @@ use cuprum_macros::{free_functions, numpy};
 use crate::array::NdArray;
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::expr::build_with_dtypes;
+use crate::expr::elementwise_with_dtypes;
 use crate::op::{DTypeSignature, MAX_ARITY};
 use crate::ops::creation_options::{astype_from_args, astype_method_from_args};
 use crate::ops::elementwise::ASTYPE;
@@ -42,6 +42,6 @@ impl NdArray {
         if dtype == self.dtype() {
             return Ok(self.clone());
         }
-        build_with_dtypes(ASTYPE, &mut [self.into()], DTypeSignature { args: [dtype; MAX_ARITY], result: dtype })
+        elementwise_with_dtypes(ASTYPE, &mut [self.into()], DTypeSignature { args: [dtype; MAX_ARITY], result: dtype })
     }
 }

@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 use crate::array::NdArray;
 use crate::device::Device;
 use crate::error::{Error, Result};
-use crate::expr::{Operand, check_operands, common_shape};
+use crate::expr::{Operand, broadcast_shape_of_operands, check_operands};
 use crate::op::{ArgumentType, TypeRule};
 use crate::ops::creation::full_on_device;
 use crate::ops::elementwise::{CLIP, maximum, minimum, positive};
@@ -54,9 +54,10 @@ pub fn clip(x: impl Into<Operand>, low: Option<Operand>, high: Option<Operand>) 
     if args.len() == 1 {
         return positive(x);
     }
-    let signature = TypeRule::Ordered.resolve_dtypes(name, &args.iter().map(Operand::arg_type).collect::<SmallVec<[ArgumentType; 3]>>())?;
+    let signature =
+        TypeRule::Ordered.resolve_dtypes(name, &args.iter().map(Operand::argument_type).collect::<SmallVec<[ArgumentType; 3]>>())?;
     check_operands(name, &args, &signature)?;
-    common_shape(name, &args)?;
+    broadcast_shape_of_operands(name, &args)?;
     let promoted = |bound: Operand| match bound {
         Operand::Array(a) => a.astype(signature.result).map(Operand::Array),
         scalar => Ok(scalar),

@@ -3,7 +3,7 @@
 use crate::array::NdArray;
 use crate::dtype::{DType, Kind};
 use crate::error::Result;
-use crate::expr::{Operand, build_with_dtypes};
+use crate::expr::{Operand, elementwise_with_dtypes};
 use crate::op::{DTypeSignature, MAX_ARITY, Op};
 use crate::ops::creation::full_on_device;
 use crate::ops::elementwise::{EQUAL, GREATER, LESS, LESS_EQUAL, NOT_EQUAL, less, where_};
@@ -14,8 +14,9 @@ use crate::scalar::Scalar;
 ///
 /// Returns `None` for all other operands.
 pub(super) fn compare_exactly(op: Op, x1: &Operand, x2: &Operand) -> Result<Option<NdArray>> {
-    let compare =
-        |a: Operand, b: Operand| build_with_dtypes(op, &mut [a, b], DTypeSignature { args: [DType::U64; MAX_ARITY], result: DType::Bool });
+    let compare = |a: Operand, b: Operand| {
+        elementwise_with_dtypes(op, &mut [a, b], DTypeSignature { args: [DType::U64; MAX_ARITY], result: DType::Bool })
+    };
     match (x1, x2) {
         (Operand::Array(a), Operand::Array(b)) => {
             let mixed = |s: DType, u: DType| s.kind() == Kind::Signed && u == DType::U64;

@@ -5,7 +5,7 @@ use cuprum_macros::{free_functions, numpy};
 use crate::array::NdArray;
 use crate::dtype::{DType, Kind};
 use crate::error::{Error, Result};
-use crate::expr::{Operand, build_with_dtypes, check_weak_ints, elementwise_consuming_args};
+use crate::expr::{Operand, check_weak_ints, elementwise_consuming_args, elementwise_with_dtypes};
 use crate::op::{ArgumentType, DTypeSignature, MAX_ARITY, TypeRule, result_type};
 use crate::ops::elementwise::{LDEXP, POWER, reciprocal, sqrt, square};
 use crate::scalar::Scalar;
@@ -32,29 +32,29 @@ use crate::scalar::Scalar;
 #[numpy("ldexp(x1, x2, /, out=None, *, where=True, casting='same_kind', order='K', dtype=None)")]
 pub fn ldexp(x1: impl Into<Operand>, x2: impl Into<Operand>) -> Result<NdArray> {
     let (x1, x2) = (x1.into(), x2.into());
-    let exponents = match x2.arg_type() {
+    let exponents = match x2.argument_type() {
         ArgumentType::Array(dtype) => dtype,
         ArgumentType::Weak(scalar) => scalar.default_dtype(),
     };
     if exponents == DType::U64 || !(exponents.is_int() || exponents == DType::Bool) {
         return Err(Error::dtype(LDEXP.name(), "the exponents must be integers other than uint64; use astype", &[exponents]));
     }
-    let operand = match (x1.arg_type(), x2.arg_type()) {
+    let operand = match (x1.argument_type(), x2.argument_type()) {
         // As in NumPy, an int or bool `x1` with an array `x2` takes the smallest float dtype: the dtype of the exponents has no effect on
         // that of the result.
         (ArgumentType::Weak(Scalar::Int(_) | Scalar::Bool(_)), ArgumentType::Array(_)) => ArgumentType::Array(DType::F16),
         (operand, _) => operand,
     };
     let signature = TypeRule::Float.resolve_dtypes(LDEXP.name(), &[operand])?;
-    // Weak ints are not checked: an int out of range of the float dtype becomes an infinity, as elements of an integer array do.
+    // Weak ints are not checked: a Python int beyond the range of the float dtype becomes an infinity, as elements of an integer array do.
     let dtype = signature.result;
     if dtype.itemsize() == 2 {
         // 16-bit results are computed in float32, because bfloat16 cannot represent all exponents. Rounding twice gives the same as
         // rounding once, because float32 has more digits and smaller numbers.
         let wide = DTypeSignature { args: [DType::F32; MAX_ARITY], result: DType::F32 };
-        return build_with_dtypes(LDEXP, &mut [x1, x2], wide)?.astype(dtype);
+        return elementwise_with_dtypes(LDEXP, &mut [x1, x2], wide)?.astype(dtype);
     }
-    build_with_dtypes(LDEXP, &mut [x1, x2], signature)
+    elementwise_with_dtypes(LDEXP, &mut [x1, x2], signature)
 }
 
 /// `x1 ** x2`, elementwise with broadcasting (`numpy.power`).
@@ -102,7 +102,7 @@ fn power_by_special_exponent(base: &Operand, exponent: Scalar) -> Result<Option<
     if let Operand::Scalar(_) = base {
         check_weak_ints(POWER.name(), TypeRule::PromoteNumber, &[base.clone(), Operand::Scalar(exponent)])?;
     }
-    let dtype = result_type(&[base.arg_type(), Operand::Scalar(exponent).arg_type()]);
+    let dtype = result_type(&[base.argument_type(), Operand::Scalar(exponent).argument_type()]);
     let exponent = match (dtype.kind(), exponent) {
         (Kind::Float, _) => Scalar::from_bytes(dtype, &exponent.to_bytes(dtype)).as_f64(),
         (Kind::Signed | Kind::Unsigned, Scalar::Int(n @ 1..=2)) => n as f64,

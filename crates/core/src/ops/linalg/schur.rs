@@ -1,7 +1,7 @@
 //! Schur decompositions, square roots and logarithms of matrices (`scipy.linalg`).
 
+use super::eigen_and_singular_values::{copy_real_parts, has_no_imaginary_parts};
 use super::host_decomposition::complex_dtype_of;
-use super::spectral::{copy_real_parts, has_no_imaginary_parts};
 use super::{LOGM, MatrixBatch, SCHUR, SQRTM};
 use crate::array::NdArray;
 use crate::call::{Linalg, MatrixFunction};
@@ -52,7 +52,7 @@ fn schur_from_args(args: &Args) -> Result<Value> {
     let a = match args.value("output") {
         Some(Value::Str(output)) if matches!(output.as_str(), "real" | "r") => a,
         Some(Value::Str(output)) if matches!(output.as_str(), "complex" | "c") => {
-            let dtype = super::computation_dtype(SCHUR, a.dtype())?;
+            let dtype = super::linalg_computation_dtype(SCHUR, a.dtype())?;
             a.astype(complex_dtype_of(dtype))?
         }
         _ => return Err(Error::value(args.op(), "argument must be 'real', or 'complex'")),

@@ -1,8 +1,8 @@
 //! Random numbers of distributions whose parameters are arrays.
 
-use super::parameters::{
-    FINITE, NOT_NEGATIVE, check_all_true, checked_real_parameter, parameters_device, result_shape, truncate_to_integer,
-    unrestricted_real_parameter,
+use super::distribution_parameters::{
+    FINITE_INTERVAL, NOT_NEGATIVE_INTERVAL, check_all_true, checked_real_parameter, device_of_parameters, result_shape,
+    truncate_to_integer, unrestricted_real_parameter,
 };
 use super::{Generator, INTEGERS, SAMPLES, UNIFORM, integer_dtype_range};
 use crate::arguments::IntoShape;
@@ -19,7 +19,7 @@ use crate::ops::elementwise::{
 use crate::{bf16, f16};
 
 /// Returns a number or an array as an array of `dtype`.
-fn to_array(value: &Operand, dtype: DType) -> Result<NdArray> {
+fn operand_to_array(value: &Operand, dtype: DType) -> Result<NdArray> {
     match value {
         Operand::Array(a) => a.astype(dtype),
         Operand::Scalar(number) => NdArray::scalar_as(*number, dtype),
@@ -49,7 +49,7 @@ impl Generator {
     /// Draws numbers of a distribution. The caller has checked the parameters, which broadcast to `shape`.
     pub(super) fn draw_from_sampler(&self, sampler: Sampler, parameters: &[Operand], shape: &[usize], dtype: DType) -> Result<NdArray> {
         let mut numbers = [0.0; 3];
-        let device = parameters_device(&parameters.iter().collect::<Vec<_>>())?;
+        let device = device_of_parameters(&parameters.iter().collect::<Vec<_>>())?;
         let mut inputs = Vec::new();
         if parameters.iter().any(|p| matches!(p, Operand::Array(_))) {
             for parameter in parameters {
@@ -70,27 +70,27 @@ impl Generator {
     }
 
     /// Draws uniform numbers in `[low, high)`, where `low` and `high` are arrays.
-    pub(super) fn uniform_between(&self, low: Operand, high: Operand, size: &[usize], dtype: DType) -> Result<NdArray> {
+    pub(super) fn draw_uniform_between(&self, low: Operand, high: Operand, size: &[usize], dtype: DType) -> Result<NdArray> {
         Self::check_float_dtype(UNIFORM, dtype)?;
-        let ends = [checked_real_parameter(low, "low", &FINITE)?, checked_real_parameter(high, "high", &FINITE)?];
+        let ends = [checked_real_parameter(low, "low", &FINITE_INTERVAL)?, checked_real_parameter(high, "high", &FINITE_INTERVAL)?];
         let shape = result_shape(&ends, size)?;
         let span = subtract(&ends[1], &ends[0])?;
         check_all_true(isfinite(&span)?, "high - low range exceeds valid bounds")?;
-        with_device(parameters_device(&[&ends[0], &ends[1]])?, || {
+        with_device(device_of_parameters(&[&ends[0], &ends[1]])?, || {
             let numbers = add(multiply(self.draw_unit_uniform(&shape)?, span)?, &ends[0])?.astype(dtype)?;
-            let [low, high] = [to_array(&ends[0], dtype)?, to_array(&ends[1], dtype)?];
+            let [low, high] = [operand_to_array(&ends[0], dtype)?, operand_to_array(&ends[1], dtype)?];
             check_all_true(bitwise_and(isfinite(&low)?, isfinite(&high)?)?, "the range is out of bounds for the dtype")?;
-            // Rounding can give `high`, which the range excludes.
+            // Rounding can give the number `high`, which the range excludes.
             let below = next_smaller_number(&high)?;
             where_(less(low, high)?, minimum(&numbers, below)?, numbers)
         })
     }
 
     /// Draws normal numbers of the mean `mean` and the standard deviation `std`, which are arrays.
-    pub(super) fn normal_around(&self, mean: Operand, std: Operand, size: &[usize], dtype: DType) -> Result<NdArray> {
-        let pair = [unrestricted_real_parameter(mean, "loc")?, checked_real_parameter(std, "scale", &NOT_NEGATIVE)?];
+    pub(super) fn draw_normal_around(&self, mean: Operand, std: Operand, size: &[usize], dtype: DType) -> Result<NdArray> {
+        let pair = [unrestricted_real_parameter(mean, "loc")?, checked_real_parameter(std, "scale", &NOT_NEGATIVE_INTERVAL)?];
         let shape = result_shape(&pair, size)?;
-        with_device(parameters_device(&[&pair[0], &pair[1]])?, || {
+        with_device(device_of_parameters(&[&pair[0], &pair[1]])?, || {
             add(multiply(self.draw_normal(&shape)?, &pair[1])?, &pair[0])?.astype(dtype)
         })
     }
@@ -128,7 +128,7 @@ impl Generator {
         let op = INTEGERS.name();
         let (low, high, size) = (low.into(), high.into(), size.into_shape());
         let (least, most) = integer_dtype_range(dtype)?;
-        let device = parameters_device(&[&low, &high])?;
+        let device = device_of_parameters(&[&low, &high])?;
         if size.contains(&0) {
             return with_device(device, || empty(size, dtype)); // as in NumPy, without checks of the bounds
         }
@@ -156,7 +156,7 @@ impl Generator {
         with_device(device, || {
             let (low, last) = (bound(low, "low", 0)?, bound(high, "high", if endpoint { 0 } else { 1 })?);
             let shape = result_shape(&[low.clone().into(), last.clone().into()], &size)?;
-            // An upper bound of the number of integers between any element of `low` and any of `last`.
+            // `widest` is an upper bound of the number of integers between any element of `low` and any element of `last`.
             let mut widest = 0;
             if low.size() > 0 && last.size() > 0 {
                 let (smallest, largest) = (low.min(())?.item()?.as_int(), last.max(())?.item()?.as_int());
@@ -191,7 +191,7 @@ impl Generator {
                 let has_carry = less(add(&lower_product, upper_product(&low_bits)?)?, lower_product)?;
                 scaled = add(scaled, bitwise_and(has_carry, less(1u64 << 32, &span)?)?)?;
             }
-            // For a range of 2^64 values, `span` wraps to 0, and the random bits need no scaling.
+            // For a range of 2^64 values, `span` wraps to 0. The random bits are then used without scaling.
             add(where_(equal(span, 0)?, bits, scaled)?, low)?.astype(dtype)
         })
         .map_err(|error| error.with_function_name(op))

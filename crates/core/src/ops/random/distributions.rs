@@ -3,9 +3,9 @@
 
 use cuprum_macros::numpy;
 
-use super::arguments::draw_with_size_argument;
-use super::parameters::parameters_device;
-use super::{Generator, SHARED_GENERATOR, formulas};
+use super::distribution_parameters::device_of_parameters;
+use super::eval_arguments::draw_with_size_argument;
+use super::{Generator, SHARED_GENERATOR, distribution_formulas};
 use crate::arguments::IntoShape;
 use crate::array::NdArray;
 use crate::device::with_device;
@@ -41,7 +41,7 @@ macro_rules! distributions {
                 pub fn $name(&self, $($parameter: impl Into<Operand>,)* size: impl IntoShape) -> Result<NdArray> {
                     $(let $parameter: Operand = $parameter.into();)*
                     let size = size.into_shape();
-                    let draw = || with_device(parameters_device(&[$(&$parameter),*])?, || formulas::$name(self, [$($parameter.clone()),*], &size));
+                    let draw = || with_device(device_of_parameters(&[$(&$parameter),*])?, || distribution_formulas::$name(self, [$($parameter.clone()),*], &size));
                     draw().map_err(|error| error.with_function_name(stringify!($name)))
                 }
             )*

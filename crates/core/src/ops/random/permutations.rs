@@ -2,7 +2,7 @@
 
 use cuprum_macros::numpy;
 
-use super::arguments::with_seeded_generator;
+use super::eval_arguments::with_seeded_generator;
 use super::{Generator, INTEGERS, SHARED_GENERATOR};
 use crate::arguments::{Axes, IntegerArgument, IntoShape};
 use crate::array::NdArray;
@@ -23,7 +23,7 @@ use crate::ops::value::{Args, Value};
 use crate::scalar::Scalar;
 
 /// Returns the population of a choice: `0..n` if the first argument is an integer n, else the argument as an array.
-fn read_population(args: &Args, name: &str) -> Result<NdArray> {
+fn read_population_argument(args: &Args, name: &str) -> Result<NdArray> {
     let value = args.get(name).ok_or_else(|| Error::value(args.op(), format!("argument '{name}' is missing")))?;
     match value {
         Value::Scalar(Scalar::Int(_)) => arange(0, value.int(args.op())?.max(0), 1),
@@ -34,7 +34,7 @@ fn read_population(args: &Args, name: &str) -> Result<NdArray> {
 fn choice_from_args(args: &Args) -> Result<Value> {
     let (replace, axis) = (args.bool_or("replace", true)?, args.int_or("axis", 0)?);
     let p = args.get("p").map(|p| p.array(args.op())).transpose()?;
-    let size = super::arguments::read_size(args)?;
+    let size = super::eval_arguments::read_size_argument(args)?;
     with_seeded_generator(args, |generator| match args.get("a") {
         Some(Value::Scalar(Scalar::Int(n))) => {
             let n = i64::try_from(*n).map_err(|_| Error::value(args.op(), "a does not fit int64"))?;
@@ -92,14 +92,14 @@ const MAX_KEY_SORT_POPULATION: usize = 1 << 20;
 
 impl Generator {
     /// Returns random 64-bit numbers.
-    fn draw_u64(&self, shape: &[usize]) -> Result<NdArray> {
-        self.draw_array(INTEGERS, shape, DType::U64, Distribution::Integers { low: 0, span: 0 })
+    fn draw_random_u64(&self, shape: &[usize]) -> Result<NdArray> {
+        self.draw_random_array(INTEGERS, shape, DType::U64, Distribution::Integers { low: 0, span: 0 })
     }
 
     /// Returns the int64 integers `0..count` in random order, by sorting random 64-bit keys. With a probability below `count^2 / 2^65`, two
     /// keys are equal. Integers with equal keys keep their order.
     fn draw_permutation(&self, count: usize) -> Result<NdArray> {
-        self.draw_u64(&[count])?.argsort(0)
+        self.draw_random_u64(&[count])?.argsort(0)
     }
 
     /// Returns `count` distinct int64 integers below `extent` in random order. Draws integers until enough of them are distinct.
@@ -188,8 +188,8 @@ impl Generator {
                     if (possible as usize) < count {
                         return Err(Error::value(OP, "Fewer non-zero entries in p than size"));
                     }
-                    // The keys are compared by their logarithms, because quotients by very small probabilities would overflow and equal
-                    // those by 0.
+                    // The keys are compared by their logarithms. Quotients by very small probabilities would overflow to infinity, as
+                    // quotients by 0 do.
                     subtract(log(self.draw_exponential(&[extent])?)?, log(p)?)?.argsort(0)?.index(&[Item::from(0..count as isize)])?
                 }
             };
@@ -282,7 +282,7 @@ impl Generator {
                     return Ok(x.clone());
                 }
                 let count = x.size() / extent;
-                let order = self.draw_u64(&[count, extent])?.argsort(1)?;
+                let order = self.draw_random_u64(&[count, extent])?.argsort(1)?;
                 let starts = multiply(arange(0, count as i64, 1)?, extent as i64)?.reshape((count, 1))?;
                 rows.ravel()?.take(&add(order, starts)?.ravel()?, 0)?.reshape(&shape[..])?.moveaxis(-1, axis)
             }
@@ -312,7 +312,7 @@ impl Generator {
     /// Returns an array of random bytes: the 64-bit numbers of the generator, each with its low byte first.
     fn draw_byte_array(&self, length: usize) -> Result<NdArray> {
         let device = Device::current()?;
-        let words = self.draw_u64(&[length.div_ceil(8)]).map_err(|error| error.with_function_name("bytes"))?;
+        let words = self.draw_random_u64(&[length.div_ceil(8)]).map_err(|error| error.with_function_name("bytes"))?;
         let mut bytes = Vec::new();
         try_reserve("bytes", &mut bytes, length)?;
         bytes.extend(words.to_vec::<u64>()?.into_iter().flat_map(u64::to_le_bytes).take(length));
@@ -389,7 +389,7 @@ pub fn choice(a: impl Population, size: impl IntoShape, replace: bool, p: Option
 /// # }
 /// ```
 #[numpy("random.permutation(x, axis=0, seed=None)", differs = "Philox numbers, the same on every device", call = |args| {
-    let (x, axis) = (read_population(args, "x")?, args.int_or("axis", 0)?);
+    let (x, axis) = (read_population_argument(args, "x")?, args.int_or("axis", 0)?);
     with_seeded_generator(args, |generator| generator.permutation(&x, axis)).map(Value::Array)
 })]
 pub fn permutation(x: impl Population, axis: isize) -> Result<NdArray> {

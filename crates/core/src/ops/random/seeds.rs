@@ -16,7 +16,7 @@ fn splitmix64_finalizer(x: u64) -> u64 {
 }
 
 /// Returns a 64-bit key that depends on each word of a seed. A seed of one word is its own key.
-pub(super) fn key_from_words(words: &[u64]) -> u64 {
+pub(super) fn seed_key_from_words(words: &[u64]) -> u64 {
     match words {
         [] => 0,
         [word] => *word,
@@ -27,8 +27,8 @@ pub(super) fn key_from_words(words: &[u64]) -> u64 {
 }
 
 /// Returns the key of child number `child` of a generator.
-pub(super) fn child_key(key: u64, stream: u32, child: u64) -> u64 {
-    key_from_words(&[key, u64::from(stream), child, 0x0073_7061_776e])
+pub(super) fn derive_child_key(key: u64, stream: u32, child: u64) -> u64 {
+    seed_key_from_words(&[key, u64::from(stream), child, 0x0073_7061_776e])
 }
 
 /// The key that [`set_shared_entropy_key`] has set, and the number of keys that [`next_entropy_key`] has derived from it. `None` if no
@@ -45,7 +45,7 @@ pub(super) fn next_entropy_key() -> u64 {
     match &mut *SHARED_ENTROPY_KEY.lock().unwrap_or_else(|e| e.into_inner()) {
         Some((key, drawn)) => {
             *drawn += 1;
-            key_from_words(&[*key, *drawn])
+            seed_key_from_words(&[*key, *drawn])
         }
         None => RandomState::new().hash_one("seed"),
     }
@@ -84,7 +84,7 @@ fn append_seed_words(op: &'static str, value: &Value, words: &mut Vec<u64>) -> R
 pub(super) fn key_from_seed_value(op: &'static str, value: &Value) -> Result<u64> {
     let mut words = Vec::new();
     append_seed_words(op, value, &mut words)?;
-    Ok(key_from_words(&words))
+    Ok(seed_key_from_words(&words))
 }
 
 #[cfg(test)]
@@ -93,13 +93,13 @@ mod tests {
 
     #[test]
     fn keys_depend_on_every_word() {
-        assert_eq!(key_from_words(&[7]), 7);
-        let keys = [&[7u64, 0][..], &[0, 7], &[7, 0, 0], &[7, 1], &[8, 0]].map(key_from_words);
+        assert_eq!(seed_key_from_words(&[7]), 7);
+        let keys = [&[7u64, 0][..], &[0, 7], &[7, 0, 0], &[7, 1], &[8, 0]].map(seed_key_from_words);
         for (i, a) in keys.iter().enumerate() {
             assert!(keys[..i].iter().all(|b| a != b) && *a != 7, "{keys:?}");
         }
-        assert_ne!(child_key(1, 0, 0), child_key(1, 0, 1));
-        assert_ne!(child_key(1, 0, 0), child_key(1, 1, 0));
+        assert_ne!(derive_child_key(1, 0, 0), derive_child_key(1, 0, 1));
+        assert_ne!(derive_child_key(1, 0, 0), derive_child_key(1, 1, 0));
         assert_ne!(next_entropy_key(), next_entropy_key());
     }
 

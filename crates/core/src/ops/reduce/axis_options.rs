@@ -18,12 +18,12 @@ pub struct AxisOptions {
     pub(super) dtype: Option<DType>,
     pub(super) correction: Option<f64>,
     pub(super) descending: bool,
-    pub(super) selection: Option<Box<InitialAndMask>>,
+    pub(super) selection: Option<Box<InitialValueAndMask>>,
 }
 
 /// The options [`AxisOptions::initial`] and [`AxisOptions::only_where`]. They are boxed in [`AxisOptions`], because few calls have them.
 #[derive(Clone, Debug, Default)]
-pub(super) struct InitialAndMask {
+pub(super) struct InitialValueAndMask {
     pub(super) initial: Option<Scalar>,
     pub(super) mask: Option<NdArray>,
 }
@@ -96,8 +96,8 @@ impl AxisOptions {
         self.selection.get_or_insert_default().mask = Some(mask.clone());
         self
     }
-    /// Checks that the function `op` takes every option that is set, and returns the options unchanged. `options` lists those that the
-    /// function takes.
+    /// Checks that the function `op` takes every option that is set, and returns the options unchanged. `options` lists the options that
+    /// the function takes.
     ///
     /// # Errors
     /// [`Error::Value`] for an option that is not in `options`.
@@ -167,7 +167,7 @@ impl AxisOptions {
     pub(crate) fn resolve_one_axis_allowing_scalar(&self, op: Op, ndim: usize) -> Result<Option<usize>> {
         self.axes.resolve_one_axis_allowing_scalar(op.name(), ndim)
     }
-    /// Returns an error if an axis is out of bounds. A 0-d array has no valid axis.
+    /// Returns an error if one of the requested axes is out of bounds. A 0-d array has no valid axis.
     pub(super) fn check_axes(&self, op: Op, ndim: usize) -> Result<()> {
         self.axes.resolve(op.name(), ndim).map(|_| ())
     }
@@ -206,21 +206,21 @@ impl FromArgs for AxisOptions {
             dtype: args.dtype("dtype")?,
             correction: correction.or(ddof).map(|number| number.as_f64()),
             descending: args.bool_or("descending", false)?,
-            selection: InitialAndMask::from_args(args)?.map(Box::new),
+            selection: InitialValueAndMask::from_args(args)?.map(Box::new),
         })
     }
 }
 
-impl InitialAndMask {
-    fn from_args(args: &Args) -> Result<Option<InitialAndMask>> {
+impl InitialValueAndMask {
+    fn from_args(args: &Args) -> Result<Option<InitialValueAndMask>> {
         let initial = args.get("initial").map(|_| args.scalar("initial")).transpose()?;
         let mask = match args.get("where") {
-            // As in NumPy, `where=None` counts as false.
+            // As in NumPy, the argument `where=None` counts as false.
             None if args.is_none("where") => Some(NdArray::scalar(false)?),
             None | Some(Value::Scalar(Scalar::Bool(true))) => None,
             Some(mask) => Some(mask.array(args.op())?.astype(DType::Bool)?),
         };
-        Ok((initial.is_some() || mask.is_some()).then_some(InitialAndMask { initial, mask }))
+        Ok((initial.is_some() || mask.is_some()).then_some(InitialValueAndMask { initial, mask }))
     }
 }
 

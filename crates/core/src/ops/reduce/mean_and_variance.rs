@@ -57,7 +57,7 @@ impl AxisOptions {
 
     /// Returns, for each result of the reduction, the number of reduced elements at which the mask is true, in the floating dtype `work`,
     /// or in float64 if `work` is an integer dtype, which may be too narrow for the number.
-    fn count_where(&self, a: &NdArray, mask: &NdArray, work: DType) -> Result<NdArray> {
+    fn count_selected_elements(&self, a: &NdArray, mask: &NdArray, work: DType) -> Result<NdArray> {
         let mask = mask.broadcast_to(a.shape())?;
         let count = reduce(COUNT_NONZERO, &mask, &self.only_axes_and_keepdims(), DType::Bool, DType::I64)?;
         count.astype(if work.is_inexact() { work } else { DType::F64 })
@@ -91,7 +91,7 @@ impl NdArray {
         let x = if out == DType::Bool { &self.astype(out)? } else { self };
         let sum = reduce(SUM, x, &over, work, work)?;
         if let Some(mask) = over.mask() {
-            return divide(&sum, over.count_where(self, mask, work)?)?.astype(out);
+            return divide(&sum, over.count_selected_elements(self, mask, work)?)?.astype(out);
         }
         let count = if sum.size() == 0 { 1.0 } else { self.size() as f64 / sum.size() as f64 };
         divide(&sum, count)?.astype(out)
@@ -132,7 +132,7 @@ impl NdArray {
         let x = if converts { self.astype(work)? } else { self.clone() };
         if let Some(mask) = over.mask() {
             let sum = sum_squared_distances(&x, &over)?;
-            let divisor = over.count_where(self, mask, work.real())?.subtract(over.correction.unwrap_or(0.0))?;
+            let divisor = over.count_selected_elements(self, mask, work.real())?.subtract(over.correction.unwrap_or(0.0))?;
             return divide(&sum, maximum(divisor, 0)?)?.astype(result);
         }
         let is_one_pass = self.size() > 0 && converts;
@@ -168,7 +168,8 @@ impl NdArray {
         // The variance of 16-bit floats is not rounded before the square root.
         let dtype = if matches!(out, DType::F16 | DType::BF16) { Some(work) } else { over.dtype };
         let variance = self.var(AxisOptions { dtype, ..over })?;
-        // NumPy stores the roots in the array of the variance, which is an error for an integer dtype. Only a 0-d result is converted.
+        // NumPy writes the square roots into the array of the variance, which is an error for an integer dtype. Only a 0-d result is
+        // converted.
         if variance.ndim() > 0 && !result.is_inexact() {
             return Err(Error::dtype(STD.name(), "the root of an array cannot be stored as an integer", &[result]));
         }

@@ -1,4 +1,5 @@
-//! LU decompositions and triangular systems of batches of matrices by cuBLAS. The addresses of the matrices are in an array in device memory.
+//! LU decompositions and triangular systems of batches of matrices by cuBLAS. The addresses of the matrices are in an array in device
+//! memory.
 
 use std::ffi::{c_int, c_void};
 use std::ptr;
@@ -25,16 +26,16 @@ type TrsmBatched = unsafe extern "C" fn(
 ) -> c_int;
 
 /// Function pointers of cuBLAS's batch routines. Each array has a function for f32, f64, and their complex types.
-pub(super) struct BatchedApi {
+pub(super) struct CublasBatchedApi {
     getrf: [GetrfBatched; 4],
     trsm: [TrsmBatched; 4],
 }
 
-impl BatchedApi {
-    pub(super) fn load_functions(loaded: &LoadedLibrary) -> std::result::Result<BatchedApi, MissingLibrary> {
+impl CublasBatchedApi {
+    pub(super) fn load_functions(loaded: &LoadedLibrary) -> std::result::Result<CublasBatchedApi, MissingLibrary> {
         // SAFETY: the type of each field is the function's signature in cublas_api.h.
         unsafe {
-            Ok(BatchedApi {
+            Ok(CublasBatchedApi {
                 getrf: [
                     loaded.symbol("cublasSgetrfBatched")?,
                     loaded.symbol("cublasDgetrfBatched")?,

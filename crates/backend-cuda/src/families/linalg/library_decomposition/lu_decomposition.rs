@@ -10,7 +10,7 @@ use crate::families::contract::cublas::{Side, Transpose, TriangularSystem};
 
 /// A factor of an LU decomposition.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Factor {
+enum LuFactor {
     Lower,
     Upper,
 }
@@ -44,13 +44,13 @@ impl LibraryCall<'_> {
 
     pub(super) fn solve_systems(&self) -> Result<()> {
         let [_, n, k] = self.matrix_extents();
-        let info = self.allocate_infos()?;
+        let info = self.allocate_statuses()?;
         let (factors, pivots) = self.lu_factor_transposes(&info)?;
         let x = self.allocate_elements(n * k)?;
         self.copy_in_order(&self.call.inputs[1], MemoryOrder::Columns, &x)?;
-        // The factors of the transpose are `p @ a^T = l @ u`, so `a = u^T @ l^T @ p`.
-        self.solve_with_factor(&factors, Factor::Upper, Transpose::Yes, &x, self.problem.k)?;
-        self.solve_with_factor(&factors, Factor::Lower, Transpose::Yes, &x, self.problem.k)?;
+        // The LU factors are those of the transpose, `p @ a^T = l @ u`, so `a = u^T @ l^T @ p`.
+        self.solve_with_factor(&factors, LuFactor::Upper, Transpose::Yes, &x, self.problem.k)?;
+        self.solve_with_factor(&factors, LuFactor::Lower, Transpose::Yes, &x, self.problem.k)?;
         let positions = self.find_row_positions(&pivots)?;
         let (out, x, positions) = (self.output_matrices(0, n * k).start_address(), x.start_address(), positions.start_address());
         let mut args = Args::new();
@@ -60,31 +60,32 @@ impl LibraryCall<'_> {
     }
 
     pub(super) fn invert_matrices(&self) -> Result<()> {
-        /// Extent from which the two halves of the columns of `inv(l)` are computed one after the other. The second half has zeros above.
-        const LARGE: i32 = 4096;
+        /// Minimum extent at which the two halves of the columns of `inv(l)` are computed by separate solves. The solve for the second half
+        /// skips the zeros above the diagonal.
+        const MIN_EXTENT_FOR_SPLIT_SOLVE: i32 = 4096;
         let [_, n, _] = self.matrix_extents();
-        let info = self.allocate_infos()?;
+        let info = self.allocate_statuses()?;
         let (factors, pivots) = self.lu_factor_transposes(&info)?;
         let (out, inverse) = (self.output_matrices(0, n * n), self.allocate_elements(n * n)?);
         let (out, start) = (out.start_address(), inverse.start_address());
         let mut args = Args::new();
         args.push(&start).push(&self.problem.count).push(&n);
-        self.launch_kernel("set_identity", n * n, self.problem.count, &mut args)?;
-        // The factors of the transpose are `p @ a^T = l @ u`, so its inverse is `inv(u) @ inv(l) @ p`.
-        if self.problem.n < LARGE || self.batched {
-            self.solve_with_factor(&factors, Factor::Lower, Transpose::No, &inverse, self.problem.n)?;
+        self.launch_kernel("fill_identity_matrices", n * n, self.problem.count, &mut args)?;
+        // The LU factors are those of the transpose, `p @ a^T = l @ u`, so the inverse of `a^T` is `inv(u) @ inv(l) @ p`.
+        if self.problem.n < MIN_EXTENT_FOR_SPLIT_SOLVE || self.batched {
+            self.solve_with_factor(&factors, LuFactor::Lower, Transpose::No, &inverse, self.problem.n)?;
         } else {
             let half = self.problem.n / 2;
             let system = |first: i32, columns| {
                 let offset = first as u64 * (n as u64 + 1) * self.problem.dtype.itemsize() as u64;
-                let system = self.system_with_factor(Factor::Lower, Transpose::No, columns);
+                let system = self.system_with_factor(LuFactor::Lower, Transpose::No, columns);
                 (TriangularSystem { m: self.problem.n - first, ..system }, offset)
             };
             for (system, offset) in [system(0, half), system(half, self.problem.n - half)] {
-                self.solve_each(&factors, &inverse, offset, system)?;
+                self.solve_each_matrix(&factors, &inverse, offset, system)?;
             }
         }
-        self.solve_with_factor(&factors, Factor::Upper, Transpose::No, &inverse, self.problem.n)?;
+        self.solve_with_factor(&factors, LuFactor::Upper, Transpose::No, &inverse, self.problem.n)?;
         let permutation = self.find_row_positions(&pivots)?;
         let positions = permutation.start_address();
         // The inverse of the transpose, in column-major order, has its elements in the same order as the inverse in row-major order.
@@ -95,17 +96,17 @@ impl LibraryCall<'_> {
     }
 
     /// Returns a triangular system of one of the LU factors and `columns` right-hand sides, without addresses.
-    fn system_with_factor(&self, factor: Factor, form: Transpose, columns: i32) -> TriangularSystem {
-        let (dtype, n, upper) = (self.blas_type, self.problem.n, factor == Factor::Upper);
+    fn system_with_factor(&self, factor: LuFactor, form: Transpose, columns: i32) -> TriangularSystem {
+        let (dtype, n, upper) = (self.blas_type, self.problem.n, factor == LuFactor::Upper);
         TriangularSystem { dtype, side: Side::Left, upper, form, unit_diagonal: !upper, m: n, n: columns, a: 0, lda: n, b: 0, ldb: n }
     }
 
     /// Queues the solution of `form(factor) @ x = b` for one of the LU factors of each matrix. `x` has the right-hand sides (n, columns) in
     /// column-major order, which the solutions replace.
-    fn solve_with_factor(&self, factors: &MatrixStack, factor: Factor, form: Transpose, x: &MatrixStack, columns: i32) -> Result<()> {
+    fn solve_with_factor(&self, factors: &MatrixStack, factor: LuFactor, form: Transpose, x: &MatrixStack, columns: i32) -> Result<()> {
         let system = self.system_with_factor(factor, form, columns);
         if !self.batched {
-            return self.solve_each(factors, x, 0, system);
+            return self.solve_each_matrix(factors, x, 0, system);
         }
         let (a, b, count) = (self.list_matrix_addresses(factors)?, self.list_matrix_addresses(x)?, self.batch_size()?);
         let system = TriangularSystem { a: a.start_address(), b: b.start_address(), ..system };
@@ -116,7 +117,7 @@ impl LibraryCall<'_> {
 
     /// Queues the solution of `system` for each matrix. In both stacks, the matrices of the system begin `offset` bytes after the start of
     /// each matrix.
-    fn solve_each(&self, factors: &MatrixStack, x: &MatrixStack, offset: u64, system: TriangularSystem) -> Result<()> {
+    fn solve_each_matrix(&self, factors: &MatrixStack, x: &MatrixStack, offset: u64, system: TriangularSystem) -> Result<()> {
         let blas = self.context.blas().with_call_context(self.call)?;
         self.for_each_matrix(|i| {
             let system = TriangularSystem { a: factors.matrix_address(i) + offset, b: x.matrix_address(i) + offset, ..system };
@@ -148,7 +149,7 @@ impl LibraryCall<'_> {
 
     pub(super) fn compute_determinants(&self, log: bool) -> Result<()> {
         let [_, n, _] = self.matrix_extents();
-        let info = self.allocate_infos()?;
+        let info = self.allocate_statuses()?;
         let (factors, pivots) = self.lu_factor_transposes(&info)?;
         let second = if log { self.output_matrices(1, 1).start_address() } else { 0 };
         let (first, factors, pivots, info, log) = (
@@ -160,13 +161,14 @@ impl LibraryCall<'_> {
         );
         let mut args = Args::new();
         args.push(&first).push(&second).push(&factors).push(&pivots).push(&info).push(&self.problem.count).push(&n).push(&log);
-        self.launch_kernel("determinants", 1, self.problem.count, &mut args)
+        self.launch_kernel("compute_determinants", 1, self.problem.count, &mut args)
     }
 
     pub(super) fn lu(&self) -> Result<()> {
         let [m, n, _] = self.matrix_extents();
         let least = m.min(n);
-        let (factors, info, pivots) = (self.copy_input(0, MemoryOrder::Columns)?, self.allocate_infos()?, self.allocate_scratch(least, 8)?);
+        let (factors, info, pivots) =
+            (self.copy_input(0, MemoryOrder::Columns)?, self.allocate_statuses()?, self.allocate_scratch(least, 8)?);
         let mut routines = self.lock_routines()?;
         // SAFETY: the addresses are those of a matrix with the extents passed, its pivots and its status, for each matrix of the batch.
         self.for_each_matrix(|i| unsafe {
@@ -176,6 +178,6 @@ impl LibraryCall<'_> {
         let (out, pivots, total) = (self.output_matrices(1, least).start_address(), pivots.start_address(), least * self.problem.count);
         let mut args = Args::new();
         args.push(&out).push(&pivots).push(&total);
-        self.launch_kernel("convert_pivots", total, 1, &mut args)
+        self.launch_kernel("narrow_pivots", total, 1, &mut args)
     }
 }

@@ -13,24 +13,24 @@ use crate::codegen::ctype;
 use crate::compile::module::Args;
 use crate::device::WithCallContext;
 use crate::families::contract::cublas::{BlasType, Gemm, Transpose};
-use crate::families::kernel::KernelSource;
+use crate::families::kernel_lookup::KernelSource;
 
-static SOURCE: KernelSource = KernelSource {
+static SINGULAR_VECTORS_SOURCE: KernelSource = KernelSource {
     name: "linalg_svd_batch.cu",
     text: concat!(include_str!("../../../kernels/linalg.cuh"), include_str!("../../../kernels/linalg_svd_batch.cu")),
 };
 
 /// Number of threads that work on a matrix.
-const TEAM: u32 = 256;
+const THREADS_PER_MATRIX: u32 = 256;
 
-fn defines(dtype: DType) -> [(&'static str, &'static str); 3] {
-    const { assert!(TEAM == 256 && MAX_COLUMNS_OF_SVD_BATCH == 512) };
+fn singular_vectors_macros(dtype: DType) -> [(&'static str, &'static str); 3] {
+    const { assert!(THREADS_PER_MATRIX == 256 && MAX_COLUMNS_OF_SVD_BATCH == 512) };
     [("FIELD", ctype(dtype)), ("TEAM", "256"), ("MAX_COLUMNS", "512")]
 }
 
 /// Returns names and sources of the kernels, for compile checks without a device.
 pub fn sources_for_compile_check() -> Vec<(String, String)> {
-    [DType::F64, DType::C128].map(|dtype| SOURCE.named_source(&defines(dtype))).into()
+    [DType::F64, DType::C128].map(|dtype| SINGULAR_VECTORS_SOURCE.named_source(&singular_vectors_macros(dtype))).into()
 }
 
 impl LibraryCall<'_> {
@@ -46,10 +46,10 @@ impl LibraryCall<'_> {
         let largest = self.scale_to_safe_range(&single, rows, columns, MatrixPart::All)?;
         let wide = |elements: usize| self.allocate_scratch(elements, itemsize);
         let (a, v, rotated) = (wide(rows * columns)?, wide(square)?, wide(rows * columns)?);
-        let (eigenvalues, info) = (self.allocate_scratch(columns, 8)?, self.allocate_infos()?);
+        let (eigenvalues, info) = (self.allocate_scratch(columns, 8)?, self.allocate_statuses()?);
         self.convert_precision("widen_to_double", &single, &a)?;
         let adjoint = if self.problem.dtype.is_complex() { Transpose::Conjugate } else { Transpose::Yes };
-        self.multiply(blas_type, (adjoint, Transpose::No), [columns, columns, rows], [&a, &a, &v])?;
+        self.multiply_matrices(blas_type, (adjoint, Transpose::No), [columns, columns, rows], [&a, &a, &v])?;
         {
             let (v, w, info) = (v.start_address(), eigenvalues.start_address(), info.start_address());
             let mut routines = self.lock_routines_for_type(blas_type)?;
@@ -58,7 +58,7 @@ impl LibraryCall<'_> {
             unsafe { routines.hermitian_eigen_batch(true, false, columns as i64, v, w, info, self.problem.count as i64) }
                 .with_call_context(self.call)?;
         }
-        self.multiply(blas_type, (Transpose::No, Transpose::No), [rows, columns, columns], [&a, &v, &rotated])?;
+        self.multiply_matrices(blas_type, (Transpose::No, Transpose::No), [rows, columns, columns], [&a, &v, &rotated])?;
         // The column-major `v` has the elements of the row-major transpose of `v` in the same order. The conjugate of that transpose is
         // `vh`. If the input was transposed, its left and right vectors are interchanged.
         let vectors = match (has_vectors, transposed) {
@@ -76,8 +76,9 @@ impl LibraryCall<'_> {
         }
     }
 
-    /// Queues the products `c = op(a) @ op(b)` (m, n), over an axis of k elements. The matrices of each stack are column-major, without gaps.
-    fn multiply(
+    /// Queues the products `c = op(a) @ op(b)` (m, n), over an axis of k elements. The matrices of each stack are column-major, without
+    /// gaps.
+    fn multiply_matrices(
         &self,
         dtype: BlasType,
         transpose: (Transpose, Transpose),
@@ -111,9 +112,9 @@ impl LibraryCall<'_> {
         unsafe { blas.gemm_strided_batched_ex(&gemm) }.with_call_context(self.call)
     }
 
-    /// Queues the kernel that makes `rotated` = a @ v the left singular vectors, sorts them with `v`, and stores them with the singular
-    /// values in single precision. `vectors` has the left vectors and the adjoint of `v`. `work` is scratch memory of the size of
-    /// `rotated`.
+    /// Queues the kernel `singular_vectors`. It normalises the columns of `rotated` = a @ v to the left singular vectors, sorts them
+    /// together with `v`, and stores the results in single precision. `vectors` receives the left singular vectors and the adjoint of `v`.
+    /// `work` is scratch memory of the size of `rotated`.
     fn launch_singular_vectors(
         &self,
         rotated: &MatrixStack,
@@ -128,12 +129,13 @@ impl LibraryCall<'_> {
         let [rotated, work, v, s] = [rotated, work, v, s].map(MatrixStack::start_address);
         let (rows, columns) = (rows as i32, columns as i32);
         let launch = || {
-            let function = SOURCE.get_or_compile_kernel(self.context, "singular_vectors", &defines(dtype))?;
+            let function =
+                SINGULAR_VECTORS_SOURCE.get_or_compile_kernel(self.context, "singular_vectors", &singular_vectors_macros(dtype))?;
             let mut args = Args::new();
             args.push(&u).push(&s).push(&vh).push(&rotated).push(&work).push(&v).push(&self.problem.count).push(&rows).push(&columns);
             let blocks = u32::try_from(self.problem.count).unwrap_or(u32::MAX).min(i32::MAX as u32);
-            // SAFETY: the arguments match the kernel, with addresses of memory for all matrices of the problem.
-            unsafe { function.launch([blocks, 1, 1], [TEAM, 1, 1], 0, args.pointers()) }
+            // SAFETY: the arguments match the kernel `singular_vectors`. Each address has memory for all matrices of the problem.
+            unsafe { function.launch([blocks, 1, 1], [THREADS_PER_MATRIX, 1, 1], 0, args.pointers()) }
         };
         launch().with_call_context(self.call)
     }

@@ -1,0 +1,272 @@
+//! Bindings on the command line: variables from files and expressions.
+//!
+//! | binding | variables |
+//! |---|---|
+//! | `x=x.npy`, `x=table.csv` | the array in the file |
+//! | `x=all.npz:member` | one array of the file |
+//! | `x=all.npz` | the array named `x`, or the only one in the file |
+//! | `all.npz` | every array of the file under its own name |
+//! | `x=-`, `x=-.csv`, `x=-:member`, `-` | the same from standard input |
+//! | `x='random((3, 4))'` | the value of an expression, which may use earlier variables |
+//!
+//! A file is any format that [`io::read`] reads. npz and safetensors files have members.
+
+use std::io::Read;
+use std::path::Path;
+
+use cuprum::expressions::{EvalError, EvalErrorKind, Session, parse_expression};
+use cuprum::profiler::Evaluate;
+use cuprum::{NdArray, Value, io};
+
+use crate::failure::Failure;
+
+/// The file name that means standard input or output. An extension names the format: `-.csv`.
+const STANDARD_STREAM_NAME: &str = "-";
+
+/// Returns whether `path` is `-`, or `-` with the extension of a format.
+pub(crate) fn is_standard_stream(path: &str) -> bool {
+    path == STANDARD_STREAM_NAME || has_format_extension(path) && Path::new(path).with_extension("") == Path::new(STANDARD_STREAM_NAME)
+}
+
+/// Evaluates the bindings in order and sets the variables of `session`. Values of expressions are computed before the function returns.
+///
+/// # Errors
+///
+/// Returns a failure for a file that cannot be read, an invalid binding, or an error of an expression.
+pub fn bind_variables(words: &[String], session: &mut Session) -> Result<(), Failure> {
+    for word in words {
+        match split_binding(word) {
+            Some((name, right)) => {
+                let value = evaluate_binding(name, right, session).map_err(|e| e.with_origin(name))?;
+                session.set(name, value);
+            }
+            None if is_archive(word) || is_standard_stream(word) => {
+                let arrays = if is_standard_stream(word) { read_standard_input(word)? } else { io::read_named(word)? };
+                for (name, array) in arrays {
+                    if name.is_empty() {
+                        return Err(Failure::bad_input(format!("'{word}' needs a name: `x={word}`")));
+                    }
+                    session.set(name, array);
+                }
+            }
+            None if has_format_extension(word) => {
+                return Err(Failure::bad_input(format!("'{word}' needs a name: `x={word}`")));
+            }
+            None => {
+                let message = format!("'{word}' is not a binding; use name=file.npy, name=file.npz:member, file.npz or name=EXPRESSION");
+                return Err(Failure::bad_input(message));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Returns the size of all files that `words` bind, in bytes. Returns `None` if a size is unknown, as for standard input.
+pub(crate) fn total_file_size(words: &[String]) -> Option<u64> {
+    let mut total = 0;
+    for word in words {
+        let path = split_binding(word).map_or(word.as_str(), |(_, right)| right);
+        let path = split_archive_member(path).map_or(path, |(path, _)| path);
+        if is_standard_stream(path) {
+            return None;
+        }
+        total += std::fs::metadata(path).map_or(0, |m| m.len());
+    }
+    Some(total)
+}
+
+/// Splits a binding `name=right`. Returns `None` if `name` is not an identifier, if the `=` is part of `==`, or if `right` has several
+/// statements.
+pub(crate) fn split_binding(word: &str) -> Option<(&str, &str)> {
+    let (name, right) = word.split_once('=')?;
+    let mut chars = name.chars();
+    let named = chars.next().is_some_and(|c| c.is_alphabetic() || c == '_') && chars.all(|c| c.is_alphanumeric() || c == '_');
+    let statements = right.contains([';', '\n']) && !has_format_extension(right);
+    (named && !right.starts_with('=') && !statements).then_some((name, right))
+}
+
+/// Returns whether the extension of `path` names a file format of arrays.
+fn has_format_extension(path: &str) -> bool {
+    io::Format::of_path(path).is_some()
+}
+
+/// Returns whether the extension of `path` names a format with members.
+pub(crate) fn is_archive(path: &str) -> bool {
+    io::Format::of_path(path).is_some_and(io::Format::has_names)
+}
+
+/// Splits `file.npz:member` and `-:member` into file and member, which may contain `:`. Returns `None` for any other text.
+fn split_archive_member(right: &str) -> Option<(&str, &str)> {
+    let mut splits = right.match_indices(':').map(|(at, _)| (&right[..at], &right[at + 1..]));
+    splits.find(|(path, _)| is_archive(path) || is_standard_stream(path))
+}
+
+/// Reads the arrays on standard input. `path` is `-`, or `-` with an extension that names the format.
+fn read_standard_input(path: &str) -> Result<Vec<(String, NdArray)>, Failure> {
+    let mut stream = std::io::stdin().lock();
+    let arrays = match io::Format::of_path(path) {
+        Some(format) => io::read_stream_as(&mut stream, format),
+        None => io::read_stream(&mut stream),
+    };
+    arrays.map_err(|e| match e {
+        cuprum::Error::Io { message, .. } => Failure::bad_input(format!("standard input: {message}")),
+        e => Failure::from(e).with_origin("standard input"),
+    })
+}
+
+fn evaluate_binding(name: &str, right: &str, session: &mut Session) -> Result<Value, Failure> {
+    if let Some((path, wanted)) = split_archive_member(right) {
+        return read_member(path, wanted, true);
+    }
+    if is_standard_stream(right) || is_archive(right) {
+        return read_member(right, name, false);
+    }
+    if has_format_extension(right) && (Path::new(right).exists() || parse_expression(right).is_err() || has_extension(right, "npy")) {
+        return Ok(io::read(right)?.into());
+    }
+    match parse_expression(right) {
+        // `data.bin` also parses as an attribute, and `../data` does not parse, so the file is tested first: existing files are never
+        // expressions.
+        _ if Path::new(right).exists() => Ok(io::read(right)?.into()),
+        Err(_) if right.contains(['/', '\\']) && !right.contains(['(', ' ']) => Err(Failure::bad_input(format!("{right}: no such file"))),
+        _ => match session.run(right).map_err(|e| to_missing_file_failure(right, e))? {
+            Some(value) => {
+                value.evaluate()?;
+                Ok(value)
+            }
+            None => Err(Failure::bad_input(format!("'{right}' has no value"))),
+        },
+    }
+}
+
+/// Returns whether the file at `path` starts like a zip archive, the container of npz files.
+fn is_zip(path: &str) -> bool {
+    let mut start = [0; 2];
+    std::fs::File::open(path).and_then(|mut file| file.read_exact(&mut start)).is_ok() && start == *b"PK"
+}
+
+fn has_extension(path: &str, extension: &str) -> bool {
+    Path::new(path).extension().is_some_and(|e| e.eq_ignore_ascii_case(extension))
+}
+
+/// Converts the error of the expression `right`. An unknown name with a file extension, such as `b.csv`, is reported as a missing file.
+fn to_missing_file_failure(right: &str, e: EvalError) -> Failure {
+    let named = right.chars().all(|c| c.is_alphanumeric() || "._-".contains(c));
+    let extension = Path::new(right).extension().is_some_and(|e| (2..=4).contains(&e.len()));
+    if e.kind() == EvalErrorKind::Name && named && extension {
+        return Failure::bad_input(format!(
+            "{right}: no such file, and not a valid expression; files are .npy, .npz, .safetensors, .csv, .tsv or .txt"
+        ));
+    }
+    Failure::from(e)
+}
+
+/// A source of named arrays: a file whose arrays are read one by one, or the arrays that were read from standard input.
+enum NamedArraySource {
+    Npz(io::Npz),
+    Safetensors(io::Safetensors),
+    Stream(Vec<(String, NdArray)>),
+}
+
+impl NamedArraySource {
+    fn open_archive(path: &str) -> Result<NamedArraySource, Failure> {
+        Ok(match io::Format::of_path(path) {
+            _ if is_standard_stream(path) => NamedArraySource::Stream(read_standard_input(path)?),
+            Some(io::Format::Safetensors) if !is_zip(path) => NamedArraySource::Safetensors(io::Safetensors::open(path)?),
+            // A zip archive is read as npz, whatever the extension. If a file has neither format, the extension decides which format the
+            // error names.
+            _ if is_zip(path) => NamedArraySource::Npz(io::Npz::open(path)?),
+            _ => match io::Safetensors::open(path) {
+                Ok(file) => NamedArraySource::Safetensors(file),
+                Err(_) => NamedArraySource::Npz(io::Npz::open(path)?),
+            },
+        })
+    }
+
+    fn array_names(&self) -> Vec<String> {
+        match self {
+            NamedArraySource::Npz(file) => file.names().map(str::to_string).collect(),
+            NamedArraySource::Safetensors(file) => file.names().map(str::to_string).collect(),
+            NamedArraySource::Stream(arrays) => arrays.iter().map(|(name, _)| name.clone()).collect(),
+        }
+    }
+
+    fn read_array(&self, name: &str) -> Result<NdArray, Failure> {
+        match self {
+            NamedArraySource::Npz(file) => Ok(file.read(name)?),
+            NamedArraySource::Safetensors(file) => Ok(file.read(name)?),
+            NamedArraySource::Stream(arrays) => {
+                let found = arrays.iter().find(|(n, _)| n == name).map(|(_, array)| array.clone());
+                found.ok_or_else(|| Failure::bad_input(format!("standard input: no array '{name}'")))
+            }
+        }
+    }
+}
+
+/// Reads the array named `wanted` from a file of named arrays. If the file has only one array and `exact` is not set, returns this array
+/// whatever its name.
+fn read_member(path: &str, wanted: &str, exact: bool) -> Result<Value, Failure> {
+    let archive = NamedArraySource::open_archive(path)?;
+    let names = archive.array_names();
+    if names.iter().any(|name| name == wanted) {
+        return Ok(archive.read_array(wanted)?.into());
+    }
+    if let ([only], false) = (names.as_slice(), exact) {
+        return Ok(archive.read_array(only)?.into());
+    }
+    if names.is_empty() {
+        return Err(Failure::bad_input(format!("{path}: the file has no array")));
+    }
+    let what = if exact { format!("no array '{}'", io::escape_control_characters(wanted)) } else { "several arrays".to_string() };
+    if names.iter().all(String::is_empty) {
+        return Err(Failure::bad_input(format!("{path}: {what} in this file; its array has no name")));
+    }
+    let hint = names.first().map(|n| format!("; choose one, such as {path}:{}", io::escape_control_characters(n))).unwrap_or_default();
+    let list = io::join_first_names(names.iter().map(String::as_str));
+    Err(Failure::bad_input(format!("{path}: {what} in this file; it contains: {list}{hint}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bindings_are_split_at_the_first_equals_sign() {
+        assert_eq!(split_binding("x=a.npy"), Some(("x", "a.npy")));
+        assert_eq!(split_binding("x=random((3, 4), seed=1)"), Some(("x", "random((3, 4), seed=1)")));
+        assert_eq!(split_binding("x==3"), None);
+        assert_eq!(split_binding("sum(a, axis=0)"), None);
+        assert_eq!(split_binding("2x=3"), None);
+        assert_eq!(split_binding("x=arange(3); x.sum()"), None);
+        assert_eq!(split_binding("x=a;b.npy"), Some(("x", "a;b.npy")));
+        assert_eq!(split_binding("/tmp/a=b.npz"), None);
+        assert_eq!(split_binding("x=-"), Some(("x", "-")));
+    }
+
+    #[test]
+    fn standard_input_may_have_a_format() {
+        for (path, standard) in
+            [("-", true), ("-.csv", true), ("-.NPZ", true), ("-.5", false), ("./-.csv", false), ("--.csv", false), ("-x", false)]
+        {
+            assert_eq!(is_standard_stream(path), standard, "{path}");
+        }
+    }
+
+    #[test]
+    fn members_are_split_after_the_extension() {
+        assert_eq!(split_archive_member("u.npz:a:b"), Some(("u.npz", "a:b")));
+        assert_eq!(split_archive_member("d:u.npz:a"), Some(("d:u.npz", "a")));
+        assert_eq!(split_archive_member("-.npz:a"), Some(("-.npz", "a")));
+        assert_eq!(split_archive_member("x[1:2]"), None);
+    }
+
+    #[test]
+    fn bindings_evaluate_expressions() {
+        let mut session = Session::new();
+        bind_variables(&["n=3".into(), "m=n + 1".into(), "s=(n, m)".into()], &mut session).unwrap();
+        assert_eq!(cuprum::expressions::repr(session.get("s").unwrap()).unwrap(), "(3, 4)");
+        for bad in ["x=nope(", "y", "y=", "y=no_such.npy", "no_such.npz", "y.npy", "y=../no/such/file"] {
+            assert!(bind_variables(&[bad.to_string()], &mut session).is_err(), "{bad}");
+        }
+    }
+}
