@@ -121,10 +121,10 @@ fn multiply_matrix_batch(g: &Gemm, a: &StoredArray, b: &StoredArray, c_offset: u
     let one = MatrixProductLayout { m: g.m, n: g.n, k: g.k, a: g.a, b: g.b, c: g.c };
     check_matrix_bounds(&one, &batch, [x.len(), y.len(), c.len()])?;
     match c.dtype() {
-        DType::F32 => multiply_floats::<f32>(&one, &batch, x, y, c, 0.0, 1.0),
-        DType::F64 => multiply_floats::<f64>(&one, &batch, x, y, c, 0.0, 1.0),
-        DType::C64 => multiply_floats::<Complex<f32>>(&one, &batch, x, y, c, Complex::ZERO, Complex::ONE),
-        DType::C128 => multiply_floats::<Complex<f64>>(&one, &batch, x, y, c, Complex::ZERO, Complex::ONE),
+        DType::F32 => return multiply_floats::<f32>(&one, &batch, x, y, c, 0.0, 1.0),
+        DType::F64 => return multiply_floats::<f64>(&one, &batch, x, y, c, 0.0, 1.0),
+        DType::C64 => return multiply_floats::<Complex<f32>>(&one, &batch, x, y, c, Complex::ZERO, Complex::ONE),
+        DType::C128 => return multiply_floats::<Complex<f64>>(&one, &batch, x, y, c, Complex::ZERO, Complex::ONE),
         DType::Bool => multiply_integers::<bool>(&one, &batch, x, y, c),
         // Wrapping products of signed and unsigned integers have the same bits, so signed integers use the unsigned code.
         DType::I8 | DType::U8 => multiply_integers::<u8>(&one, &batch, x, y, c),

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use cuprum_core::{Call, Outcome, Result, decline};
+use cuprum_cpu_base::cache_hints::prefetch_at_distance;
 use cuprum_cpu_base::simd::{self, SimdLoop};
 use cuprum_cpu_base::threads;
 use cuprum_cpu_base::typed_views::{Elements, Output};
@@ -16,8 +17,9 @@ const PARTIAL_SUMS: usize = 4;
 /// Minimum number of elements of a row that is summed in `PARTIAL_SUMS` partial sums. Shorter rows use one sum, because the CPU overlaps
 /// the additions of consecutive rows.
 const MIN_LONG_ROW_LEN: usize = 32;
-/// Number of consecutive rows of equal length that are multiplied together, if they are short.
-const ROWS_PER_GROUP: usize = 4;
+/// Distance from the values of the current row to the values that are prefetched, in cache lines. The accesses to the vector between the
+/// reads of values delay the hardware prefetcher.
+const PREFETCH_DISTANCE_IN_LINES: usize = 64;
 /// Number of columns of the dense matrix that one pass over a sparse row multiplies. The sums of these columns stay in registers.
 const WIDE_COLUMN_TILE: usize = 16;
 const NARROW_COLUMN_TILE: usize = 4;
@@ -92,28 +94,9 @@ impl<T: SparseElement, I: SparseIndex> SimdLoop for MatrixVectorTask<'_, '_, T, 
         if !matrix.check_column_indices(&rows) {
             return out.fill(T::ZERO);
         }
-        let term = |index: &I, value: &T| value.times(x[index.to_usize()]);
-        let (groups, last) = out.as_chunks_mut::<ROWS_PER_GROUP>();
-        let mut row = rows.start;
-        for out in groups {
-            let elements: [_; ROWS_PER_GROUP] = std::array::from_fn(|n| matrix.row_elements(row + n));
-            let [(i0, v0), (i1, v1), (i2, v2), (i3, v3)] = elements;
-            if i0.len() < MIN_LONG_ROW_LEN && elements.iter().all(|(indices, _)| indices.len() == i0.len()) {
-                // The sums of the rows are independent, so the CPU overlaps their additions, and the rows share the loop's instructions.
-                let mut sums = [T::ZERO; ROWS_PER_GROUP];
-                let (first, second) = (i0.iter().zip(v0).zip(i1.iter().zip(v1)), i2.iter().zip(v2).zip(i3.iter().zip(v3)));
-                for (((i0, v0), (i1, v1)), ((i2, v2), (i3, v3))) in first.zip(second) {
-                    let terms = [term(i0, v0), term(i1, v1), term(i2, v2), term(i3, v3)];
-                    sums = std::array::from_fn(|n| sums[n].plus(terms[n]));
-                }
-                *out = sums;
-            } else {
-                out.iter_mut().zip(elements).for_each(|(out, (indices, values))| *out = multiply_row(indices, values, x));
-            }
-            row += ROWS_PER_GROUP;
-        }
-        for (row, out) in (row..).zip(last) {
+        for (row, out) in rows.zip(out) {
             let (indices, values) = matrix.row_elements(row);
+            prefetch_at_distance(values, PREFETCH_DISTANCE_IN_LINES);
             *out = multiply_row(indices, values, x);
         }
     }

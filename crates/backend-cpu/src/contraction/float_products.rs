@@ -1,11 +1,20 @@
 //! Matrix products of floats by the `gemm` crate.
 #![allow(unsafe_code)]
 
-use cuprum_core::Element;
+use std::ops::Add;
+
+use bytemuck::Pod;
+use cuprum_core::{Element, Result};
 use cuprum_cpu_base::threads;
-use cuprum_cpu_base::typed_views::{Elements, ElementsMut};
+use cuprum_cpu_base::typed_views::{Elements, ElementsMut, HostVec};
 
 use super::product_batch::{MatrixProductLayout, ProductBatch};
+
+/// Number of products that one task adds for each result, if the summed axis is divided among tasks.
+const PRODUCTS_PER_TASK: usize = 4096;
+/// Minimum ratio of the summed axis to the longer axis of the result, for a division of the summed axis among tasks. Threads that
+/// divide the result instead would each read both operands.
+const MIN_RATIO_TO_DIVIDE_SUMS: usize = 64;
 
 /// A pointer to the output, shared by tasks that write disjoint elements.
 #[derive(Clone, Copy)]
@@ -23,7 +32,7 @@ impl<T> SharedOutputPointer<T> {
 
 /// Computes all products of the batch `batch`, which has passed [`check_matrix_bounds`](super::product_batch::check_matrix_bounds).
 /// `zero` and `one` are the numbers 0 and 1 of the type.
-pub(super) fn multiply_floats<T: Element>(
+pub(super) fn multiply_floats<T: Element + Pod + Add<Output = T>>(
     p: &MatrixProductLayout,
     batch: &ProductBatch,
     a: Elements,
@@ -31,7 +40,7 @@ pub(super) fn multiply_floats<T: Element>(
     c: ElementsMut,
     zero: T,
     one: T,
-) {
+) -> Result<()> {
     let (a, b, c) = (a.typed_slice::<T>(), b.typed_slice::<T>(), c.typed_slice::<T>());
     // The gemm crate does not add 0.0 to sums of one or two products. NumPy does, so that a sum of -0.0 becomes 0.0. Accumulation onto a
     // zeroed result has the same effect.
@@ -39,20 +48,19 @@ pub(super) fn multiply_floats<T: Element>(
     if accumulate {
         c.fill(zero);
     }
-    let c = SharedOutputPointer(c.as_mut_ptr());
     let flops = p.m.saturating_mul(p.n).saturating_mul(p.k);
-    let run = |start: [isize; 3], parallelism: gemm::Parallelism| {
-        let (pa, pb, pc) = (a.as_ptr().wrapping_offset(start[0]), b.as_ptr().wrapping_offset(start[1]), c.at(start[2]));
-        // SAFETY: `check_matrix_bounds` has shown that all elements of `a`, `b` and `c` are inside their buffers; only this product writes
-        // its part of `c`.
+    let run = |k: usize, start: [isize; 2], pc: *mut T, [down, across]: [isize; 2], parallelism: gemm::Parallelism| {
+        let (pa, pb) = (a.as_ptr().wrapping_offset(start[0]), b.as_ptr().wrapping_offset(start[1]));
+        // SAFETY: `check_matrix_bounds` has shown that all elements of `a` and `b` are inside their buffers. The same holds for results in
+        // `c`; other results are in a block of `m * n` elements. Only this product writes its results.
         unsafe {
             gemm::gemm(
                 p.m,
                 p.n,
-                p.k,
+                k,
                 pc,
-                p.c[1],
-                p.c[0],
+                across,
+                down,
                 accumulate,
                 pa,
                 p.a[1],
@@ -70,6 +78,34 @@ pub(super) fn multiply_floats<T: Element>(
         }
     };
     let count = batch.len();
+    if count == 1 && p.k / MIN_RATIO_TO_DIVIDE_SUMS >= p.m.max(p.n).max(PRODUCTS_PER_TASK / MIN_RATIO_TO_DIVIDE_SUMS * 2) {
+        let mut partial_sums = HostVec::<T>::allocate(p.k.div_ceil(PRODUCTS_PER_TASK).saturating_mul(p.m * p.n))?;
+        let start = batch.matrix_offsets(0);
+        let tasks = partial_sums.chunks_mut(p.m * p.n).enumerate();
+        threads::for_each(
+            tasks,
+            flops,
+            || (),
+            |(), (task, sums)| {
+                let first = task * PRODUCTS_PER_TASK;
+                let offsets = [start[0] + first as isize * p.a[1], start[1] + first as isize * p.b[0]];
+                let k = PRODUCTS_PER_TASK.min(p.k - first);
+                run(k, offsets, sums.as_mut_ptr(), [p.n as isize, 1], gemm::Parallelism::None);
+            },
+        );
+        for row in 0..p.m {
+            for column in 0..p.n {
+                let sums = partial_sums.iter().skip(row * p.n + column).step_by(p.m * p.n);
+                c[(start[2] + row as isize * p.c[0] + column as isize * p.c[1]) as usize] = sums.fold(zero, |sum, &v| sum + v);
+            }
+        }
+        return Ok(());
+    }
+    let c = SharedOutputPointer(c.as_mut_ptr());
+    let run = |n: usize, parallelism: gemm::Parallelism| {
+        let [of_a, of_b, of_c] = batch.matrix_offsets(n);
+        run(p.k, [of_a, of_b], c.at(of_c), p.c, parallelism);
+    };
     if count > 1 && flops < 1 << 22 {
         // Several small products run in parallel, each on one thread.
         let per_task = ((1 << 18) / flops.max(1)).max(1);
@@ -77,13 +113,14 @@ pub(super) fn multiply_floats<T: Element>(
             (0..count).step_by(per_task),
             flops.saturating_mul(count),
             || (),
-            |_, first| (first..count.min(first + per_task)).for_each(|n| run(batch.matrix_offsets(n), gemm::Parallelism::None)),
+            |_, first| (first..count.min(first + per_task)).for_each(|n| run(n, gemm::Parallelism::None)),
         );
     } else {
         for n in 0..count {
             threads::run_in_pool(flops, |n_threads| {
-                run(batch.matrix_offsets(n), if n_threads > 1 { gemm::Parallelism::Rayon(n_threads) } else { gemm::Parallelism::None })
+                run(n, if n_threads > 1 { gemm::Parallelism::Rayon(n_threads) } else { gemm::Parallelism::None })
             });
         }
     }
+    Ok(())
 }
