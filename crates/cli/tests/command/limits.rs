@@ -145,11 +145,13 @@ fn the_time_limit_must_be_positive() {
 #[test]
 fn the_number_of_threads_is_capped() {
     let folder = Folder::new();
-    let began = Instant::now();
-    let mut command = command(folder.0.path());
-    let output = command.args(["eval", "sum(ones(10**6))"]).env("CUPRUM_NUM_THREADS", "20000").output().unwrap();
-    assert_eq!(String::from_utf8_lossy(&output.stdout), "1000000.0\n", "{}", String::from_utf8_lossy(&output.stderr));
-    assert!(began.elapsed() < Duration::from_secs(15), "{:?}", began.elapsed());
+    for threads in ["20000", "9223372036854775808", "99999999999999999999"] {
+        let began = Instant::now();
+        let mut command = command(folder.0.path());
+        let output = command.args(["eval", "sum(ones(10**6))"]).env("CUPRUM_NUM_THREADS", threads).output().unwrap();
+        assert_eq!(String::from_utf8_lossy(&output.stdout), "1000000.0\n", "{threads}: {}", String::from_utf8_lossy(&output.stderr));
+        assert!(began.elapsed() < Duration::from_secs(15), "{threads}: {:?}", began.elapsed());
+    }
 }
 
 #[test]
