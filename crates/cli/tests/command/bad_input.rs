@@ -55,6 +55,7 @@ const TABLE: &[Row] = &[
     // Errors in device and accelerators.
     (&["eval", "1 + 1", "--device", "tpu"], &["--device", "'tpu' is not a device", "cpu"]),
     (&["eval", "1 + 1", "--device", "cpu:9"], &["--device", "there is no cpu:9"]),
+    (&["eval", "1 + 1", "--device", "mesh"], &["--device", "there is no mesh:0: this process has 0 mesh(es)", "the option --mesh creates one"]),
     (&["eval", "1 + 1", "--accelerators", "cud"], &["--accelerators", "unknown accelerator 'cud'", "cutensor"]),
     (&["bench", "smu(a)", "a=a.npy"], &["`smu`"]),
     (&["bench", "a + 1", "a=missing.npy"], &["missing.npy"]),
