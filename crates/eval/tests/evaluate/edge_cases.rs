@@ -118,6 +118,11 @@ fn variances_of_complex_numbers() {
             "(array(2.+0.j, dtype=complex64), array(1.4142135+0.j, dtype=complex64))",
         ),
         ("var([1+2j, 3], dtype=complex, where=[True, False])", "array(0.+0.j)"),
+        (
+            "var(zeros(0), dtype=complex), std(zeros((2, 0)), axis=1, dtype='c8'), nanvar(zeros(0), dtype=complex)",
+            "(array(nan+nanj), array([nan+nanj, nan+nanj], dtype=complex64), array(nan+0.j))",
+        ),
+        ("var([1.], ddof=1, dtype=complex), var([1., 2], dtype=complex, where=[False, False])", "(array(nan+nanj), array(nan+nanj))"),
     ]);
 }
 
