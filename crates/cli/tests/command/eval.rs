@@ -244,6 +244,7 @@ fn processes_of_a_launcher_share_a_mesh() {
     };
     for (rank, size, wanted) in [
         ("x", "2", "error: --mesh: RANK: 'x' is not a number"),
+        ("", "2", "error: --mesh: RANK: is not set, but WORLD_SIZE is 2"),
         ("0", "193", "error: --mesh: a mesh axis of 193 ranks; the maximum is 192"),
     ] {
         let mut command = command(folder.0.path());
