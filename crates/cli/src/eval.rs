@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use cuprum::core::device::driver;
-use cuprum::expressions::{self, Session, ast::Script, ast::StmtKind, functions};
+use cuprum::expressions::{self, Session, ast::Script, functions};
 use cuprum::profiler::Evaluate;
 use cuprum::{Device, NdArray, Stream, Value, explain, io};
 
@@ -41,8 +41,8 @@ pub struct Arguments {
     /// Read a script from a file; - is standard input
     #[arg(short, long, value_name = "SCRIPT")]
     file: Option<PathBuf>,
-    /// Write the result to a file (npy, csv, tsv, txt, png, ppm), or every assigned name to a .npz or .safetensors file, instead of
-    /// printing; - is standard output
+    /// Write the result to a file (npy, csv, tsv, txt, png, ppm), or every name that the script assigns or updates to a .npz or
+    /// .safetensors file, instead of printing; - is standard output
     #[arg(short, long, value_name = "FILE", allow_hyphen_values = true)]
     output: Option<PathBuf>,
     #[command(flatten)]
@@ -184,6 +184,8 @@ enum ScriptResult {
 
 fn run_script(script: &Script, session: &mut Session, output: &Option<OutputTarget>) -> Result<ScriptResult, Failure> {
     let last = session.run_script(script)?;
+    // A call that updates a variable in place, such as `x.sort()`, counts as an assignment.
+    let last = last.filter(|value| !(matches!(value, Value::None) && session.last_assigned().is_some()));
     let assigned = || session.assigned().iter().filter_map(|name| Some((name.clone(), session.get(name)?.clone())));
     let outcome = match (output, last) {
         (Some(output), last) if output.takes_named_arrays() && session.assigned().is_empty() => {
@@ -193,7 +195,7 @@ fn run_script(script: &Script, session: &mut Session, output: &Option<OutputTarg
         (Some(output), _) if output.takes_named_arrays() => ScriptResult::Names(assigned().collect()),
         (_, Some(value)) => ScriptResult::Value(value),
         // If the last statement has no value, a file of one array receives the variable that the statement assigned.
-        (Some(_), None) => match last_assigned_name(script).and_then(|name| session.get(name)) {
+        (Some(_), None) => match session.last_assigned().and_then(|name| session.get(name)) {
             Some(value) => ScriptResult::Value(value.clone()),
             None => return Err(Failure::bad_input("nothing to write: the script has no value")),
         },
@@ -206,13 +208,6 @@ fn run_script(script: &Script, session: &mut Session, output: &Option<OutputTarg
         }
     }
     Ok(outcome)
-}
-
-fn last_assigned_name(script: &Script) -> Option<&str> {
-    match &script.statements.last()?.kind {
-        StmtKind::Expr(_) => None,
-        _ => script.assigned_names().last().copied(),
-    }
 }
 
 struct RunTimes {

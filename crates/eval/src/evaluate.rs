@@ -15,6 +15,7 @@ use crate::library::{self, LibraryItem};
 use crate::members;
 use crate::operators::{BinaryOp, LogicalOp, UnaryOp};
 use crate::scalar_operations;
+use crate::session::AssignedNames;
 use crate::span::Span;
 use crate::unlocated_error::{Unlocated, UnlocatedError};
 use crate::value_ops::{apply_binary_operator, call_function_by_path, compare_values, truth_value};
@@ -27,6 +28,7 @@ pub(crate) type LinePrinter = Box<dyn FnMut(&str) + Send>;
 pub(crate) struct Evaluator<'a> {
     pub(crate) source: &'a str,
     pub(crate) variables: &'a mut HashMap<String, Value>,
+    pub(crate) assigned: &'a mut AssignedNames,
     pub(crate) print: Option<&'a mut LinePrinter>,
     /// Maximum number of elements of an array, tuple or list; see [`Session::limit_elements`](crate::Session::limit_elements).
     pub(crate) max_elements: usize,
@@ -330,6 +332,7 @@ impl Evaluator<'_> {
             // `None` as `out` means that there is no array to update.
             (ExprKind::Name(name), _) if matches!(self.variables.get(name), Some(Value::None)) => Ok(()),
             (ExprKind::Name(name), value) if !matches!(self.variables.get(name), Some(Value::Tuple(_))) => {
+                self.assigned.record(name);
                 self.variables.insert(name.clone(), value.clone());
                 Ok(())
             }

@@ -29,6 +29,8 @@ fn prints_as_numpy_does() {
         (&["eval", "x=a.npy", "--", "-x"], "[[-3. -4.]\n [-6. -8.]]\n"),
         (&["eval", "print('n', 3); 4"], "n 3\n4\n"),
         (&["eval", "print(1)"], "1\n"),
+        (&["eval", "a[0].sort(); np.put(a, 0, 9)", "a=a.npy"], "a = array([[9., 4.],\n       [6., 8.]])\n"),
+        (&["eval", "x = 1; print(x)"], "1\n"),
     ];
     for (arguments, want) in rows {
         assert_eq!(succeed(&folder, arguments), *want, "{arguments:?}");
@@ -49,6 +51,10 @@ fn writes_npy() {
     // A statement without a value writes the variable that it assigns to.
     succeed(&folder, &["eval", "a[0] = 1", "a=a.npy", "-o", "ones.npy"]);
     assert_eq!(load(folder.path("ones.npy")), [1.0, 1.0, 3.0, 4.0]);
+    for (script, want) in [("np.put(a, 0, 1)", [1.0, 8.0, 3.0, 4.0]), ("b = a; c = b; b = a + 1", [7.0, 9.0, 4.0, 5.0])] {
+        succeed(&folder, &["eval", script, "a=a.npy", "-o", "ones.npy"]);
+        assert_eq!(load(folder.path("ones.npy")), want, "{script}");
+    }
     let mut files = folder.new_files();
     files.sort();
     assert_eq!(files, ["last.npy", "norms.npy", "ones.npy"]);
@@ -67,6 +73,11 @@ fn scripts_write_every_name() {
     assert_eq!(names, ["y", "total", "shape"]);
     assert_eq!(members[0].1.to_vec::<i64>().unwrap(), [2, 5, 10]);
     assert_eq!(members[1].1.item().unwrap(), 14);
+    // Updates in place count as assignments.
+    succeed(&folder, &["eval", "np.put(a, 0, 9); n.sort(); np.sqrt(a, out=a)", "all.npz", "-o", "updated.npz"]);
+    let updated = io::load_npz(folder.path("updated.npz")).unwrap();
+    assert_eq!(updated.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["a", "n"]);
+    assert_eq!(updated[0].1.ravel().unwrap().to_vec::<f64>().unwrap()[0], 3.0);
     // Values that are not arrays are skipped, whatever they are.
     for other in ["b = 's'", "b = [[1], [2, 3]]", "b = (1, 'x')", "b = 2**100", "b = sparse.eye_array(2)"] {
         let output = run(&folder, &["eval", &format!("a = ones(2); {other}"), "-o", "some.npz"]);
