@@ -156,7 +156,7 @@ fn read_script_and_bindings(arguments: &Arguments) -> Result<(String, Vec<String
     let text = if path == Path::new("-") {
         read_script(std::io::stdin()).map_err(|e| Failure::bad_input(format!("standard input: {e}")))
     } else {
-        std::fs::File::open(path).and_then(read_script).map_err(|e| Failure::bad_input(format!("{}: {e}", path.display())))
+        std::fs::File::open(path).and_then(read_script).map_err(|e| Failure::of_file(path, e))
     };
     Ok((text?, words))
 }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::io::ErrorKind;
+use std::path::Path;
 use std::process::ExitCode;
 
 use cuprum::expressions::EvalError;
@@ -36,6 +37,12 @@ impl Failure {
         Failure { code: FAILED_EXIT_CODE, message: None }
     }
 
+    /// Creates a failure for an error of the file `path`. A wrong path and invalid contents are bad input.
+    pub fn of_file(path: impl AsRef<Path>, e: std::io::Error) -> Failure {
+        // Errors of the system have an OS error code. An error without one is about the contents.
+        Failure::from(if e.raw_os_error().is_some() { cuprum::Error::system(path, e) } else { cuprum::Error::io(path, e) })
+    }
+
     /// Prefixes the message with its origin, such as a file or a binding.
     pub fn with_origin(self, origin: impl fmt::Display) -> Failure {
         Failure { message: self.message.map(|m| format!("{origin}: {m}")), ..self }
@@ -52,15 +59,23 @@ impl Failure {
 
 /// Returns whether `e` is a failure of the run rather than of its input.
 fn is_run_failure(e: &cuprum::Error) -> bool {
-    use ErrorKind::*;
     match e {
         cuprum::Error::Backend { .. } | cuprum::Error::DeviceLost { .. } | cuprum::Error::Rank { .. } => true,
-        // The kinds of I/O error listed here mean a wrong path, which is bad input. Other kinds are failures of the system.
-        cuprum::Error::Io { kind: Some(kind), .. } => {
-            !matches!(kind, NotFound | PermissionDenied | IsADirectory | NotADirectory | AlreadyExists | InvalidInput | InvalidFilename)
-        }
+        cuprum::Error::Io { kind: Some(kind), .. } => !is_wrong_path(*kind),
         _ => false,
     }
+}
+
+/// Returns whether an I/O error of this kind means a wrong path, which is bad input. Other kinds are failures of the system.
+fn is_wrong_path(kind: ErrorKind) -> bool {
+    use ErrorKind::*;
+    // The kind of a loop of symbolic links has no stable name.
+    #[cfg(unix)]
+    if kind == std::io::Error::from_raw_os_error(libc::ELOOP).kind() {
+        return true;
+    }
+    let is_missing = matches!(kind, NotFound | IsADirectory | NotADirectory | InvalidInput | InvalidFilename);
+    is_missing || matches!(kind, PermissionDenied | ReadOnlyFilesystem | AlreadyExists)
 }
 
 impl From<cuprum::Error> for Failure {

@@ -136,6 +136,33 @@ fn a_failure_keeps_the_existing_output_file() {
     assert!(folder.new_files().is_empty());
 }
 
+/// A wrong path is bad input in each command that opens it.
+#[test]
+#[cfg(unix)]
+fn wrong_paths_have_one_exit_code() {
+    let folder = Folder::new();
+    std::os::unix::fs::symlink("loop.npy", folder.path("loop.npy")).unwrap();
+    std::fs::create_dir(folder.path("folder.npy")).unwrap();
+    std::fs::write(folder.path("lines"), "{}").unwrap();
+    let long = "x".repeat(300) + ".npy";
+    for path in ["loop.npy", "folder.npy", "a.npy/x.npy", &long, "missing/x.npy"] {
+        let binding = format!("a={path}");
+        for arguments in [
+            &["eval", "a", &binding][..],
+            &["eval", "--file", path],
+            &["eval", "1", "-o", path],
+            &["bench", "a", &binding],
+            &["bench", "--report", "page", "--from", path],
+            &["bench", "--report", path, "--from", "lines"],
+            &["tune", "a", &binding],
+        ] {
+            let output = run(&folder, arguments);
+            let stderr = String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.code() == Some(2) && stderr.matches("error:").count() == 1, "{arguments:?}: {stderr}");
+        }
+    }
+}
+
 #[test]
 fn settings_are_checked() {
     let folder = Folder::new();
