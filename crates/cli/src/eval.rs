@@ -10,7 +10,7 @@ use cuprum::expressions::{self, Session, ast::Script, functions};
 use cuprum::profiler::Evaluate;
 use cuprum::{Device, NdArray, Stream, Value, explain, io};
 
-use crate::bindings::{bind_variables, is_archive, is_standard_stream, total_file_size};
+use crate::bindings::{bind_variables, is_archive, is_standard_stream, reads_standard_input, total_file_size};
 use crate::device_options::DeviceOptions;
 use crate::failure::Failure;
 use crate::progress::Progress;
@@ -154,7 +154,10 @@ fn read_script_and_bindings(arguments: &Arguments) -> Result<(String, Vec<String
         };
     };
     let text = if path == Path::new("-") {
-        read_script(std::io::stdin()).map_err(|e| Failure::bad_input(format!("standard input: {e}")))
+        if let Some(word) = words.iter().find(|word| reads_standard_input(word)) {
+            return Err(Failure::bad_input(format!("standard input is the script, so '{word}' cannot read it too")));
+        }
+        read_script(std::io::stdin()).map_err(|e| Failure::of_file("standard input", e))
     } else {
         std::fs::File::open(path).and_then(read_script).map_err(|e| Failure::of_file(path, e))
     };

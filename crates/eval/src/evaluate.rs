@@ -100,7 +100,9 @@ impl Evaluator<'_> {
                 None => self.library_value(expr.span, name),
             },
             ExprKind::Global { module, path } => match self.variables.get(module) {
-                Some(value) => self.evaluate_attribute_chain(expr.span, value.clone(), path),
+                Some(value) => self
+                    .evaluate_attribute_chain(expr.span, value.clone(), path)
+                    .map_err(|error| add_help_for_shadowed_library(error, module, path)),
                 None => self.library_value(expr.span, path),
             },
             ExprKind::Tuple(items) => self.evaluate_sequence_items(expr.span, "tuple", items).map(Value::Tuple),
@@ -308,7 +310,13 @@ impl Evaluator<'_> {
             Callee::Value(value) => return self.error_at_span(callee.span, not_callable_error(callee, &value)),
             Callee::Print => self.print_values(&positional, &keyword),
         };
-        let value = self.add_position_to_error(span, result)?;
+        let value = self.add_position_to_error(span, result).map_err(|error| match &callee.kind {
+            // The methods of an array have the same names as the library's functions.
+            ExprKind::Global { module, path } if self.variables.get(module).is_some_and(|value| !matches!(value, Value::Array(_))) => {
+                add_help_for_shadowed_library(error, module, path)
+            }
+            _ => error,
+        })?;
         if let Some(out) = out {
             self.assign_to_out_variables(out, &value)?;
         }
@@ -596,6 +604,18 @@ fn call_dtype_as_function(dtype: DType, positional: Vec<Value>, keyword: Vec<(St
     static DTYPE_CALL_PARAMETERS: Parameters = Parameters::new("x=0");
     let args = Args::bind(dtype.name(), &DTYPE_CALL_PARAMETERS, positional, keyword)?;
     Ok(args.get("x").unwrap_or(&Value::from(0)).array_as(dtype.name(), Some(dtype))?.into())
+}
+
+/// Adds advice to an error about `module.path` if a variable has the name of the library prefix `module`.
+#[cold]
+#[inline(never)]
+fn add_help_for_shadowed_library(error: EvalError, module: &str, path: &str) -> EvalError {
+    match error.help() {
+        None if library::lookup_library_item(path).is_some() => {
+            error.with_help(format!("`{module}` is a variable here; the library's `{path}` needs no prefix"))
+        }
+        _ => error,
+    }
 }
 
 fn not_callable_error(callee: &Expr, value: &Value) -> UnlocatedError {

@@ -99,6 +99,17 @@ const LOOKALIKE_CHARACTERS: [(char, &str, &str); 24] = [
     ('\u{ff09}', "a full-width parenthesis", "use `)`"),
 ];
 
+/// Returns whether `word` is one of Python's keywords, which cannot be names of variables.
+///
+/// # Examples
+///
+/// ```
+/// assert!(cuprum_eval::is_keyword("lambda") && !cuprum_eval::is_keyword("print"));
+/// ```
+pub fn is_keyword(word: &str) -> bool {
+    KEYWORDS.contains(&word)
+}
+
 /// Splits `source` into tokens.
 pub(crate) fn lex(source: &str) -> LexedSource<'_> {
     // A byte order mark, which some editors write at the start of a file, is skipped.

@@ -127,6 +127,7 @@ mod value_text;
 
 pub use cuprum_core::function::Function;
 pub use error::{Diagnostic, EvalError, EvalErrorKind, ParseError};
+pub use lexer::is_keyword;
 pub use library::functions;
 pub use name_analysis::NameUse;
 pub use parser::{MAX_HEIGHT, MAX_NESTING};

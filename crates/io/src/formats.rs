@@ -54,8 +54,12 @@ impl Format {
         })
     }
 
-    /// Returns the format whose files begin with `start`, or `None` for text and unknown contents.
-    fn from_first_bytes(start: &[u8]) -> Option<Format> {
+    /// Returns the format whose files begin with `start`, or `None` for text and unknown contents. Nine bytes are enough.
+    ///
+    /// ```
+    /// assert_eq!(cuprum_io::Format::from_first_bytes(b"PK\x03\x04"), Some(cuprum_io::Format::Npz));
+    /// ```
+    pub fn from_first_bytes(start: &[u8]) -> Option<Format> {
         match start {
             [0x93, b'N', b'U', b'M', b'P', b'Y', ..] => Some(Format::Npy),
             [b'P', b'K', 3 | 5, 4 | 6, ..] => Some(Format::Npz),
@@ -133,7 +137,7 @@ fn take_single_array(mut arrays: Vec<(String, NdArray)>) -> Result<NdArray> {
         0 => Err(file_format_error("the file has no array")),
         n => {
             let list = array_names::join_first_names(arrays.iter().map(|(name, _)| name.as_str()));
-            Err(file_format_error(format!("{n} arrays in this file, read_named reads them all; it contains: {list}")))
+            Err(file_format_error(format!("the file has {n} arrays, not one: {list}; `read_named` reads all of them")))
         }
     }
 }

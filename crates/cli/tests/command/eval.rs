@@ -90,6 +90,14 @@ fn scripts_write_every_name() {
     io::save_safetensors(folder.path("renamed.npz"), &[("a", &cuprum::ones(3, cuprum::DType::F32).unwrap())]).unwrap();
     assert_eq!(succeed(&folder, &["eval", "sum(a)", "a=renamed.safetensors"]), "2.0\n");
     assert_eq!(succeed(&folder, &["eval", "sum(a)", "a=renamed.npz:a"]), "3.0\n");
+    std::fs::copy(folder.path("all.npz"), folder.path("renamed.npy")).unwrap();
+    std::fs::copy(folder.path("a.npy"), folder.path("single.npz")).unwrap();
+    assert_eq!(succeed(&folder, &["eval", "n, x", "n=renamed.npy", "x=renamed.npy:n"]), "(array([1, 2, 3]), array([1, 2, 3]))\n");
+    assert_eq!(succeed(&folder, &["eval", "sum(x)", "x=single.npz"]), "21.0\n");
+    let output = run(&folder, &["eval", "x", "x=renamed.npy"]);
+    assert_eq!(output.status.code(), Some(2));
+    let wanted = "renamed.npy: several arrays in this file; it contains: a, n; choose one, such as renamed.npy:a";
+    assert!(String::from_utf8_lossy(&output.stderr).contains(wanted), "{}", String::from_utf8_lossy(&output.stderr));
     succeed(&folder, &["eval", "x * 2", "x=one.npz", "-o", "one_value.npz"]);
     assert_eq!(io::load_npz(folder.path("one_value.npz")).unwrap()[0].0, "arr_0");
 }
@@ -162,6 +170,23 @@ fn standard_input_and_output_carry_arrays() {
     let tensors = pipe(&folder, &["eval", "y = x", "x=-", "-o", "-.safetensors"], &whole);
     assert_eq!(io::load_safetensors_bytes(&tensors).unwrap()[0].0, "y");
     assert!(folder.new_files().is_empty());
+}
+
+/// A named pipe can be read only once, so its contents are not examined first.
+#[test]
+#[cfg(target_os = "linux")]
+fn named_pipes_carry_arrays() {
+    let folder = Folder::new();
+    for (name, binding, input) in
+        [("p.npz", "x=p.npz:n", "all.npz"), ("p", "x=p:n", "all.npz"), ("q", "n=q", "all.npz"), ("r", "n=r", "one.npz")]
+    {
+        assert!(std::process::Command::new("mkfifo").arg(folder.path(name)).status().unwrap().success());
+        let (pipe, bytes) = (folder.path(name), std::fs::read(folder.path(input)).unwrap());
+        let writer = std::thread::spawn(move || std::fs::write(pipe, bytes));
+        let variable = &binding[..1];
+        assert_eq!(succeed(&folder, &["eval", variable, binding]), "[1 2 3]\n", "{binding}");
+        writer.join().unwrap().unwrap();
+    }
 }
 
 /// A signal in the middle of a long write leaves no file.
