@@ -53,8 +53,8 @@ pub struct Arguments {
     /// Print the times of loading, computing and writing
     #[arg(long)]
     time: bool,
-    /// List the functions that an expression can call
-    #[arg(long)]
+    /// List the functions that an expression can call; words after it select the functions whose names contain one of them
+    #[arg(long, conflicts_with_all = ["file", "output", "standard_input"])]
     functions: bool,
 }
 
@@ -75,7 +75,7 @@ fn parse_standard_input_format(format: &str) -> Result<String, String> {
 /// Returns a failure for bad input, an error of the expression, or output that cannot be written.
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     if arguments.functions {
-        return list_functions();
+        return list_functions(&arguments.words);
     }
     let output = arguments.output.as_deref().map(OutputTarget::from_path).transpose()?;
     let (source, words) = read_script_and_bindings(arguments)?;
@@ -345,11 +345,17 @@ fn print_result(outcome: &ScriptResult) -> Result<(), Failure> {
     Ok(output::print_text(&text)?)
 }
 
-fn list_functions() -> Result<(), Failure> {
+/// Prints the functions whose names contain one of `words`, in any case, or all functions if there are no words.
+fn list_functions(words: &[String]) -> Result<(), Failure> {
+    let words: Vec<String> = words.iter().map(|word| word.strip_prefix("np.").unwrap_or(word).to_lowercase()).collect();
+    let is_selected = |name: &str| words.is_empty() || words.iter().any(|word| name.to_lowercase().contains(word));
     let mut text = String::new();
-    for f in functions() {
+    for f in functions().into_iter().filter(|f| is_selected(&f.path()) || f.aliases.iter().any(|alias| is_selected(alias))) {
         let aliases = if f.aliases.is_empty() { String::new() } else { format!(" (also {})", f.aliases.join(", ")) };
         text += &format!("{}({}){aliases}\n    {}\n", f.path(), f.parameters, f.doc);
+    }
+    if text.is_empty() {
+        return Err(Failure::bad_input(format!("no function has a name that contains '{}'", words.join("' or '"))));
     }
     Ok(output::print_text(&text)?)
 }

@@ -246,8 +246,14 @@ fn explains_and_times() {
 
 #[test]
 fn lists_its_functions() {
-    let listing = succeed(&Folder::new(), &["eval", "--functions"]);
+    let folder = Folder::new();
+    let listing = succeed(&folder, &["eval", "--functions"]);
     assert!(listing.contains("cumsum(a, axis=None, dtype=None, out=None)") && listing.contains("linalg.norm("));
+    let selected = succeed(&folder, &["eval", "--functions", "np.linalg.nor", "ARCCOSH"]);
+    assert!(selected.lines().count() == 6 && selected.contains("linalg.norm(") && selected.contains("(also arccosh)"), "{selected}");
+    let output = run(&folder, &["eval", "--functions", "smu"]);
+    assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("no function has a name that contains 'smu'"));
 }
 
 /// Evaluates the scripts for compute-sanitizer with small arrays.
