@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use cuprum::expressions::EvalError;
+use cuprum::io::escape_control_characters;
 
 use crate::output;
 
@@ -48,10 +49,11 @@ impl Failure {
         Failure { message: self.message.map(|m| format!("{origin}: {m}")), ..self }
     }
 
-    /// Writes the message to standard error and returns the exit code.
+    /// Writes the message to standard error and returns the exit code. Control characters, such as those in names of files, are escaped.
     pub fn print_and_get_exit_code(&self) -> ExitCode {
         if let Some(message) = &self.message {
-            output::print_error_line(format_args!("error: {message}"));
+            let lines: Vec<String> = message.split('\n').map(escape_control_characters).collect();
+            output::print_error_line(format_args!("error: {}", lines.join("\n")));
         }
         ExitCode::from(self.code)
     }

@@ -37,6 +37,7 @@ const TABLE: &[Row] = &[
     (&["eval", "a", "a=-"], &["a: standard input: not a format"]),
     (&["eval", "a", "a=missing.csv"], &["missing.csv: no such file"]),
     (&["eval", "a", "a=missing.npz"], &["missing.npz"]),
+    (&["eval", "a", "a=\u{1b}[2J\t.npy"], &["error: a: \\u{1b}[2J\\t.npy: No such file"]),
     (&["eval", "a", "a=text.npy:x"], &["text.npy"]),
     (&["eval", "a", "a=a.npy:x"], &["a.npy: no array 'x' in this file; its array has no name"]),
     (&["eval", "a", "a=."], &["a: .: is a directory"]),
