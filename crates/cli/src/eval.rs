@@ -1,6 +1,6 @@
 //! `cuprum eval`: evaluates an expression or a script over named arrays, and prints the result or writes it to a file.
 
-use std::io::{IsTerminal, Read, Write};
+use std::io::{ErrorKind, IsTerminal, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
@@ -241,8 +241,12 @@ enum OutputTarget {
 impl OutputTarget {
     /// Creates the output for `path`, and checks it before the script runs. `-` and `-.csv` are standard output.
     fn from_path(path: &Path) -> Result<OutputTarget, Failure> {
-        if let Some(folder) = path.parent().filter(|f| !f.as_os_str().is_empty() && !f.is_dir()) {
-            return Err(Failure::bad_input(format!("{}: there is no folder {}", path.display(), folder.display())));
+        if let Some(folder) = path.parent().filter(|f| !f.as_os_str().is_empty()) {
+            match std::fs::metadata(folder) {
+                Ok(metadata) if metadata.is_dir() => {}
+                Err(e) if e.kind() != ErrorKind::NotFound => return Err(Failure::of_file(folder, e).with_origin(path.display())),
+                _ => return Err(Failure::bad_input(format!("{}: there is no folder {}", path.display(), folder.display()))),
+            }
         }
         let is_stream = path.to_str().is_some_and(is_standard_stream);
         // Standard output (`-`) without an extension has the format npy.

@@ -81,6 +81,7 @@ const TABLE: &[Row] = &[
     (&["eval", "1 + 1", "--accelerators", "auto,cub"], &["--accelerators", "'auto' cannot be combined with names"]),
     (&["tune"], &["nothing to tune", "--suite"]),
     (&["tune", "smu(a)", "a=a.npy"], &["`smu`"]),
+    (&["tune", "# nothing"], &["the expression is empty"]),
     (&["tune", "a", "a=missing.npy"], &["missing.npy"]),
     (&["tune", "--suite", "--device", "tpu"], &["--device", "'tpu'"]),
     // Errors in the command line.
@@ -151,7 +152,7 @@ fn wrong_paths_have_one_exit_code() {
     let folder = Folder::new();
     std::os::unix::fs::symlink("loop.npy", folder.path("loop.npy")).unwrap();
     std::fs::create_dir(folder.path("folder.npy")).unwrap();
-    std::fs::write(folder.path("lines"), "{}").unwrap();
+    std::fs::write(folder.path("lines"), "{\"peer\": \"cuprum\", \"workload\": \"add\", \"us\": 2.0}\n").unwrap();
     let long = "x".repeat(300) + ".npy";
     for path in ["loop.npy", "folder.npy", "a.npy/x.npy", &long, "missing/x.npy"] {
         let binding = format!("a={path}");
@@ -161,13 +162,17 @@ fn wrong_paths_have_one_exit_code() {
             &["eval", "1", "-o", path],
             &["bench", "a", &binding],
             &["bench", "--report", "page", "--from", path],
-            &["bench", "--report", path, "--from", "lines"],
+            &["bench", "--report", "page", "--from", "lines", "--machine", path],
             &["tune", "a", &binding],
         ] {
             let output = run(&folder, arguments);
             let stderr = String::from_utf8_lossy(&output.stderr);
             assert!(output.status.code() == Some(2) && stderr.matches("error:").count() == 1, "{arguments:?}: {stderr}");
         }
+    }
+    for path in ["loop.npy", "lines", "a.npy/x", &long] {
+        let output = run(&folder, &["bench", "--report", path, "--from", "lines"]);
+        assert_eq!(output.status.code(), Some(2), "{path}: {}", String::from_utf8_lossy(&output.stderr));
     }
 }
 
