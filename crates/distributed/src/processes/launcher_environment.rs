@@ -33,6 +33,9 @@ const LAUNCHER_VARIABLES: [LauncherVariables; 3] = [
     LauncherVariables { rank: "SLURM_PROCID", size: "SLURM_NTASKS", local_rank: "SLURM_LOCALID" },
 ];
 
+/// The number of processes that launchers of other MPI libraries set, such as `mpiexec` of MPICH and Intel MPI.
+const UNSUPPORTED_SIZE_VARIABLE: &str = "PMI_SIZE";
+
 /// Returns the description of this process, or `None` if no launcher has started several processes. `address` is the value of
 /// `CUPRUM_MESH_ADDRESS`.
 pub(crate) fn find_launched_process(env: &dyn Fn(&str) -> Option<String>, address: Option<String>) -> Result<Option<LaunchedProcess>> {
@@ -49,6 +52,11 @@ pub(crate) fn find_launched_process(env: &dyn Fn(&str) -> Option<String>, addres
                     return Err(Error::Setting { variable: rank, message });
                 }
             }
+        }
+        let variable = UNSUPPORTED_SIZE_VARIABLE;
+        if let Some(size) = env(variable).filter(|size| size != "1") {
+            let message = format!("is {size}, but this launcher is not supported; set RANK, WORLD_SIZE and LOCAL_RANK in each process");
+            return Err(Error::Setting { variable, message });
         }
         return Ok(None);
     };
@@ -124,6 +132,9 @@ mod tests {
             assert!(failure(&[(size, "x")]).starts_with(&format!("{size}: 'x' is not a number")));
             assert_eq!(find_in(&[(size, "1")]).unwrap(), None);
         }
+        assert!(failure(&[("PMI_RANK", "0"), ("PMI_SIZE", "2")]).starts_with("PMI_SIZE: is 2, but this launcher is not supported"));
+        assert_eq!(find_in(&[("PMI_SIZE", "1")]).unwrap(), None);
+        assert_eq!(find_in(&[("PMI_SIZE", "2"), ("SLURM_PROCID", "0"), ("SLURM_NTASKS", "1")]).unwrap(), None);
         assert_eq!(master_address(&|name| Some(if name == "MASTER_ADDR" { "::1" } else { "80" }.into())).unwrap(), "[::1]:80");
     }
 }
