@@ -125,7 +125,7 @@ pub fn parse(data: &[u8]) {
         Ok(script) => check_script(&script),
         Err(error) => {
             check_span(text, error.span());
-            assert!(error.position().line <= 1 + text.matches('\n').count());
+            assert!(error.position().line <= 1 + text.matches(['\n', '\r']).count());
             assert!(error.render().contains(error.message()));
         }
     }

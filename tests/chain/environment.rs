@@ -106,6 +106,7 @@ fn check_finds_invalid_settings() {
         ("CUPRUM_FUSION", "maybe"),
         ("CUPRUM_NUM_THREADS", "0"),
         ("CUPRUM_NUM_THREADS", "many"),
+        ("CUPRUM_NUM_THREADS", "-99999999999999999999"),
         ("CUPRUM_CPU_MEMORY_LIMIT", "lots"),
         ("CUPRUM_GPU_MEMORY_LIMIT", "110%"),
         ("CUPRUM_DEVICE", "abacus"),

@@ -1,19 +1,19 @@
 //! `cuprum eval`: evaluates an expression or a script over named arrays, and prints the result or writes it to a file.
 
-use std::io::{IsTerminal, Read, Write};
+use std::io::{ErrorKind, IsTerminal, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use cuprum::core::device::driver;
-use cuprum::expressions::{self, Session, ast::Script, ast::StmtKind, functions};
+use cuprum::expressions::{self, Session, ast::Script, functions};
 use cuprum::profiler::Evaluate;
 use cuprum::{Device, NdArray, Stream, Value, explain, io};
 
 use crate::device_options::DeviceOptions;
 use crate::failure::Failure;
 use crate::progress_bar::TransferProgress;
-use crate::variable_bindings::{bind_variables, is_archive, is_standard_stream, total_file_size};
+use crate::variable_bindings::{bind_variables, is_archive, is_standard_stream, reads_standard_input, total_file_size};
 use crate::{interrupt_signals, terminal_output};
 
 const HELP_EXAMPLES: &str = "\
@@ -41,8 +41,8 @@ pub struct EvalArguments {
     /// Read a script from a file; - is standard input
     #[arg(short, long, value_name = "SCRIPT")]
     file: Option<PathBuf>,
-    /// Write the result to a file (npy, csv, tsv, txt, png, ppm), or every assigned name to a .npz or .safetensors file, instead of
-    /// printing; - is standard output
+    /// Write the result to a file (npy, csv, tsv, txt, png, ppm), or every name that the script assigns or updates to a .npz or
+    /// .safetensors file, instead of printing; - is standard output
     #[arg(short, long, value_name = "FILE", allow_hyphen_values = true)]
     output: Option<PathBuf>,
     #[command(flatten)]
@@ -53,8 +53,8 @@ pub struct EvalArguments {
     /// Print the times of loading, computing and writing
     #[arg(long)]
     time: bool,
-    /// List the functions that an expression can call
-    #[arg(long)]
+    /// List the functions that an expression can call; words after it select the functions whose names contain one of them
+    #[arg(long, conflicts_with_all = ["file", "output", "standard_input"])]
     functions: bool,
 }
 
@@ -75,7 +75,7 @@ fn parse_standard_input_format(format: &str) -> Result<String, String> {
 /// Returns a failure for bad input, an error of the expression, or output that cannot be written.
 pub fn run_eval(arguments: &EvalArguments) -> Result<(), Failure> {
     if arguments.functions {
-        return list_functions();
+        return list_functions(&arguments.words);
     }
     let output = arguments.output.as_deref().map(OutputTarget::from_path).transpose()?;
     let (source, words) = read_script_and_bindings(arguments)?;
@@ -154,9 +154,12 @@ fn read_script_and_bindings(arguments: &EvalArguments) -> Result<(String, Vec<St
         };
     };
     let text = if path == Path::new("-") {
-        read_script(std::io::stdin()).map_err(|e| Failure::bad_input(format!("standard input: {e}")))
+        if let Some(word) = words.iter().find(|word| reads_standard_input(word)) {
+            return Err(Failure::bad_input(format!("standard input is the script, so '{word}' cannot read it too")));
+        }
+        read_script(std::io::stdin()).map_err(|e| Failure::of_file("standard input", e))
     } else {
-        std::fs::File::open(path).and_then(read_script).map_err(|e| Failure::bad_input(format!("{}: {e}", path.display())))
+        std::fs::File::open(path).and_then(read_script).map_err(|e| Failure::of_file(path, e))
     };
     Ok((text?, words))
 }
@@ -184,6 +187,8 @@ enum ScriptResult {
 
 fn run_script(script: &Script, session: &mut Session, output: &Option<OutputTarget>) -> Result<ScriptResult, Failure> {
     let last = session.run_script(script)?;
+    // A call that updates a variable in place, such as `x.sort()`, counts as an assignment.
+    let last = last.filter(|value| !(matches!(value, Value::None) && session.last_assigned().is_some()));
     let assigned = || session.assigned().iter().filter_map(|name| Some((name.clone(), session.get(name)?.clone())));
     let outcome = match (output, last) {
         (Some(output), last) if output.takes_named_arrays() && session.assigned().is_empty() => {
@@ -193,7 +198,7 @@ fn run_script(script: &Script, session: &mut Session, output: &Option<OutputTarg
         (Some(output), _) if output.takes_named_arrays() => ScriptResult::Names(assigned().collect()),
         (_, Some(value)) => ScriptResult::Value(value),
         // If the last statement has no value, a file of one array receives the variable that the statement assigned.
-        (Some(_), None) => match last_assigned_name(script).and_then(|name| session.get(name)) {
+        (Some(_), None) => match session.last_assigned().and_then(|name| session.get(name)) {
             Some(value) => ScriptResult::Value(value.clone()),
             None => return Err(Failure::bad_input("nothing to write: the script has no value")),
         },
@@ -206,13 +211,6 @@ fn run_script(script: &Script, session: &mut Session, output: &Option<OutputTarg
         }
     }
     Ok(outcome)
-}
-
-fn last_assigned_name(script: &Script) -> Option<&str> {
-    match &script.statements.last()?.kind {
-        StmtKind::Expr(_) => None,
-        _ => script.assigned_names().last().copied(),
-    }
 }
 
 struct RunTimes {
@@ -243,8 +241,12 @@ enum OutputTarget {
 impl OutputTarget {
     /// Creates the output for `path`, and checks it before the script runs. `-` and `-.csv` are standard output.
     fn from_path(path: &Path) -> Result<OutputTarget, Failure> {
-        if let Some(folder) = path.parent().filter(|f| !f.as_os_str().is_empty() && !f.is_dir()) {
-            return Err(Failure::bad_input(format!("{}: there is no folder {}", path.display(), folder.display())));
+        if let Some(folder) = path.parent().filter(|f| !f.as_os_str().is_empty()) {
+            match std::fs::metadata(folder) {
+                Ok(metadata) if metadata.is_dir() => {}
+                Err(e) if e.kind() != ErrorKind::NotFound => return Err(Failure::of_file(folder, e).with_origin(path.display())),
+                _ => return Err(Failure::bad_input(format!("{}: there is no folder {}", path.display(), folder.display()))),
+            }
         }
         let is_stream = path.to_str().is_some_and(is_standard_stream);
         // Standard output (`-`) without an extension has the format npy.
@@ -347,11 +349,17 @@ fn print_result(outcome: &ScriptResult) -> Result<(), Failure> {
     Ok(terminal_output::print_text(&text)?)
 }
 
-fn list_functions() -> Result<(), Failure> {
+/// Prints the functions whose names contain one of `words`, in any case, or all functions if there are no words.
+fn list_functions(words: &[String]) -> Result<(), Failure> {
+    let words: Vec<String> = words.iter().map(|word| word.strip_prefix("np.").unwrap_or(word).to_lowercase()).collect();
+    let is_selected = |name: &str| words.is_empty() || words.iter().any(|word| name.to_lowercase().contains(word));
     let mut text = String::new();
-    for f in functions() {
+    for f in functions().into_iter().filter(|f| is_selected(&f.path()) || f.aliases.iter().any(|alias| is_selected(alias))) {
         let aliases = if f.aliases.is_empty() { String::new() } else { format!(" (also {})", f.aliases.join(", ")) };
         text += &format!("{}({}){aliases}\n    {}\n", f.path(), f.parameters, f.doc);
+    }
+    if text.is_empty() {
+        return Err(Failure::bad_input(format!("no function has a name that contains '{}'", words.join("' or '"))));
     }
     Ok(terminal_output::print_text(&text)?)
 }

@@ -2,9 +2,11 @@
 
 use std::fmt;
 use std::io::ErrorKind;
+use std::path::Path;
 use std::process::ExitCode;
 
 use cuprum::expressions::EvalError;
+use cuprum::io::escape_control_characters;
 
 use crate::terminal_output;
 
@@ -36,15 +38,22 @@ impl Failure {
         Failure { code: FAILED_EXIT_CODE, message: None }
     }
 
+    /// Creates a failure for an error of the file `path`. A wrong path and invalid contents are bad input.
+    pub fn of_file(path: impl AsRef<Path>, e: std::io::Error) -> Failure {
+        // Errors of the system have an OS error code. An error without one is about the contents.
+        Failure::from(if e.raw_os_error().is_some() { cuprum::Error::system(path, e) } else { cuprum::Error::io(path, e) })
+    }
+
     /// Prefixes the message with its origin, such as a file or a binding.
     pub fn with_origin(self, origin: impl fmt::Display) -> Failure {
         Failure { message: self.message.map(|m| format!("{origin}: {m}")), ..self }
     }
 
-    /// Writes the message to standard error and returns the exit code.
+    /// Writes the message to standard error and returns the exit code. Control characters, such as those in names of files, are escaped.
     pub fn print_and_get_exit_code(&self) -> ExitCode {
         if let Some(message) = &self.message {
-            terminal_output::print_error_line(format_args!("error: {message}"));
+            let lines: Vec<String> = message.split('\n').map(escape_control_characters).collect();
+            terminal_output::print_error_line(format_args!("error: {}", lines.join("\n")));
         }
         ExitCode::from(self.code)
     }
@@ -52,15 +61,23 @@ impl Failure {
 
 /// Returns whether `e` is a failure of the run rather than of its input.
 fn is_run_failure(e: &cuprum::Error) -> bool {
-    use ErrorKind::*;
     match e {
         cuprum::Error::Backend { .. } | cuprum::Error::DeviceLost { .. } | cuprum::Error::Rank { .. } => true,
-        // The kinds of I/O error listed here mean a wrong path, which is bad input. Other kinds are failures of the system.
-        cuprum::Error::Io { kind: Some(kind), .. } => {
-            !matches!(kind, NotFound | PermissionDenied | IsADirectory | NotADirectory | AlreadyExists | InvalidInput | InvalidFilename)
-        }
+        cuprum::Error::Io { kind: Some(kind), .. } => !is_wrong_path(*kind),
         _ => false,
     }
+}
+
+/// Returns whether an I/O error of this kind means a wrong path, which is bad input. Other kinds are failures of the system.
+fn is_wrong_path(kind: ErrorKind) -> bool {
+    use ErrorKind::*;
+    // The kind of a loop of symbolic links has no stable name.
+    #[cfg(unix)]
+    if kind == std::io::Error::from_raw_os_error(libc::ELOOP).kind() {
+        return true;
+    }
+    let is_missing = matches!(kind, NotFound | IsADirectory | NotADirectory | InvalidInput | InvalidFilename);
+    is_missing || matches!(kind, PermissionDenied | ReadOnlyFilesystem | AlreadyExists)
 }
 
 impl From<cuprum::Error> for Failure {

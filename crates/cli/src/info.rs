@@ -3,6 +3,7 @@
 use cuprum::Device;
 use cuprum::core::Availability;
 use cuprum::core::{registry, settings};
+use cuprum::io::escape_control_characters;
 use serde_json::{Value, json};
 
 use crate::failure::Failure;
@@ -127,12 +128,14 @@ fn format_report(report: &Value) -> String {
 
     let mut settings = empty_table(&["setting", "value"]);
     for s in list("settings") {
-        let value = s["value"].as_str().map_or_else(|| format!("{} (default)", word(&s["default"])), |v| format!("'{v}'"));
+        let value = s["value"]
+            .as_str()
+            .map_or_else(|| format!("{} (default)", word(&s["default"])), |v| format!("'{}'", escape_control_characters(v)));
         settings.add_row([word(&s["variable"]), value]);
     }
     out += &format!("{settings}\n");
     let cache = report["cache_folder"].as_str().unwrap_or("none: there is no home directory");
-    out + &format!("\ncache of compiled kernels and measurements: {cache}\n")
+    out + &format!("\ncache of compiled kernels and measurements: {}\n", escape_control_characters(cache))
 }
 
 fn format_bytes(n: Option<u64>) -> String {

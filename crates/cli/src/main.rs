@@ -21,7 +21,8 @@ Examples:
   cuprum bench 'sqrt(sum(a**2, axis=-1))' a='random((256, 1024))'
   cuprum warm-up                                         compiles common kernels into the cache
 
-Exit codes: 0 success; 1 a run failed, its output could not be written, or a result disagreed; 2 bad input.";
+Exit codes: 0 success; 1 a run failed, its output could not be written, or a result disagreed;
+2 bad input, such as a path that cannot be opened.";
 
 /// N-dimensional arrays with NumPy's semantics, on the best accelerator of the machine.
 #[derive(Parser, Debug)]

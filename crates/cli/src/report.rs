@@ -69,7 +69,7 @@ pub fn write_report(arguments: &ReportArguments, folder: &Path) -> Result<(), Fa
     };
     let html = html_page::render_html_page(&measurements, &limits, &machine, arguments.note.as_deref());
     let is_new = !folder.exists();
-    std::fs::create_dir_all(folder).map_err(|e| Failure::bad_input(format!("--report: {}: {e}", folder.display())))?;
+    std::fs::create_dir_all(folder).map_err(|e| Failure::of_file(folder, e).with_origin("--report"))?;
     let (lines, index) = (folder.join("lines.jsonl"), folder.join("index.html"));
     let had_lines = lines.exists();
     let written = write_text_file(&lines, measurements.json_lines()).and_then(|()| write_text_file(&index, &html));

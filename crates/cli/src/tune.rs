@@ -121,6 +121,9 @@ fn measure_suite() -> Result<(), Failure> {
 /// Runs `expression` often enough to find the fastest accelerator for each of its calls.
 fn measure_expression(expression: &str, session: &mut Session) -> Result<(), Failure> {
     let script = parse(expression).map_err(EvalError::from)?;
+    if script.statements.is_empty() {
+        return Err(Failure::bad_input("the expression is empty"));
+    }
     for _ in 0..RUNS_PER_EXPRESSION {
         if let Some(value) = session.run_script(&script)? {
             value.evaluate()?;

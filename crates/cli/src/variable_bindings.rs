@@ -9,12 +9,13 @@
 //! | `x=-`, `x=-.csv`, `x=-:member`, `-` | the same from standard input |
 //! | `x='random((3, 4))'` | the value of an expression, which may use earlier variables |
 //!
-//! A file is any format that [`io::read`] reads. npz and safetensors files have members.
+//! A file is any format that [`io::read`] reads. npz and safetensors files have members, whatever their extension. Standard input is named
+//! at most once.
 
 use std::io::Read;
 use std::path::Path;
 
-use cuprum::expressions::{EvalError, EvalErrorKind, Session, parse_expression};
+use cuprum::expressions::{EvalError, EvalErrorKind, Session, is_keyword, parse_expression};
 use cuprum::profiler::Evaluate;
 use cuprum::{NdArray, Value, io};
 
@@ -34,8 +35,17 @@ pub(crate) fn is_standard_stream(path: &str) -> bool {
 ///
 /// Returns a failure for a file that cannot be read, an invalid binding, or an error of an expression.
 pub fn bind_variables(words: &[String], session: &mut Session) -> Result<(), Failure> {
+    let mut readers = words.iter().filter(|word| reads_standard_input(word));
+    if let (Some(first), Some(second)) = (readers.next(), readers.next()) {
+        return Err(Failure::bad_input(format!(
+            "standard input can be read once, but '{first}' and '{second}' name it; `-` binds each array of an npz stream to its own name"
+        )));
+    }
     for word in words {
         match split_binding(word) {
+            Some((name, _)) if is_keyword(name) => {
+                return Err(Failure::bad_input(format!("'{word}': `{name}` is a reserved word and cannot name a variable")));
+            }
             Some((name, right)) => {
                 let value = evaluate_binding(name, right, session).map_err(|e| e.with_origin(name))?;
                 session.set(name, value);
@@ -65,14 +75,23 @@ pub fn bind_variables(words: &[String], session: &mut Session) -> Result<(), Fai
 pub(crate) fn total_file_size(words: &[String]) -> Option<u64> {
     let mut total = 0;
     for word in words {
-        let path = split_binding(word).map_or(word.as_str(), |(_, right)| right);
-        let path = split_archive_member(path).map_or(path, |(path, _)| path);
-        if is_standard_stream(path) {
+        if reads_standard_input(word) {
             return None;
         }
-        total += std::fs::metadata(path).map_or(0, |m| m.len());
+        total += std::fs::metadata(path_of_binding(word)).map_or(0, |m| m.len());
     }
     Some(total)
+}
+
+/// Returns whether the binding `word` reads standard input.
+pub(crate) fn reads_standard_input(word: &str) -> bool {
+    is_standard_stream(path_of_binding(word))
+}
+
+/// Returns the path in the binding `word`, without the name of a member.
+fn path_of_binding(word: &str) -> &str {
+    let path = split_binding(word).map_or(word, |(_, right)| right);
+    split_archive_member(path).map_or(path, |(path, _)| path)
 }
 
 /// Splits a binding `name=right`. Returns `None` if `name` is not an identifier, if the `=` is part of `==`, or if `right` has several
@@ -80,8 +99,9 @@ pub(crate) fn total_file_size(words: &[String]) -> Option<u64> {
 pub(crate) fn split_binding(word: &str) -> Option<(&str, &str)> {
     let (name, right) = word.split_once('=')?;
     let mut chars = name.chars();
-    let named = chars.next().is_some_and(|c| c.is_alphabetic() || c == '_') && chars.all(|c| c.is_alphanumeric() || c == '_');
-    let statements = right.contains([';', '\n']) && !has_format_extension(right);
+    let named =
+        chars.next().is_some_and(|c| c.is_alphabetic() || c == '_') && chars.all(|c| c.is_alphabetic() || c.is_ascii_digit() || c == '_');
+    let statements = right.contains([';', '\n', '\r']) && !has_format_extension(right);
     (named && !right.starts_with('=') && !statements).then_some((name, right))
 }
 
@@ -95,10 +115,12 @@ pub(crate) fn is_archive(path: &str) -> bool {
     io::Format::of_path(path).is_some_and(io::Format::has_names)
 }
 
-/// Splits `file.npz:member` and `-:member` into file and member, which may contain `:`. Returns `None` for any other text.
+/// Splits `file.npz:member` and `-:member` into file and member, which may contain `:`. The file may have any name if it exists. Returns
+/// `None` for any other text.
 fn split_archive_member(right: &str) -> Option<(&str, &str)> {
     let mut splits = right.match_indices(':').map(|(at, _)| (&right[..at], &right[at + 1..]));
-    splits.find(|(path, _)| is_archive(path) || is_standard_stream(path))
+    let is_file = |path: &str| std::fs::metadata(path).is_ok_and(|metadata| !metadata.is_dir());
+    splits.find(|(path, _)| is_archive(path) || is_standard_stream(path) || is_file(path))
 }
 
 /// Reads the arrays on standard input. `path` is `-`, or `-` with an extension that names the format.
@@ -109,7 +131,7 @@ fn read_standard_input(path: &str) -> Result<Vec<(String, NdArray)>, Failure> {
         None => io::read_stream(&mut stream),
     };
     arrays.map_err(|e| match e {
-        cuprum::Error::Io { message, .. } => Failure::bad_input(format!("standard input: {message}")),
+        cuprum::Error::Io { message, kind, .. } => cuprum::Error::Io { path: "standard input".into(), message, kind }.into(),
         e => Failure::from(e).with_origin("standard input"),
     })
 }
@@ -118,16 +140,13 @@ fn evaluate_binding(name: &str, right: &str, session: &mut Session) -> Result<Va
     if let Some((path, wanted)) = split_archive_member(right) {
         return read_member(path, wanted, true);
     }
-    if is_standard_stream(right) || is_archive(right) {
+    // `data.bin` also parses as an attribute, and `../data` does not parse, so the file is tested first: existing files are never
+    // expressions.
+    if is_standard_stream(right) || is_archive(right) || Path::new(right).exists() {
         return read_member(right, name, false);
     }
-    if has_format_extension(right) && (Path::new(right).exists() || parse_expression(right).is_err() || has_extension(right, "npy")) {
-        return Ok(io::read(right)?.into());
-    }
     match parse_expression(right) {
-        // `data.bin` also parses as an attribute, and `../data` does not parse, so the file is tested first: existing files are never
-        // expressions.
-        _ if Path::new(right).exists() => Ok(io::read(right)?.into()),
+        parsed if has_format_extension(right) && (parsed.is_err() || has_extension(right, "npy")) => read_member(right, name, false),
         Err(_) if right.contains(['/', '\\']) && !right.contains(['(', ' ']) => Err(Failure::bad_input(format!("{right}: no such file"))),
         _ => match session.run(right).map_err(|e| to_missing_file_failure(right, e))? {
             Some(value) => {
@@ -139,10 +158,14 @@ fn evaluate_binding(name: &str, right: &str, session: &mut Session) -> Result<Va
     }
 }
 
-/// Returns whether the file at `path` starts like a zip archive, the container of npz files.
-fn is_zip(path: &str) -> bool {
-    let mut start = [0; 2];
-    std::fs::File::open(path).and_then(|mut file| file.read_exact(&mut start)).is_ok() && start == *b"PK"
+/// Returns the format that the contents of a regular file show. Returns `None` for text, and for pipes, which can be read only once.
+fn format_of_contents(path: &str) -> Option<io::Format> {
+    if !std::fs::metadata(path).is_ok_and(|metadata| metadata.is_file()) {
+        return None;
+    }
+    let mut start = Vec::new();
+    std::fs::File::open(path).ok()?.take(9).read_to_end(&mut start).ok()?;
+    io::Format::from_first_bytes(&start)
 }
 
 fn has_extension(path: &str, extension: &str) -> bool {
@@ -161,25 +184,23 @@ fn to_missing_file_failure(right: &str, e: EvalError) -> Failure {
     Failure::from(e)
 }
 
-/// A source of named arrays: a file whose arrays are read one by one, or the arrays that were read from standard input.
+/// A source of arrays: a file whose arrays are read one by one, or the arrays that were read from a pipe or from a file of one array.
 enum NamedArraySource {
     Npz(io::Npz),
     Safetensors(io::Safetensors),
-    Stream(Vec<(String, NdArray)>),
+    Arrays(Vec<(String, NdArray)>),
 }
 
 impl NamedArraySource {
+    /// Opens a file. As in [`io::read`], its contents decide on the format, else its extension.
     fn open_archive(path: &str) -> Result<NamedArraySource, Failure> {
-        Ok(match io::Format::of_path(path) {
-            _ if is_standard_stream(path) => NamedArraySource::Stream(read_standard_input(path)?),
-            Some(io::Format::Safetensors) if !is_zip(path) => NamedArraySource::Safetensors(io::Safetensors::open(path)?),
-            // A zip archive is read as npz, whatever the extension. If a file has neither format, the extension decides which format the
-            // error names.
-            _ if is_zip(path) => NamedArraySource::Npz(io::Npz::open(path)?),
-            _ => match io::Safetensors::open(path) {
-                Ok(file) => NamedArraySource::Safetensors(file),
-                Err(_) => NamedArraySource::Npz(io::Npz::open(path)?),
-            },
+        if is_standard_stream(path) {
+            return Ok(NamedArraySource::Arrays(read_standard_input(path)?));
+        }
+        Ok(match format_of_contents(path) {
+            Some(io::Format::Npz) => NamedArraySource::Npz(io::Npz::open(path)?),
+            Some(io::Format::Safetensors) => NamedArraySource::Safetensors(io::Safetensors::open(path)?),
+            _ => NamedArraySource::Arrays(io::read_named(path)?),
         })
     }
 
@@ -187,7 +208,7 @@ impl NamedArraySource {
         match self {
             NamedArraySource::Npz(file) => file.names().map(str::to_string).collect(),
             NamedArraySource::Safetensors(file) => file.names().map(str::to_string).collect(),
-            NamedArraySource::Stream(arrays) => arrays.iter().map(|(name, _)| name.clone()).collect(),
+            NamedArraySource::Arrays(arrays) => arrays.iter().map(|(name, _)| name.clone()).collect(),
         }
     }
 
@@ -195,9 +216,9 @@ impl NamedArraySource {
         match self {
             NamedArraySource::Npz(file) => Ok(file.read(name)?),
             NamedArraySource::Safetensors(file) => Ok(file.read(name)?),
-            NamedArraySource::Stream(arrays) => {
+            NamedArraySource::Arrays(arrays) => {
                 let found = arrays.iter().find(|(n, _)| n == name).map(|(_, array)| array.clone());
-                found.ok_or_else(|| Failure::bad_input(format!("standard input: no array '{name}'")))
+                found.ok_or_else(|| Failure::bad_input(format!("no array '{name}'")))
             }
         }
     }

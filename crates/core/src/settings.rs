@@ -7,6 +7,7 @@ pub mod reproducible_sums;
 pub use crate::dispatch::compile_mode;
 
 use std::ffi::OsString;
+use std::num::IntErrorKind;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
@@ -232,6 +233,7 @@ pub fn num_threads() -> Result<Option<usize>> {
         None => Ok(None),
         Some(v) => match v.parse::<usize>() {
             Ok(n) if n > 0 => Ok(Some(n.min(MAX_POOL_THREADS))),
+            Err(e) if *e.kind() == IntErrorKind::PosOverflow => Ok(Some(MAX_POOL_THREADS)),
             _ => Err(Error::Setting { variable, message: format!("'{v}' is not a number of threads; use 1 to {MAX_POOL_THREADS}") }),
         },
     }

@@ -96,6 +96,7 @@ impl Evaluator<'_> {
             return Ok(false);
         }
         self.assign_elements(&target, index.span, value.clone())?;
+        self.assigned.record(target.name);
         Ok(true)
     }
 

@@ -6,7 +6,7 @@
 use std::error::Error as StdError;
 use std::fmt;
 
-use crate::span::{Position, Span, floor_char_boundary};
+use crate::span::{Position, Span, floor_char_boundary, line_starts};
 
 /// An error message with its source position, optional advice and an optional second position.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -279,8 +279,8 @@ struct SourceSnippet {
 impl SourceSnippet {
     fn truncate_line(source: &str, span: Span) -> SourceSnippet {
         let start = floor_char_boundary(source, span.start);
-        let line_start = source[..start].rfind('\n').map_or(0, |at| at + 1);
-        let line_end = source[start..].find('\n').map_or(source.len(), |at| start + at);
+        let line_start = line_starts(source).take_while(|at| *at <= start).last().unwrap_or(0);
+        let line_end = source[start..].find(['\n', '\r']).map_or(source.len(), |at| start + at);
         let line = source[line_start..line_end].trim_end_matches('\r');
         let mark = start - line_start..span.end.clamp(start, line_end) - line_start;
 

@@ -15,6 +15,7 @@ use crate::indexing::{self, IndexPart, SequenceSelection};
 use crate::library_names::{self, LibraryItem};
 use crate::operators::{BinaryOp, LogicalOp, UnaryOp};
 use crate::scalar_operations;
+use crate::session::AssignedNames;
 use crate::span::Span;
 use crate::unlocated_error::{Unlocated, UnlocatedError};
 use crate::value_operators::{apply_binary_operator, call_function_by_path, compare_values, python_truth_value};
@@ -27,6 +28,7 @@ pub(crate) type LinePrinter = Box<dyn FnMut(&str) + Send>;
 pub(crate) struct Evaluator<'a> {
     pub(crate) source: &'a str,
     pub(crate) variables: &'a mut HashMap<String, Value>,
+    pub(crate) assigned: &'a mut AssignedNames,
     pub(crate) print: Option<&'a mut LinePrinter>,
     /// Maximum number of elements of an array, tuple or list; see [`Session::limit_elements`](crate::Session::limit_elements).
     pub(crate) max_elements: usize,
@@ -98,7 +100,9 @@ impl Evaluator<'_> {
                 None => self.library_value(expr.span, name),
             },
             ExprKind::Global { module, path } => match self.variables.get(module) {
-                Some(value) => self.evaluate_attribute_chain(expr.span, value.clone(), path),
+                Some(value) => self
+                    .evaluate_attribute_chain(expr.span, value.clone(), path)
+                    .map_err(|error| add_help_for_shadowed_library(error, module, path)),
                 None => self.library_value(expr.span, path),
             },
             ExprKind::Tuple(items) => self.evaluate_sequence_items(expr.span, "tuple", items).map(Value::Tuple),
@@ -313,7 +317,13 @@ impl Evaluator<'_> {
             ResolvedCallee::Value(value) => return self.error_at_span(callee.span, not_callable_error(callee, &value)),
             ResolvedCallee::Print => self.print_values(&positional, &keyword),
         };
-        let value = self.add_position_to_error(span, result)?;
+        let value = self.add_position_to_error(span, result).map_err(|error| match &callee.kind {
+            // The methods of an array have the same names as the library's functions.
+            ExprKind::Global { module, path } if self.variables.get(module).is_some_and(|value| !matches!(value, Value::Array(_))) => {
+                add_help_for_shadowed_library(error, module, path)
+            }
+            _ => error,
+        })?;
         if let Some(out) = out {
             self.assign_to_out_variables(out, &value)?;
         }
@@ -338,6 +348,7 @@ impl Evaluator<'_> {
             // If the variable given as `out` is `None`, there is no array to update.
             (ExprKind::Name(name), _) if matches!(self.variables.get(name), Some(Value::None)) => Ok(()),
             (ExprKind::Name(name), value) if !matches!(self.variables.get(name), Some(Value::Tuple(_))) => {
+                self.assigned.record(name);
                 self.variables.insert(name.clone(), value.clone());
                 Ok(())
             }
@@ -612,6 +623,18 @@ fn call_dtype_as_function(dtype: DType, positional: Vec<Value>, keyword: Vec<(St
     static DTYPE_CALL_PARAMETERS: Parameters = Parameters::new("x=0");
     let args = Args::bind(dtype.name(), &DTYPE_CALL_PARAMETERS, positional, keyword)?;
     Ok(args.get("x").unwrap_or(&Value::from(0)).array_as(dtype.name(), Some(dtype))?.into())
+}
+
+/// Adds advice to an error about `module.path` if a variable has the name of the library prefix `module`.
+#[cold]
+#[inline(never)]
+fn add_help_for_shadowed_library(error: EvalError, module: &str, path: &str) -> EvalError {
+    match error.help() {
+        None if library_names::lookup_library_item(path).is_some() => {
+            error.with_help(format!("`{module}` is a variable here; the library's `{path}` needs no prefix"))
+        }
+        _ => error,
+    }
 }
 
 fn not_callable_error(callee: &Expr, value: &Value) -> UnlocatedError {

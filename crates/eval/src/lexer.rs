@@ -5,7 +5,7 @@
 
 use crate::error::ParseError;
 use crate::literals;
-use crate::span::Span;
+use crate::span::{Span, line_end_len};
 
 /// A token of the source text.
 #[derive(Debug, Clone, PartialEq)]
@@ -99,6 +99,17 @@ const LOOKALIKE_CHARACTERS: [(char, &str, &str); 24] = [
     ('\u{ff09}', "a full-width parenthesis", "use `)`"),
 ];
 
+/// Returns whether `word` is one of Python's keywords, which cannot be names of variables.
+///
+/// # Examples
+///
+/// ```
+/// assert!(cuprum_eval::is_keyword("lambda") && !cuprum_eval::is_keyword("print"));
+/// ```
+pub fn is_keyword(word: &str) -> bool {
+    KEYWORDS.contains(&word)
+}
+
 /// Splits `source` into tokens.
 pub(crate) fn lex_source(source: &str) -> LexedSource<'_> {
     // A byte order mark, which some editors write at the start of a file, is skipped.
@@ -164,22 +175,22 @@ impl<'s> Lexer<'s> {
             return Ok(false);
         };
         match first {
-            ' ' | '\t' | '\r' | '\u{c}' => self.at += 1,
-            '#' => self.at += rest.find('\n').unwrap_or(rest.len()),
-            '\n' => {
+            ' ' | '\t' | '\u{c}' => self.at += 1,
+            '#' => self.at += rest.find(['\n', '\r']).unwrap_or(rest.len()),
+            '\n' | '\r' => {
                 if self.open.is_empty() {
                     let span = self.span_after_last_token();
                     self.lexemes.push(Lexeme { token: Token::Newline, span });
                 }
-                self.at += 1;
+                self.at += line_end_len(rest);
             }
             '\\' => {
-                let newline = if rest.starts_with("\\\r\n") { 3 } else { 2 };
-                if !(rest.starts_with("\\\n") || newline == 3) {
+                let newline = line_end_len(&rest[1..]);
+                if newline == 0 {
                     let help = "a backslash continues a line, and must be its last character";
                     return Err(self.lexical_error(1, "unexpected `\\`").with_help(help));
                 }
-                self.at += newline;
+                self.at += 1 + newline;
             }
             '"' | '\'' => self.lex_string(0)?,
             '0'..='9' => self.lex_number()?,

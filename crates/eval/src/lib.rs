@@ -128,6 +128,7 @@ mod value_text;
 pub use cuprum_core::function::Function;
 pub use error::{Diagnostic, EvalError, EvalErrorKind, ParseError};
 pub use expression_parser::{MAX_HEIGHT, MAX_NESTING};
+pub use lexer::is_keyword;
 pub use library_names::functions;
 pub use name_analysis::NameUse;
 pub use session::{Session, eval};

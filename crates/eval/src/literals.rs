@@ -147,17 +147,18 @@ pub(crate) fn parse_string(text: &str, raw: bool) -> Result<(String, usize), Lit
     while let Some((at, c)) = chars.next() {
         match c {
             _ if c == quote => return Ok((value, at + 1)),
-            '\n' => break,
+            '\n' | '\r' => break,
             '\\' if raw => {
                 value.push(c);
                 // A raw string keeps the backslash, and a quote after it does not end the string.
-                if let Some((_, next)) = chars.next_if(|(_, next)| *next != '\n') {
+                if let Some((_, next)) = chars.next_if(|(_, next)| !matches!(*next, '\n' | '\r')) {
                     value.push(next);
                 }
             }
             '\\' => match chars.next() {
                 None => break,
                 Some((_, '\n')) => {}
+                Some((_, '\r')) => drop(chars.next_if(|(_, next)| *next == '\n')),
                 Some((_, 'n')) => value.push('\n'),
                 Some((_, 't')) => value.push('\t'),
                 Some((_, 'r')) => value.push('\r'),

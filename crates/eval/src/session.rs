@@ -72,9 +72,27 @@ pub fn eval<'a>(source: &str, bindings: impl IntoIterator<Item = (&'a str, &'a N
 #[derive(Default)]
 pub struct Session {
     variables: HashMap<String, Value>,
-    assigned: Vec<String>,
+    assigned: AssignedNames,
     print: Option<LinePrinter>,
     max_elements: Option<usize>,
+}
+
+/// The variables that scripts have assigned or updated in place.
+#[derive(Default)]
+pub(crate) struct AssignedNames {
+    /// Each name once, in order of first assignment.
+    names: Vec<String>,
+    /// The last name of the current statement.
+    last: Option<String>,
+}
+
+impl AssignedNames {
+    pub(crate) fn record(&mut self, name: &str) {
+        if !self.names.iter().any(|assigned| assigned == name) {
+            self.names.push(name.into());
+        }
+        self.last = Some(name.into());
+    }
 }
 
 impl fmt::Debug for Session {
@@ -101,9 +119,29 @@ impl Session {
         self.variables.get(name)
     }
 
-    /// Returns the names that scripts have assigned, each once, in order of first assignment.
+    /// Returns the names that scripts have assigned, each once, in order of first assignment. Updates in place, such as `x[0] = 1`,
+    /// `x.sort()` and `out=x`, count as assignments.
     pub fn assigned(&self) -> &[String] {
-        &self.assigned
+        &self.assigned.names
+    }
+
+    /// Returns the last name that the last statement has assigned or updated in place, or `None` if there is none.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use cuprum_backend_cpu as _;
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let mut session = cuprum_eval::Session::new();
+    /// session.run("x = np.array([2, 1]); y = x; x.sort()")?;
+    /// assert_eq!(session.last_assigned(), Some("x"));
+    /// session.run("x + y")?;
+    /// assert_eq!(session.last_assigned(), None);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn last_assigned(&self) -> Option<&str> {
+        self.assigned.last.as_deref()
     }
 
     /// Sets the function that receives each line of `print(...)`. Without such a function, `print` is an error.
@@ -158,12 +196,14 @@ impl Session {
         Evaluator {
             source,
             variables: &mut self.variables,
+            assigned: &mut self.assigned,
             print: self.print.as_mut(),
             max_elements: self.max_elements.unwrap_or(usize::MAX),
         }
     }
 
     fn run_statement(&mut self, source: &str, stmt: &Stmt) -> Result<Option<Value>, EvalError> {
+        self.assigned.last = None;
         match &stmt.kind {
             StmtKind::Expr(expr) => return self.new_evaluator(source).evaluate(expr).map(Some),
             StmtKind::Assign { targets, value } => {
@@ -178,7 +218,7 @@ impl Session {
                     TargetKind::Index { base, index } => {
                         let name =
                             self.new_evaluator(source).augmented_assign_elements((base, index), target.span, (*op, *op_span), value)?;
-                        self.record_assigned_name(name);
+                        self.assigned.record(name);
                         return Ok(None);
                     }
                     TargetKind::Tuple(_) => {
@@ -198,16 +238,10 @@ impl Session {
         Ok(None)
     }
 
-    fn record_assigned_name(&mut self, name: &str) {
-        if !self.assigned.iter().any(|assigned| assigned == name) {
-            self.assigned.push(name.into());
-        }
-    }
-
     fn assign_to_target(&mut self, source: &str, target: &Target, value: Value) -> Result<(), EvalError> {
         match &target.kind {
             TargetKind::Name(name) => {
-                self.record_assigned_name(name);
+                self.assigned.record(name);
                 self.variables.insert(name.clone(), value);
                 Ok(())
             }
@@ -215,7 +249,7 @@ impl Session {
                 let mut evaluator = self.new_evaluator(source);
                 let elements = evaluator.evaluate_element_target(base, index)?;
                 evaluator.assign_elements(&elements, target.span, value)?;
-                self.record_assigned_name(elements.variable_name());
+                self.assigned.record(elements.variable_name());
                 Ok(())
             }
             TargetKind::Tuple(targets) => {

@@ -56,10 +56,25 @@ impl Position {
     /// Returns the line and column of the byte `offset` in `source`. Offsets past the end of `source` give the position of its end.
     pub fn of(source: &str, offset: usize) -> Position {
         let offset = floor_char_boundary(source, offset);
-        let before = source.get(..offset).unwrap_or("");
-        let line_start = before.rfind('\n').map_or(0, |at| at + 1);
-        Position { line: before.matches('\n').count() + 1, column: before.get(line_start..).unwrap_or("").chars().count() + 1 }
+        let (line, line_start) = line_starts(source).take_while(|at| *at <= offset).fold((1, 0), |(line, _), at| (line + 1, at));
+        Position { line, column: source.get(line_start..offset).unwrap_or("").chars().count() + 1 }
     }
+}
+
+/// Returns the length of the line end at the start of `text`: `\n`, `\r\n` or `\r`, as in Python. Returns 0 if there is none.
+pub(crate) fn line_end_len(text: &str) -> usize {
+    match text.as_bytes() {
+        [b'\r', b'\n', ..] => 2,
+        [b'\n' | b'\r', ..] => 1,
+        _ => 0,
+    }
+}
+
+/// Returns the offsets of all lines of `source` but the first.
+pub(crate) fn line_starts(source: &str) -> impl Iterator<Item = usize> {
+    let bytes = source.as_bytes();
+    let ends_line = |at: usize| bytes[at] == b'\n' || bytes[at] == b'\r' && bytes.get(at + 1) != Some(&b'\n');
+    (0..bytes.len()).filter(move |at| ends_line(*at)).map(|at| at + 1)
 }
 
 /// Returns the largest character boundary of `source` at or before `offset`. `str::floor_char_boundary` needs a newer Rust than the

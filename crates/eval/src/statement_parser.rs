@@ -171,7 +171,7 @@ impl<'s> Parser<'s> {
             }
             _ => {
                 let text = expr.span.text(self.source);
-                let short = if text.len() <= 24 && !text.contains('\n') { format!(" `{text}`") } else { String::new() };
+                let short = if text.len() <= 24 && !text.contains(['\n', '\r']) { format!(" `{text}`") } else { String::new() };
                 let what = expr.describe();
                 let what = if what.starts_with('`') { what.into() } else { format!("{what},{short}") };
                 let error = self.parse_error(span, format!("cannot assign to {}", what.trim_end_matches(',')));

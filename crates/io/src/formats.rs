@@ -54,8 +54,12 @@ impl Format {
         })
     }
 
-    /// Returns the format whose files begin with `start`, or `None` for text and unknown contents.
-    fn from_signature(start: &[u8]) -> Option<Format> {
+    /// Returns the format whose files begin with `start`, or `None` for text and unknown contents. Nine bytes are enough.
+    ///
+    /// ```
+    /// assert_eq!(cuprum_io::Format::from_first_bytes(b"PK\x03\x04"), Some(cuprum_io::Format::Npz));
+    /// ```
+    pub fn from_first_bytes(start: &[u8]) -> Option<Format> {
         match start {
             [0x93, b'N', b'U', b'M', b'P', b'Y', ..] => Some(Format::Npy),
             [b'P', b'K', 3 | 5, 4 | 6, ..] => Some(Format::Npz),
@@ -85,7 +89,7 @@ fn recognise_format(start: &[u8], named: Option<Format>) -> Result<Format> {
         let is_printable = start.iter().all(|b| !b.is_ascii_control() || b.is_ascii_whitespace());
         !start.is_empty() && is_utf8 && is_printable && !ZIP_SIGNATURE.starts_with(start)
     };
-    match Format::from_signature(start).or(named) {
+    match Format::from_first_bytes(start).or(named) {
         Some(Format::Png | Format::Ppm) => Err(file_format_error("images are only written; convert the image to npy to read it")),
         Some(format) => Ok(format),
         None if is_text() => Ok(if has_comma_outside_comments(start) { Format::Csv } else { Format::Text }),
@@ -133,7 +137,7 @@ fn take_single_array(mut arrays: Vec<(String, NdArray)>) -> Result<NdArray> {
         0 => Err(file_format_error("the file has no array")),
         n => {
             let list = array_names::join_first_names(arrays.iter().map(|(name, _)| name.as_str()));
-            Err(file_format_error(format!("{n} arrays in this file, read_named reads them all; it contains: {list}")))
+            Err(file_format_error(format!("the file has {n} arrays, not one: {list}; `read_named` reads all of them")))
         }
     }
 }

@@ -49,6 +49,11 @@ fn unique_from_args(args: &Args) -> Result<Value> {
     }
     let flags = [args.bool_or("return_index", false)?, args.bool_or("return_inverse", false)?, args.bool_or("return_counts", false)?];
     let axis: Option<isize> = FromArgs::from_args(args, "axis")?;
+    // The slices of a 1-D array along its axis are its elements.
+    let axis = match axis {
+        Some(axis) if x.ndim() == 1 => normalize_axis("unique", axis, 1).map(|_| None)?,
+        axis => axis,
+    };
     if flags == [false; 3] && axis.is_none() {
         return unique(&x).map(Value::Array);
     }

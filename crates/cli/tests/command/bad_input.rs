@@ -37,7 +37,15 @@ const TABLE: &[Row] = &[
     (&["eval", "a", "a=-"], &["a: standard input: not a format"]),
     (&["eval", "a", "a=missing.csv"], &["missing.csv: no such file"]),
     (&["eval", "a", "a=missing.npz"], &["missing.npz"]),
+    (&["eval", "a", "a=\u{1b}[2J\t.npy"], &["error: a: \\u{1b}[2J\\t.npy: No such file"]),
     (&["eval", "a", "a=text.npy:x"], &["text.npy"]),
+    (&["eval", "a", "a=a.npy:x"], &["a.npy: no array 'x' in this file; its array has no name"]),
+    (&["eval", "a", "a=."], &["a: .: is a directory"]),
+    (&["eval", "x + y", "x=-", "y=-:b"], &["standard input can be read once, but 'x=-' and 'y=-:b' name it"]),
+    (&["eval", "--file", "-", "x=-.csv"], &["standard input is the script, so 'x=-.csv' cannot read it too"]),
+    (&["eval", "1", "for=3"], &["'for=3': `for` is a reserved word and cannot name a variable"]),
+    (&["eval", "1", "True=a.npy"], &["`True` is a reserved word"]),
+    (&["eval", "np.pi", "np=3"], &["'int' has no attribute `pi`", "`np` is a variable here"]),
     (&["eval", "x", "x=all.npz"], &["several arrays", "a, n", "all.npz:a"]),
     (&["eval", "x", "x=none.npz"], &["none.npz: the file has no array"]),
     (&["eval", "x", "x=all.npz:m"], &["no array 'm'", "a, n"]),
@@ -55,6 +63,7 @@ const TABLE: &[Row] = &[
     // Errors in device and accelerators.
     (&["eval", "1 + 1", "--device", "tpu"], &["--device", "'tpu' is not a device", "cpu"]),
     (&["eval", "1 + 1", "--device", "cpu:9"], &["--device", "there is no cpu:9"]),
+    (&["eval", "1 + 1", "--device", "mesh"], &["--device", "there is no mesh:0: this process has 0 mesh(es)", "the option --mesh creates one"]),
     (&["eval", "1 + 1", "--accelerators", "cud"], &["--accelerators", "unknown accelerator 'cud'", "cutensor"]),
     (&["bench", "smu(a)", "a=a.npy"], &["`smu`"]),
     (&["bench", "a + 1", "a=missing.npy"], &["missing.npy"]),
@@ -72,6 +81,7 @@ const TABLE: &[Row] = &[
     (&["eval", "1 + 1", "--accelerators", "auto,cub"], &["--accelerators", "'auto' cannot be combined with names"]),
     (&["tune"], &["nothing to tune", "--suite"]),
     (&["tune", "smu(a)", "a=a.npy"], &["`smu`"]),
+    (&["tune", "# nothing"], &["the expression is empty"]),
     (&["tune", "a", "a=missing.npy"], &["missing.npy"]),
     (&["tune", "--suite", "--device", "tpu"], &["--device", "'tpu'"]),
     // Errors in the command line.
@@ -133,6 +143,37 @@ fn a_failure_keeps_the_existing_output_file() {
     assert_eq!(output.status.code(), Some(2));
     assert_eq!(std::fs::read(folder.path("a.npy")).unwrap(), before);
     assert!(folder.new_files().is_empty());
+}
+
+/// A wrong path is bad input in each command that opens it.
+#[test]
+#[cfg(unix)]
+fn wrong_paths_have_one_exit_code() {
+    let folder = Folder::new();
+    std::os::unix::fs::symlink("loop.npy", folder.path("loop.npy")).unwrap();
+    std::fs::create_dir(folder.path("folder.npy")).unwrap();
+    std::fs::write(folder.path("lines"), "{\"peer\": \"cuprum\", \"workload\": \"add\", \"us\": 2.0}\n").unwrap();
+    let long = "x".repeat(300) + ".npy";
+    for path in ["loop.npy", "folder.npy", "a.npy/x.npy", &long, "missing/x.npy"] {
+        let binding = format!("a={path}");
+        for arguments in [
+            &["eval", "a", &binding][..],
+            &["eval", "--file", path],
+            &["eval", "1", "-o", path],
+            &["bench", "a", &binding],
+            &["bench", "--report", "page", "--from", path],
+            &["bench", "--report", "page", "--from", "lines", "--machine", path],
+            &["tune", "a", &binding],
+        ] {
+            let output = run(&folder, arguments);
+            let stderr = String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.code() == Some(2) && stderr.matches("error:").count() == 1, "{arguments:?}: {stderr}");
+        }
+    }
+    for path in ["loop.npy", "lines", "a.npy/x", &long] {
+        let output = run(&folder, &["bench", "--report", path, "--from", "lines"]);
+        assert_eq!(output.status.code(), Some(2), "{path}: {}", String::from_utf8_lossy(&output.stderr));
+    }
 }
 
 #[test]

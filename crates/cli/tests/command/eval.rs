@@ -29,6 +29,8 @@ fn prints_as_numpy_does() {
         (&["eval", "x=a.npy", "--", "-x"], "[[-3. -4.]\n [-6. -8.]]\n"),
         (&["eval", "print('n', 3); 4"], "n 3\n4\n"),
         (&["eval", "print(1)"], "1\n"),
+        (&["eval", "a[0].sort(); np.put(a, 0, 9)", "a=a.npy"], "a = array([[9., 4.],\n       [6., 8.]])\n"),
+        (&["eval", "x = 1; print(x)"], "1\n"),
     ];
     for (arguments, want) in rows {
         assert_eq!(succeed(&folder, arguments), *want, "{arguments:?}");
@@ -49,6 +51,10 @@ fn writes_npy() {
     // A statement without a value writes the variable that it assigns to.
     succeed(&folder, &["eval", "a[0] = 1", "a=a.npy", "-o", "ones.npy"]);
     assert_eq!(load(folder.path("ones.npy")), [1.0, 1.0, 3.0, 4.0]);
+    for (script, want) in [("np.put(a, 0, 1)", [1.0, 8.0, 3.0, 4.0]), ("b = a; c = b; b = a + 1", [7.0, 9.0, 4.0, 5.0])] {
+        succeed(&folder, &["eval", script, "a=a.npy", "-o", "ones.npy"]);
+        assert_eq!(load(folder.path("ones.npy")), want, "{script}");
+    }
     let mut files = folder.new_files();
     files.sort();
     assert_eq!(files, ["last.npy", "norms.npy", "ones.npy"]);
@@ -67,6 +73,11 @@ fn scripts_write_every_name() {
     assert_eq!(names, ["y", "total", "shape"]);
     assert_eq!(members[0].1.to_vec::<i64>().unwrap(), [2, 5, 10]);
     assert_eq!(members[1].1.item().unwrap(), 14);
+    // Updates in place count as assignments.
+    succeed(&folder, &["eval", "np.put(a, 0, 9); n.sort(); np.sqrt(a, out=a)", "all.npz", "-o", "updated.npz"]);
+    let updated = io::load_npz(folder.path("updated.npz")).unwrap();
+    assert_eq!(updated.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["a", "n"]);
+    assert_eq!(updated[0].1.ravel().unwrap().to_vec::<f64>().unwrap()[0], 3.0);
     // Values that are not arrays are skipped, whatever they are.
     for other in ["b = 's'", "b = [[1], [2, 3]]", "b = (1, 'x')", "b = 2**100", "b = sparse.eye_array(2)"] {
         let output = run(&folder, &["eval", &format!("a = ones(2); {other}"), "-o", "some.npz"]);
@@ -79,6 +90,14 @@ fn scripts_write_every_name() {
     io::save_safetensors(folder.path("renamed.npz"), &[("a", &cuprum::ones(3, cuprum::DType::F32).unwrap())]).unwrap();
     assert_eq!(succeed(&folder, &["eval", "sum(a)", "a=renamed.safetensors"]), "2.0\n");
     assert_eq!(succeed(&folder, &["eval", "sum(a)", "a=renamed.npz:a"]), "3.0\n");
+    std::fs::copy(folder.path("all.npz"), folder.path("renamed.npy")).unwrap();
+    std::fs::copy(folder.path("a.npy"), folder.path("single.npz")).unwrap();
+    assert_eq!(succeed(&folder, &["eval", "n, x", "n=renamed.npy", "x=renamed.npy:n"]), "(array([1, 2, 3]), array([1, 2, 3]))\n");
+    assert_eq!(succeed(&folder, &["eval", "sum(x)", "x=single.npz"]), "21.0\n");
+    let output = run(&folder, &["eval", "x", "x=renamed.npy"]);
+    assert_eq!(output.status.code(), Some(2));
+    let wanted = "renamed.npy: several arrays in this file; it contains: a, n; choose one, such as renamed.npy:a";
+    assert!(String::from_utf8_lossy(&output.stderr).contains(wanted), "{}", String::from_utf8_lossy(&output.stderr));
     succeed(&folder, &["eval", "x * 2", "x=one.npz", "-o", "one_value.npz"]);
     assert_eq!(io::load_npz(folder.path("one_value.npz")).unwrap()[0].0, "arr_0");
 }
@@ -153,6 +172,23 @@ fn standard_input_and_output_carry_arrays() {
     assert!(folder.new_files().is_empty());
 }
 
+/// A named pipe can be read only once, so its contents are not examined first.
+#[test]
+#[cfg(target_os = "linux")]
+fn named_pipes_carry_arrays() {
+    let folder = Folder::new();
+    for (name, binding, input) in
+        [("p.npz", "x=p.npz:n", "all.npz"), ("p", "x=p:n", "all.npz"), ("q", "n=q", "all.npz"), ("r", "n=r", "one.npz")]
+    {
+        assert!(std::process::Command::new("mkfifo").arg(folder.path(name)).status().unwrap().success());
+        let (pipe, bytes) = (folder.path(name), std::fs::read(folder.path(input)).unwrap());
+        let writer = std::thread::spawn(move || std::fs::write(pipe, bytes));
+        let variable = &binding[..1];
+        assert_eq!(succeed(&folder, &["eval", variable, binding]), "[1 2 3]\n", "{binding}");
+        writer.join().unwrap().unwrap();
+    }
+}
+
 /// A signal in the middle of a long write leaves no file.
 #[test]
 #[cfg(target_os = "linux")]
@@ -210,8 +246,14 @@ fn explains_and_times() {
 
 #[test]
 fn lists_its_functions() {
-    let listing = succeed(&Folder::new(), &["eval", "--functions"]);
+    let folder = Folder::new();
+    let listing = succeed(&folder, &["eval", "--functions"]);
     assert!(listing.contains("cumsum(a, axis=None, dtype=None, out=None)") && listing.contains("linalg.norm("));
+    let selected = succeed(&folder, &["eval", "--functions", "np.linalg.nor", "ARCCOSH"]);
+    assert!(selected.lines().count() == 6 && selected.contains("linalg.norm(") && selected.contains("(also arccosh)"), "{selected}");
+    let output = run(&folder, &["eval", "--functions", "smu"]);
+    assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("no function has a name that contains 'smu'"));
 }
 
 /// Evaluates the scripts for compute-sanitizer with small arrays.
@@ -244,6 +286,7 @@ fn processes_of_a_launcher_share_a_mesh() {
     };
     for (rank, size, wanted) in [
         ("x", "2", "error: --mesh: RANK: 'x' is not a number"),
+        ("", "2", "error: --mesh: RANK: is not set, but WORLD_SIZE is 2"),
         ("0", "193", "error: --mesh: a mesh axis of 193 ranks; the maximum is 192"),
     ] {
         let mut command = command(folder.0.path());

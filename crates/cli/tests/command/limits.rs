@@ -34,6 +34,7 @@ fn a_full_standard_output_is_a_failure() {
         &["eval", "print(1); x = 2"],
         &["eval", "print(1)", "-o", "out.npz"],
         &["eval", "--functions"],
+        &["eval", "a", "a=a.npy", "-o", "-"],
         &["bench", "a + 1", "a=a.npy", "--repeat", "1"],
         &["bench", "a + 1", "a=a.npy", "--repeat", "1", "--json"],
         &["tour", "--quick"],
@@ -41,6 +42,9 @@ fn a_full_standard_output_is_a_failure() {
         &["tune", "a + 1", "a=a.npy"],
         &["warm-up"],
         &["info"],
+        &["info", "--json"],
+        &["info", "--tuning"],
+        &["help", "eval"],
         &["--help"],
         &["bench", "--help"],
         &["--version"],
@@ -145,11 +149,13 @@ fn the_time_limit_must_be_positive() {
 #[test]
 fn the_number_of_threads_is_capped() {
     let folder = Folder::new();
-    let began = Instant::now();
-    let mut command = command(folder.0.path());
-    let output = command.args(["eval", "sum(ones(10**6))"]).env("CUPRUM_NUM_THREADS", "20000").output().unwrap();
-    assert_eq!(String::from_utf8_lossy(&output.stdout), "1000000.0\n", "{}", String::from_utf8_lossy(&output.stderr));
-    assert!(began.elapsed() < Duration::from_secs(15), "{:?}", began.elapsed());
+    for threads in ["20000", "9223372036854775808", "99999999999999999999"] {
+        let began = Instant::now();
+        let mut command = command(folder.0.path());
+        let output = command.args(["eval", "sum(ones(10**6))"]).env("CUPRUM_NUM_THREADS", threads).output().unwrap();
+        assert_eq!(String::from_utf8_lossy(&output.stdout), "1000000.0\n", "{threads}: {}", String::from_utf8_lossy(&output.stderr));
+        assert!(began.elapsed() < Duration::from_secs(15), "{threads}: {:?}", began.elapsed());
+    }
 }
 
 #[test]

@@ -512,7 +512,11 @@ fn open_device(device: Device) -> Result<Box<dyn DeviceDriver>> {
     let count = (provider.count)();
     if device.ordinal() >= count {
         let wanted = device.ordinal();
-        return Err(missing(format!("there is no {name}:{wanted}: this machine has {count} {name} device(s)")));
+        // A program creates its meshes. The other kinds of devices belong to the machine.
+        return Err(missing(match name {
+            "mesh" => format!("there is no mesh:{wanted}: this process has {count} mesh(es); `Mesh` or the option --mesh creates one"),
+            _ => format!("there is no {name}:{wanted}: this machine has {count} {name} device(s)"),
+        }));
     }
     (provider.open)(device)
 }

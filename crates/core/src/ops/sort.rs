@@ -336,7 +336,8 @@ pub fn topk(a: &NdArray, k: usize, #[read(isize)] axis: impl IntegerArgument, la
     Ok((values, indices))
 }
 
-/// Returns the sorted distinct elements of the flattened array (`numpy.unique`). All NaN are equal.
+/// Returns the sorted distinct elements of the flattened array (`numpy.unique`). All NaN are equal, and the first one of the array is in
+/// the result.
 ///
 /// # Errors
 /// Errors of evaluation.
@@ -356,7 +357,19 @@ pub fn topk(a: &NdArray, k: usize, #[read(isize)] axis: impl IntegerArgument, la
 /// # }
 /// ```
 pub fn unique(ar: &NdArray) -> Result<NdArray> {
-    extract_distinct(&sort_with_options(UNIQUE, ar, &axis(()), SortOutput::Values)?, differs_from_previous)
+    let distinct = extract_distinct(&sort_with_options(UNIQUE, ar, &axis(()), SortOutput::Values)?, differs_from_previous)?;
+    if ar.dtype().is_complex() { keep_first_nan(distinct, ar) } else { Ok(distinct) }
+}
+
+/// Returns `distinct`, the sorted distinct elements of `a`, with the first NaN of `a` as their NaN, as in NumPy, which finds distinct
+/// elements by hashing. Complex NaN have different parts, and the first one of the sorted array is another.
+fn keep_first_nan(distinct: NdArray, a: &NdArray) -> Result<NdArray> {
+    if distinct.size() == 0 || !distinct.index(s![-1])?.isnan()?.item()?.as_bool() {
+        return Ok(distinct);
+    }
+    let flat = a.ravel()?;
+    let first = flatnonzero(&flat.isnan()?)?.index(s![..1])?;
+    concat(&[distinct.index(s![..-1])?, flat.take(&first, 0)?], 0)
 }
 
 /// Returns the first element of a sorted array and all elements that differ from their predecessors.

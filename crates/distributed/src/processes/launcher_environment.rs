@@ -33,14 +33,36 @@ const LAUNCHER_VARIABLES: [LauncherVariables; 3] = [
     LauncherVariables { rank: "SLURM_PROCID", size: "SLURM_NTASKS", local_rank: "SLURM_LOCALID" },
 ];
 
+/// The number of processes that launchers of other MPI libraries set, such as `mpiexec` of MPICH and Intel MPI.
+const UNSUPPORTED_SIZE_VARIABLE: &str = "PMI_SIZE";
+
 /// Returns the position of this process among the processes of its launcher. Returns `None` if no launcher has started several processes.
 /// `address` is the value of `CUPRUM_MESH_ADDRESS`.
 pub(crate) fn find_launched_process(env: &dyn Fn(&str) -> Option<String>, address: Option<String>) -> Result<Option<LaunchedProcess>> {
-    let Some(launcher) = LAUNCHER_VARIABLES.iter().find(|launcher| env(launcher.rank).is_some()) else { return Ok(None) };
+    let parse = |variable: &'static str, text: String| -> Result<usize> {
+        text.parse().map_err(|_| Error::Setting { variable, message: format!("'{text}' is not a number") })
+    };
+    let Some(launcher) = LAUNCHER_VARIABLES.iter().find(|launcher| env(launcher.rank).is_some()) else {
+        // Without a rank, each of several processes would compute alone.
+        for LauncherVariables { rank, size, .. } in LAUNCHER_VARIABLES {
+            match env(size).map(|text| parse(size, text)).transpose()? {
+                None | Some(1) => {}
+                Some(count) => {
+                    let message = format!("is not set, but {size} is {count}; start the processes with the launcher, or unset {size}");
+                    return Err(Error::Setting { variable: rank, message });
+                }
+            }
+        }
+        let variable = UNSUPPORTED_SIZE_VARIABLE;
+        if let Some(size) = env(variable).filter(|size| size != "1") {
+            let message = format!("is {size}, but this launcher is not supported; set RANK, WORLD_SIZE and LOCAL_RANK in each process");
+            return Err(Error::Setting { variable, message });
+        }
+        return Ok(None);
+    };
     let number = |variable: &'static str| -> Result<usize> {
         let missing = || Error::Setting { variable, message: format!("is not set, but {} is", launcher.rank) };
-        let text = env(variable).ok_or_else(missing)?;
-        text.parse().map_err(|_| Error::Setting { variable, message: format!("'{text}' is not a number") })
+        parse(variable, env(variable).ok_or_else(missing)?)
     };
     let (rank, size) = (number(launcher.rank)?, number(launcher.size)?);
     if size == 0 || size > MAX_MESH_RANKS {
@@ -106,8 +128,13 @@ mod tests {
             assert_eq!(failure(&[(rank, "4"), (size, "4")]), format!("[mesh] rank 4 is out of range: {size} is 4"));
             assert!(failure(&[(rank, "x"), (size, "4")]).contains("'x' is not a number"));
             assert!(failure(&[(rank, "0"), (size, "0")]).contains("between 1 and"));
+            assert!(failure(&[(size, "4"), (local, "0")]).starts_with(&format!("{rank}: is not set, but {size} is 4")));
+            assert!(failure(&[(size, "x")]).starts_with(&format!("{size}: 'x' is not a number")));
+            assert_eq!(find_in(&[(size, "1")]).unwrap(), None);
         }
-        assert_eq!(find_in(&[("WORLD_SIZE", "4")]).unwrap(), None);
+        assert!(failure(&[("PMI_RANK", "0"), ("PMI_SIZE", "2")]).starts_with("PMI_SIZE: is 2, but this launcher is not supported"));
+        assert_eq!(find_in(&[("PMI_SIZE", "1")]).unwrap(), None);
+        assert_eq!(find_in(&[("PMI_SIZE", "2"), ("SLURM_PROCID", "0"), ("SLURM_NTASKS", "1")]).unwrap(), None);
         assert_eq!(master_address(&|name| Some(if name == "MASTER_ADDR" { "::1" } else { "80" }.into())).unwrap(), "[::1]:80");
     }
 }

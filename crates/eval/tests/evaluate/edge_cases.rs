@@ -1,6 +1,6 @@
 //! Non-finite numbers, numbers at the limits of dtypes, and reductions of few elements. Expected values are results of NumPy 2.4.
 
-use crate::check;
+use crate::{check, repr_of};
 
 #[test]
 fn convolutions_with_non_finite_numbers() {
@@ -118,6 +118,11 @@ fn variances_of_complex_numbers() {
             "(array(2.+0.j, dtype=complex64), array(1.4142135+0.j, dtype=complex64))",
         ),
         ("var([1+2j, 3], dtype=complex, where=[True, False])", "array(0.+0.j)"),
+        (
+            "var(zeros(0), dtype=complex), std(zeros((2, 0)), axis=1, dtype='c8'), nanvar(zeros(0), dtype=complex)",
+            "(array(nan+nanj), array([nan+nanj, nan+nanj], dtype=complex64), array(nan+0.j))",
+        ),
+        ("var([1.], ddof=1, dtype=complex), var([1., 2], dtype=complex, where=[False, False])", "(array(nan+nanj), array(nan+nanj))"),
     ]);
 }
 
@@ -291,6 +296,22 @@ fn integer_arrays_as_axes_and_positions() {
             "(array([0, 1, 2, 3]), array([[0.],\n       [0.]]))",
         ),
     ]);
+}
+
+#[test]
+fn the_first_of_several_complex_nan_is_distinct() {
+    let z = "z = array([complex(nan, 1), complex(2, nan), 1, complex(nan, nan), complex(2, nan)]); ";
+    for (source, want) in [
+        ("unique(z), unique(z, axis=0)", "(array([ 1.+0.j, nan+1.j]), array([ 1.+0.j, nan+1.j]))"),
+        ("unique(z[::-1])", "array([1. +0.j, 2.+nanj])"),
+        ("union1d(z, 5), setdiff1d(z, 1)", "(array([ 1.+0.j,  5.+0.j, nan+1.j]), array([nan+1.j]))"),
+        ("setxor1d(z, [1, 5]), intersect1d(z, z)", "(array([ 5.+0.j, nan+1.j]), array([1.+0.j]))"),
+        // With indices, NumPy sorts the elements.
+        ("unique(z, return_index=True)", "(array([1. +0.j, 2.+nanj]), array([2, 1]))"),
+        ("unique(z[:0]), unique(z[2:3]), unique(z[3:4])", "(array([], dtype=complex128), array([1.+0.j]), array([nan+nanj]))"),
+    ] {
+        assert_eq!(repr_of(&format!("{z}{source}")), want, "{source}");
+    }
 }
 
 #[test]

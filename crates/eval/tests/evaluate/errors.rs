@@ -143,6 +143,8 @@ const TABLE: &[Row] = &[
     ("a.sqrt()", Type, 1, "no attribute or method `sqrt`", "`sqrt(a)`"),
     ("a.shpae", Type, 3, "no attribute or method `shpae`", "`shape`"),
     ("(1).foo", Type, 5, "'int' has no attribute `foo`", ""),
+    ("np = 3; np.pi", Type, 9, "'int' has no attribute `pi`", "`np` is a variable here; the library's `pi` needs no prefix"),
+    ("np = 3; np.sqrt(a)", Type, 9, "", "`np` is a variable here; the library's `sqrt` needs no prefix"),
     ("a(1)", Type, 1, "'array' cannot be called", "to multiply"),
     ("sum = 3; sum(a)", Type, 10, "'int' cannot be called", "the function is `np.sum`"),
     ("pi(2)", Type, 1, "a constant cannot be called", ""),

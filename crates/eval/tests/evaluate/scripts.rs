@@ -112,6 +112,35 @@ fn assigned_names_come_in_order() {
 }
 
 #[test]
+fn updates_in_place_count_as_assignments() {
+    let rows: [(&str, &[&str], Option<&str>); 14] = [
+        ("np.put(i, 0, 9)", &["i"], Some("i")),
+        ("np.place(f, f > 1, [0])", &["f"], Some("f")),
+        ("np.copyto(f, 1)", &["f"], Some("f")),
+        ("np.add.at(f, [0], 1)", &["f"], Some("f")),
+        ("i.sort(); a.fill(0)", &["i", "a"], Some("a")),
+        ("x = a[:3, :3]; np.fill_diagonal(x, 1)", &["x"], Some("x")),
+        ("random.default_rng(0).shuffle(i)", &["i"], Some("i")),
+        ("np.sqrt(f, out=f)", &["f"], Some("f")),
+        ("np.add(a[0], 1, out=a[1])", &["a"], Some("a")),
+        ("a[0].sort()", &["a"], Some("a")),
+        ("x = zeros(3); y = zeros(3); np.divmod(f, 2, out=(x, y))", &["x", "y"], Some("y")),
+        ("y = np.nan_to_num(f, copy=False)", &["f", "y"], Some("y")),
+        ("i.sort(); i", &["i"], None),
+        ("np.sort(i); f + 1; np.add(f, 1, out=np.empty(3))", &[], None),
+    ];
+    for (source, assigned, last) in rows {
+        let mut session = session();
+        session.run(source).unwrap();
+        assert_eq!(
+            (session.assigned().iter().map(String::as_str).collect::<Vec<_>>(), session.last_assigned()),
+            (assigned.to_vec(), last),
+            "{source}"
+        );
+    }
+}
+
+#[test]
 fn an_error_keeps_earlier_assignments() {
     let mut session = session();
     assert!(session.run("x = 5; y = nope").is_err());

@@ -10,6 +10,8 @@ const TABLE: &[Row] = &[
     ("a +", (1, 4), "expected an expression after `+`, found the end of the text", ""),
     ("f(a, b", (1, 2), "`(` was never closed", ""),
     ("x = (1 + 2\ny = 3", (1, 5), "`(` was never closed", ""),
+    ("x = 1\ry = 2\r\nz &&\r", (3, 3), "`&&` is not an operator", "use `&` for arrays, `and` for single values"),
+    ("x = 'a\rb'", (1, 5), "this string is never closed", "add `'` before the end of the line"),
     ("f(a, b]", (1, 7), "`]` does not close `(`", ""),
     ("a)", (1, 2), "`)` closes nothing", ""),
     ("(a = b)", (1, 4), "`=` assigns, and cannot be used inside an expression", "to compare, write `==`"),

@@ -6,6 +6,7 @@ use crate::array::NdArray;
 use crate::dispatch;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
+use crate::expr::Operand;
 use crate::op::{Capability, Family, Op};
 use crate::ops::elementwise::{add, divide, maximum, subtract};
 use crate::ops::reduce::axis_options::AxisOption::{Correction, DType as DTypeOption, KeepDims, Where};
@@ -46,6 +47,13 @@ fn sum_squared_distances(x: &NdArray, over: &AxisOptions) -> Result<NdArray> {
     };
     let work = dtype.map_or(squares.dtype(), |dtype| mean_dtypes(x, Some(dtype)).0);
     reduce(SUM, &squares, over, work, work)
+}
+
+/// Returns `sum / divisor` in the dtype `result`. As in NumPy, the quotient is complex if `result` is, so that no elements give NaN in both
+/// parts.
+fn divide_sum(sum: NdArray, divisor: impl Into<Operand>, result: DType) -> Result<NdArray> {
+    let sum = if result.is_complex() { sum.astype(result)? } else { sum };
+    divide(&sum, divisor)?.astype(result)
 }
 
 impl AxisOptions {
@@ -133,7 +141,7 @@ impl NdArray {
         if let Some(mask) = over.mask() {
             let sum = sum_squared_distances(&x, &over)?;
             let divisor = over.count_selected_elements(self, mask, work.real())?.subtract(over.correction.unwrap_or(0.0))?;
-            return divide(&sum, maximum(divisor, 0)?)?.astype(result);
+            return divide_sum(sum, maximum(divisor, 0)?, result);
         }
         let is_one_pass = self.size() > 0 && converts;
         let sum = match is_one_pass && dispatch::any_kernel_has_capability(Capability::Variance, Family::Reduce, self.device())? {
@@ -141,7 +149,7 @@ impl NdArray {
             false => sum_squared_distances(&x, &over)?,
         };
         let count = if sum.size() == 0 { 1.0 } else { self.size() as f64 / sum.size() as f64 };
-        divide(&sum, (count - over.correction.unwrap_or(0.0)).max(0.0))?.astype(result)
+        divide_sum(sum, (count - over.correction.unwrap_or(0.0)).max(0.0), result)
     }
 
     /// Returns the standard deviation, the square root of [`NdArray::var`] (`numpy.std`).
