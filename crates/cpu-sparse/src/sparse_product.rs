@@ -162,27 +162,37 @@ impl<T: SparseElement, I: SparseIndex> ProductFactors<'_, T, I> {
     fn add_row_products(&self, op: &'static str, row: usize, accumulator: &mut RowAccumulator<T, I>) -> Result<()> {
         let RowAccumulator { written_by, sums, row: current, columns, .. } = accumulator;
         let at = self.a.row_range(row);
-        for (inner, &left) in self.a.indices[at.clone()].iter().zip(&self.a_values[at]) {
-            let b_row = inner.to_usize();
-            if b_row >= self.b.row_count() {
+        let (a_indices, a_values) = (&self.a.indices[at.clone()], &self.a_values[at]);
+        let mut term_count = 0;
+        for inner in a_indices {
+            if inner.to_usize() >= self.b.row_count() {
                 return Err(Error::Index { op, index: inner.to_i64(), axis: 1, size: self.b.row_count() });
             }
-            let at = self.b.row_range(b_row);
-            try_reserve(op, columns, at.len())?;
-            for (&column, &right) in self.b.indices[at.clone()].iter().zip(&self.b_values[at]) {
+            term_count += self.b.row_range(inner.to_usize()).len();
+        }
+        try_reserve(op, columns, term_count)?;
+        columns.resize(term_count, I::Unsigned::default());
+        // Slices and values instead of fields, which the compiler would load again after each store.
+        let (written_by, sums, current, b_indices) = (&mut written_by[..], &mut sums[..], *current, self.b.indices);
+        let (new_columns, size) = (&mut columns[..], self.columns);
+        let mut count = 0;
+        for (inner, &left) in a_indices.iter().zip(a_values) {
+            let at = self.b.row_range(inner.to_usize());
+            for (&column, &right) in b_indices[at.clone()].iter().zip(&self.b_values[at]) {
                 let place = column.to_usize();
                 let (Some(by), Some(sum)) = (written_by.get_mut(place), sums.get_mut(place)) else {
-                    return Err(Error::Index { op, index: column.to_i64(), axis: 1, size: self.columns });
+                    return Err(Error::Index { op, index: column.to_i64(), axis: 1, size });
                 };
                 let product = left.times(right);
-                if *by == *current {
-                    *sum = sum.plus(product);
-                } else {
-                    (*by, *sum) = (*current, product);
-                    columns.push(column.to_unsigned());
-                }
+                // Without branches: whether a column is new is hard to predict.
+                let is_new = *by != current;
+                *sum = if is_new { product } else { sum.plus(product) };
+                *by = current;
+                new_columns[count] = column.to_unsigned();
+                count += usize::from(is_new);
             }
         }
+        columns.truncate(count);
         Ok(())
     }
 }
