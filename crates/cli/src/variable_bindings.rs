@@ -40,7 +40,7 @@ pub fn bind_variables(words: &[String], session: &mut Session) -> Result<(), Fai
                 let value = evaluate_binding(name, right, session).map_err(|e| e.with_origin(name))?;
                 session.set(name, value);
             }
-            None if is_archive(word) || is_standard_stream(word) => {
+            None if has_archive_extension(word) || is_standard_stream(word) => {
                 let arrays = if is_standard_stream(word) { read_standard_input(word)? } else { io::read_named(word)? };
                 for (name, array) in arrays {
                     if name.is_empty() {
@@ -91,14 +91,14 @@ fn has_format_extension(path: &str) -> bool {
 }
 
 /// Returns whether the extension of `path` names a format with members.
-pub(crate) fn is_archive(path: &str) -> bool {
+pub(crate) fn has_archive_extension(path: &str) -> bool {
     io::Format::of_path(path).is_some_and(io::Format::has_names)
 }
 
 /// Splits `file.npz:member` and `-:member` into file and member, which may contain `:`. Returns `None` for any other text.
 fn split_archive_member(right: &str) -> Option<(&str, &str)> {
     let mut splits = right.match_indices(':').map(|(at, _)| (&right[..at], &right[at + 1..]));
-    splits.find(|(path, _)| is_archive(path) || is_standard_stream(path))
+    splits.find(|(path, _)| has_archive_extension(path) || is_standard_stream(path))
 }
 
 /// Reads the arrays on standard input. `path` is `-`, or `-` with an extension that names the format.
@@ -116,10 +116,10 @@ fn read_standard_input(path: &str) -> Result<Vec<(String, NdArray)>, Failure> {
 
 fn evaluate_binding(name: &str, right: &str, session: &mut Session) -> Result<Value, Failure> {
     if let Some((path, wanted)) = split_archive_member(right) {
-        return read_member(path, wanted, true);
+        return read_named_or_only_array(path, wanted, true);
     }
-    if is_standard_stream(right) || is_archive(right) {
-        return read_member(right, name, false);
+    if is_standard_stream(right) || has_archive_extension(right) {
+        return read_named_or_only_array(right, name, false);
     }
     if has_format_extension(right) && (Path::new(right).exists() || parse_expression(right).is_err() || has_extension(right, "npy")) {
         return Ok(io::read(right)?.into());
@@ -129,7 +129,7 @@ fn evaluate_binding(name: &str, right: &str, session: &mut Session) -> Result<Va
         // expressions.
         _ if Path::new(right).exists() => Ok(io::read(right)?.into()),
         Err(_) if right.contains(['/', '\\']) && !right.contains(['(', ' ']) => Err(Failure::bad_input(format!("{right}: no such file"))),
-        _ => match session.run(right).map_err(|e| to_missing_file_failure(right, e))? {
+        _ => match session.run(right).map_err(|e| explain_if_missing_file(right, e))? {
             Some(value) => {
                 value.evaluate()?;
                 Ok(value)
@@ -140,7 +140,7 @@ fn evaluate_binding(name: &str, right: &str, session: &mut Session) -> Result<Va
 }
 
 /// Returns whether the file at `path` starts like a zip archive, the container of npz files.
-fn is_zip(path: &str) -> bool {
+fn starts_like_zip(path: &str) -> bool {
     let mut start = [0; 2];
     std::fs::File::open(path).and_then(|mut file| file.read_exact(&mut start)).is_ok() && start == *b"PK"
 }
@@ -150,7 +150,7 @@ fn has_extension(path: &str, extension: &str) -> bool {
 }
 
 /// Converts the error of the expression `right`. An unknown name with a file extension, such as `b.csv`, is reported as a missing file.
-fn to_missing_file_failure(right: &str, e: EvalError) -> Failure {
+fn explain_if_missing_file(right: &str, e: EvalError) -> Failure {
     let named = right.chars().all(|c| c.is_alphanumeric() || "._-".contains(c));
     let extension = Path::new(right).extension().is_some_and(|e| (2..=4).contains(&e.len()));
     if e.kind() == EvalErrorKind::Name && named && extension {
@@ -172,10 +172,10 @@ impl NamedArraySource {
     fn open_archive(path: &str) -> Result<NamedArraySource, Failure> {
         Ok(match io::Format::of_path(path) {
             _ if is_standard_stream(path) => NamedArraySource::Stream(read_standard_input(path)?),
-            Some(io::Format::Safetensors) if !is_zip(path) => NamedArraySource::Safetensors(io::Safetensors::open(path)?),
+            Some(io::Format::Safetensors) if !starts_like_zip(path) => NamedArraySource::Safetensors(io::Safetensors::open(path)?),
             // A zip archive is read as npz, whatever the extension. If a file has neither format, the extension decides which format the
             // error names.
-            _ if is_zip(path) => NamedArraySource::Npz(io::Npz::open(path)?),
+            _ if starts_like_zip(path) => NamedArraySource::Npz(io::Npz::open(path)?),
             _ => match io::Safetensors::open(path) {
                 Ok(file) => NamedArraySource::Safetensors(file),
                 Err(_) => NamedArraySource::Npz(io::Npz::open(path)?),
@@ -205,7 +205,7 @@ impl NamedArraySource {
 
 /// Reads the array named `wanted` from a file of named arrays. If the file has only one array and `exact` is not set, returns this array
 /// whatever its name.
-fn read_member(path: &str, wanted: &str, exact: bool) -> Result<Value, Failure> {
+fn read_named_or_only_array(path: &str, wanted: &str, exact: bool) -> Result<Value, Failure> {
     let archive = NamedArraySource::open_archive(path)?;
     let names = archive.array_names();
     if names.iter().any(|name| name == wanted) {

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fmt;
 
 use cuprum_core::NdArray;
-use cuprum_core::ops::value::Value;
+use cuprum_core::ops::python_value::Value;
 
 use crate::assignment::{compute_augmented_assignment, unpack_values};
 use crate::ast::{Script, Stmt, StmtKind, Target, TargetKind};
