@@ -62,7 +62,7 @@ pub(crate) fn compute_scan(call: &Call) -> Result<Outcome> {
     call.outcome_from_buffers([output.into_buffer()])
 }
 
-/// Signature of [`scan`].
+/// Signature of [`scan_matrices`].
 type ScanFunction = fn(&CompiledProgram, ElementsMut, usize, usize) -> Result<()>;
 
 /// Returns the function that scans elements of `dtype` by the elementwise operation `op`. Sums and products read signed integers as

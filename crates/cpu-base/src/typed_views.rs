@@ -39,7 +39,7 @@ pub const fn bit_pattern_dtype(dtype: DType) -> DType {
     }
 }
 
-/// Evaluates an expression in which `$T` is the element type of a dtype's [`bit_pattern_dtype`](crate::typed_views::bit_pattern_dtype).
+/// Evaluates an expression in which `$T` is the element type of a dtype's [`bit_pattern_dtype`].
 #[macro_export]
 macro_rules! with_bits {
     ($dtype:expr, $T:ident => $body:expr) => {
