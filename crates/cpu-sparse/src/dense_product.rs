@@ -16,8 +16,7 @@ const PARTIAL_SUMS: usize = 4;
 /// Minimum number of elements of a row that is summed in `PARTIAL_SUMS` partial sums. Shorter rows use one sum, because the CPU overlaps
 /// the additions of consecutive rows.
 const MIN_LONG_ROW_LEN: usize = 32;
-/// Number of consecutive rows of equal length whose products with the dense vector are computed in one loop. The rows have fewer than
-/// [`MIN_LONG_ROW_LEN`] elements.
+/// Number of consecutive rows of equal length that are multiplied together, if they are short.
 const ROWS_PER_GROUP: usize = 4;
 /// Number of columns of the dense matrix that one pass over a sparse row multiplies. The sums of these columns stay in registers.
 const WIDE_COLUMN_TILE: usize = 16;
