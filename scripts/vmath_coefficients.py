@@ -118,26 +118,26 @@ def head(x, bits):
 def constants():
     for format, bits in ((F32, 15), (F64, 40)):
         high = head(LN2, bits)
-        show(f"LN_2_{format.upper()}", f"`ln 2` as a sum: its first {bits} bits, and the remainder", [float(high), rounded(LN2 - high, format)])
+        show(f"LN_2_PARTS_{format.upper()}", f"`ln 2` as a sum: its first {bits} bits, and the remainder", [float(high), rounded(LN2 - high, format)])
         low = mp.log10(2) - head(mp.log10(2), bits)
-        show(f"LOG10_2_{format.upper()}", f"`log10 2` as a sum: its first {bits} bits, and the remainder", [float(head(mp.log10(2), bits)), rounded(low, format)])
+        show(f"LOG10_2_PARTS_{format.upper()}", f"`log10 2` as a sum: its first {bits} bits, and the remainder", [float(head(mp.log10(2), bits)), rounded(low, format)])
         for base in (2, 10):
             value = 1 / mp.log(base)
             first = rounded(value, format)
-            show(f"LOG{base}_E_{format.upper()}", f"`log{base} e` as an unevaluated sum of two numbers", [first, rounded(value - first, format)])
+            show(f"LOG{base}_E_PARTS_{format.upper()}", f"`log{base} e` as an unevaluated sum of two numbers", [first, rounded(value - first, format)])
     show("CBRT_2", "The cube root of 2", float(mp.cbrt(2)))
     show("CBRT_HALF", "The cube root of 1/2", float(1 / mp.cbrt(2)))
     for format in (F32, F64):
         parts = []
         for _ in range(3):
             parts.append(rounded(PI / 2 - sum(map(mpf, parts)), format))
-        show(f"HALF_PI_{format.upper()}", "`pi/2` as an unevaluated sum of three numbers", parts)
+        show(f"HALF_PI_PARTS_{format.upper()}", "`pi/2` as an unevaluated sum of three numbers", parts)
 
 
     with mp.workprec(1400):
         bits = int(mp.floor(mp.ldexp(2 / +mp.pi, 64 * 20)))
     words = [0] + [bits >> 64 * (19 - i) & (1 << 64) - 1 for i in range(20)]
-    show("TWO_OVER_PI", "The bits of `2/pi` after the binary point, most significant first, preceded by 64 zeros", words, type="u64")
+    show("TWO_OVER_PI_BITS", "The bits of `2/pi` after the binary point, most significant first, preceded by 64 zeros", words, type="u64")
 
 
 # Mantissas of the table of logarithms start here; 1 begins the interval TABLE_ONE.

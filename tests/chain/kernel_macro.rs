@@ -610,7 +610,7 @@ fn program(op: Op, generic: DType) -> Program {
 
 #[test]
 fn cuda_compiles_every_body() {
-    use cuprum::backend_cuda::codegen::{self, InputAccess};
+    use cuprum::backend_cuda::codegen::{self, InnermostAxisAccess};
     use cuprum::backend_cuda::nvrtc::CompileRequest;
     let Some(compiler) = cuprum::backend_cuda::testing::compiler() else { return };
     let mut requests = Vec::new();
@@ -623,11 +623,11 @@ fn cuda_compiles_every_body() {
         for &dtype in dtypes {
             let body = op.0.body.unwrap();
             let (element, value) = match op.reduction() {
-                None => (codegen::element_source(&program(op, dtype), InputAccess::default()), "cuprum::element(p, 0)".to_owned()),
+                None => (codegen::element_source(&program(op, dtype), InnermostAxisAccess::default()), "cuprum::element(p, 0)".to_owned()),
                 // A reduction combines two elements.
                 Some(_) => {
                     let element =
-                        codegen::element_source_with_user_functions(&Program::identity(dtype), InputAccess::default(), Some(body));
+                        codegen::element_source_with_user_functions(&Program::identity(dtype), InnermostAxisAccess::default(), Some(body));
                     (element, format!("cuprum::{}(cuprum::element(p, 0), cuprum::element(p, 1))", body.source.last().unwrap().0))
                 }
             };

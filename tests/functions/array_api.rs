@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use cuprum::core::ops::value::Value;
+use cuprum::core::ops::python_value::Value;
 use cuprum::expressions::Session;
 use cuprum::function::Function;
 use cuprum::{DType, Device, NdArray, NewAxis, Result, array, s};

@@ -1,6 +1,6 @@
 //! Messages of errors name the function that was called.
 
-use cuprum::core::ops::value::Value;
+use cuprum::core::ops::python_value::Value;
 use cuprum::function::Function;
 use cuprum::{Bins, DType, Device, Error, NdArray, Side, arange, full, linalg, random, s, zeros};
 

@@ -82,7 +82,7 @@ fn convert_half_to_float32(call: &Call, array: &StoredArray) -> Result<StoredArr
 fn contract_into(call: &Call, plan: &ContractPlan, a: &StoredArray, b: &StoredArray, mut c: ElementsMut) -> Result<()> {
     let out = &call.outputs[0].layout;
     if let Some(gemm) = plan.as_gemm(a.layout(), b.layout(), out) {
-        if matrix_vector::multiply_matrix_vector(&gemm, a, b, out.offset(), c.reborrow())? {
+        if matrix_vector::try_multiply_matrix_vector(&gemm, a, b, out.offset(), c.reborrow())? {
             return Ok(());
         }
         return multiply_matrix_batch(&gemm, a, b, out.offset(), c);

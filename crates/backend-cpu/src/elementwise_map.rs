@@ -71,7 +71,7 @@ pub(crate) fn compute_elementwise(call: &Call) -> Result<Outcome> {
     threads::for_each(
         parts.into_iter().enumerate(),
         cost,
-        || Evaluator::new_in_bands(&compiled),
+        || Evaluator::new_for_row_bands(&compiled),
         |evaluator, (i, mut part)| compute_task(&compiled, evaluator, i * chunk, &mut part),
     );
     call.outcome_from_buffers(outputs.into_iter().map(Output::into_buffer))

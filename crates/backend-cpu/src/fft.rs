@@ -38,7 +38,7 @@ mod fft_enabled {
         let full = padded_shape(fft);
         let is_padded = full[..] != *fft.shape;
         if !is_identity && !is_padded && fft.kind == FftKind::Complex && fft.program.output_dtype(0).is_complex() {
-            if let Err(reason) = evaluate_program(fft.program, fft.shape, call.inputs, output.elements_mut()?)? {
+            if let Err(reason) = try_evaluate_program(fft.program, fft.shape, call.inputs, output.elements_mut()?)? {
                 return Ok(Outcome::Declined(reason));
             }
             fourier_transform(call, fft, None, output.elements_mut()?)?;
@@ -50,7 +50,7 @@ mod fft_enabled {
                 let dtype = fft.program.output_dtype(0);
                 let layout = Layout::contiguous(fft.shape)?;
                 let mut memory = Output::allocate_scratch(call, dtype, layout.size())?;
-                if let Err(reason) = evaluate_program(fft.program, fft.shape, inputs, memory.elements_mut()?)? {
+                if let Err(reason) = try_evaluate_program(fft.program, fft.shape, inputs, memory.elements_mut()?)? {
                     return Ok(Outcome::Declined(reason));
                 }
                 StoredArray::new(dtype, layout, memory.into_buffer())?
@@ -83,7 +83,7 @@ mod fft_enabled {
 
     /// Computes the values of `program` over `shape` into `out`, in C order. The inner error is the reason to decline the call: `program`
     /// has an operation without a CPU kernel.
-    fn evaluate_program(
+    fn try_evaluate_program(
         program: &Program,
         shape: &[usize],
         inputs: &[StoredArray],

@@ -25,11 +25,11 @@ pub(crate) fn fill_output(call: &Call) -> Result<Outcome> {
         Fill::Undefined => {}
         Fill::Constant(value) if is_zero(value) => {}
         Fill::Constant(value) => for_each_chunk(elements, |_, run| splat(value, run)),
-        Fill::Arange { start, second, step } => arange(elements, start, second, step),
-        Fill::Linspace { start, stop, step, count, endpoint } => linspace(elements, start, stop, step, count, endpoint),
+        Fill::Arange { start, second, step } => fill_arange(elements, start, second, step),
+        Fill::Linspace { start, stop, step, count, endpoint } => fill_linspace(elements, start, stop, step, count, endpoint),
         Fill::Eye { k } => {
             let columns = call.outputs[0].layout.shape().get(1).copied().unwrap_or(1).max(1);
-            eye(elements, columns, k);
+            fill_eye(elements, columns, k);
         }
     }
     call.outcome_from_buffers([output.into_buffer()])
@@ -64,7 +64,7 @@ from_complex128! {
 
 /// Writes `start` to element 0, `second` to element 1 and `start + i * step` to each further element `i`. Computes in 128-bit integers
 /// (wrapping) for integers and bool, in float64 for float64 and complex128, and in float32 for all other dtypes.
-fn arange(elements: ElementsMut, start: Scalar, second: Scalar, step: Scalar) {
+fn fill_arange(elements: ElementsMut, start: Scalar, second: Scalar, step: Scalar) {
     let dtype = elements.dtype();
     match dtype.kind() {
         Kind::Bool | Kind::Signed | Kind::Unsigned => {
@@ -78,19 +78,19 @@ fn arange(elements: ElementsMut, start: Scalar, second: Scalar, step: Scalar) {
         }
         _ if matches!(dtype, DType::F64 | DType::C128) => {
             let (start, second, step) = (start.as_complex(), second.as_complex(), step.as_complex());
-            fill_range(elements, [start, second], |i| start + step * i as f64);
+            fill_sequence_with_first_two(elements, [start, second], |i| start + step * i as f64);
         }
         _ => {
             let narrow = |s: Scalar| Complex::new(s.as_complex().re as f32, s.as_complex().im as f32);
             let widen = |v: Complex<f32>| Complex::new(v.re as f64, v.im as f64);
             let (start, second, step) = (narrow(start), narrow(second), narrow(step));
-            fill_range(elements, [widen(start), widen(second)], |i| widen(start + step * i as f32));
+            fill_sequence_with_first_two(elements, [widen(start), widen(second)], |i| widen(start + step * i as f32));
         }
     }
 }
 
 /// Writes `first_two` to elements 0 and 1 and `at(i)` to each further element `i`.
-fn fill_range(elements: ElementsMut, first_two: [Complex<f64>; 2], at: impl Fn(usize) -> Complex<f64> + Sync) {
+fn fill_sequence_with_first_two(elements: ElementsMut, first_two: [Complex<f64>; 2], at: impl Fn(usize) -> Complex<f64> + Sync) {
     for_each_chunk(elements, |first, mut run| {
         fill_complex_sequence(run.reborrow(), |i| at(first + i));
         if first == 0 {
@@ -103,7 +103,7 @@ fn fill_complex_sequence(run: ElementsMut, at: impl Fn(usize) -> Complex<f64>) {
     with_dtype!(run.dtype(), T => run.typed_slice::<T>().iter_mut().enumerate().for_each(|(i, v)| *v = T::from_complex128(at(i))));
 }
 
-fn linspace(elements: ElementsMut, start: Scalar, stop: Scalar, step: Scalar, count: usize, endpoint: bool) {
+fn fill_linspace(elements: ElementsMut, start: Scalar, stop: Scalar, step: Scalar, count: usize, endpoint: bool) {
     let (start, stop, step) = (start.as_complex(), stop.as_complex(), step.as_complex());
     for_each_chunk(elements, |first, run| {
         fill_complex_sequence(run, |i| {
@@ -113,7 +113,7 @@ fn linspace(elements: ElementsMut, start: Scalar, stop: Scalar, step: Scalar, co
     });
 }
 
-fn eye(elements: ElementsMut, columns: usize, k: i64) {
+fn fill_eye(elements: ElementsMut, columns: usize, k: i64) {
     for_each_chunk(elements, |first, run| {
         let dtype = run.dtype();
         with_bits!(dtype, T => {

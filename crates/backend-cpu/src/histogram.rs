@@ -168,7 +168,7 @@ fn add_weights_to_bins(evaluator: &mut Evaluator, tile: usize, start: usize, wei
 }
 
 /// Writes to `out` the number of values between consecutive `edges`. `even` is whether the bins have equal width.
-fn count_between_edges<T: Float>(compiled: &CompiledProgram, size: usize, edges: &[T], even: bool, out: &mut [i64]) -> Result<()> {
+fn count_between_edges<T: EvenBinFloat>(compiled: &CompiledProgram, size: usize, edges: &[T], even: bool, out: &mut [i64]) -> Result<()> {
     match EvenBinRule::from_edges(edges).filter(|_| even) {
         Some(bins) => count_values_per_bin(compiled, size, bins, out),
         None => count_values_per_bin(compiled, size, UnevenBinRule(edges), out),
@@ -178,7 +178,7 @@ fn count_between_edges<T: Float>(compiled: &CompiledProgram, size: usize, edges:
 /// The rule for bins between arbitrary edges: binary search.
 struct UnevenBinRule<'a, T>(&'a [T]);
 
-impl<T: Float> BinRule for UnevenBinRule<'_, T> {
+impl<T: EvenBinFloat> BinRule for UnevenBinRule<'_, T> {
     type Value = T;
     fn find_bins(&self, values: &[T], bins: &mut [i64]) {
         let Some((&last, left)) = self.0.split_last() else { return };
@@ -190,7 +190,7 @@ impl<T: Float> BinRule for UnevenBinRule<'_, T> {
 }
 
 /// Float types of values that [`EvenBinRule`] maps to bins.
-trait Float: Element + PartialOrd + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self> {
+trait EvenBinFloat: Element + PartialOrd + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self> {
     /// Distance from 1 to the next number of the type.
     const EPSILON: Self;
     /// The smallest power of two from which on all numbers of the type are integers. Adding it to a smaller number rounds that number to an
@@ -199,12 +199,12 @@ trait Float: Element + PartialOrd + Add<Output = Self> + Sub<Output = Self> + Mu
     fn of(x: f64) -> Self;
     fn to_f64(self) -> f64;
     fn abs(self) -> Self;
-    /// Returns `self - ROUNDING_OFFSET` as an integer. `self` is between [`Float::ROUNDING_OFFSET`] and twice this offset.
+    /// Returns `self - ROUNDING_OFFSET` as an integer. `self` is between [`EvenBinFloat::ROUNDING_OFFSET`] and twice this offset.
     fn remove_rounding_offset(self) -> i64;
 }
 macro_rules! float {
     ($($t:ident $whole:literal)*) => {$(
-        impl Float for $t {
+        impl EvenBinFloat for $t {
             const EPSILON: $t = $t::EPSILON;
             const ROUNDING_OFFSET: $t = (1u64 << $whole) as $t;
             fn of(x: f64) -> $t { x as $t }
@@ -234,7 +234,7 @@ struct EvenBinRule<'a, T> {
 /// Marks a value near an edge in place of its bin number, which [`EvenBinRule::find_bin_near_edge`] then computes.
 const NEAR_EDGE_MARKER: i64 = -1;
 
-impl<'a, T: Float> EvenBinRule<'a, T> {
+impl<'a, T: EvenBinFloat> EvenBinRule<'a, T> {
     /// Returns the rule for `edges`, or `None` if rounding errors may exceed one bin.
     fn from_edges(edges: &'a [T]) -> Option<EvenBinRule<'a, T>> {
         let (&first, &last) = (edges.first()?, edges.last()?);
@@ -262,7 +262,7 @@ impl<'a, T: Float> EvenBinRule<'a, T> {
     }
 
     /// Returns the distance of `value` from the first edge, in bins. Also returns that distance rounded to an integer, plus
-    /// [`Float::ROUNDING_OFFSET`].
+    /// [`EvenBinFloat::ROUNDING_OFFSET`].
     #[inline(always)]
     fn distance_from_first_edge_in_bins(&self, value: T) -> (T, T) {
         let place = (value - self.first) * self.scale;
@@ -273,7 +273,7 @@ impl<'a, T: Float> EvenBinRule<'a, T> {
 /// Loop that computes bin numbers, with [`NEAR_EDGE_MARKER`] for values near an edge. Returns whether there are such values.
 struct EvenBinRuleLoop<'a, T>(&'a EvenBinRule<'a, T>, &'a [T], &'a mut [i64]);
 
-impl<T: Float> SimdLoop for EvenBinRuleLoop<'_, T> {
+impl<T: EvenBinFloat> SimdLoop for EvenBinRuleLoop<'_, T> {
     type Output = bool;
     #[inline(always)]
     fn run(self) -> bool {
@@ -292,7 +292,7 @@ impl<T: Float> SimdLoop for EvenBinRuleLoop<'_, T> {
     }
 }
 
-impl<T: Float> BinRule for EvenBinRule<'_, T> {
+impl<T: EvenBinFloat> BinRule for EvenBinRule<'_, T> {
     type Value = T;
     fn find_bins(&self, values: &[T], bins: &mut [i64]) {
         if dispatch_simd(EvenBinRuleLoop(self, values, bins)) {

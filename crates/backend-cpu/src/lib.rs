@@ -3,7 +3,7 @@
 //!
 //! The accelerator implements every kernel family, so that other CPU accelerators may decline any call. A fused expression is evaluated in
 //! tiles that fit L1 (`program_evaluation`), on rayon's threads (`threads`), by loops compiled for several SIMD levels (`simd`). Sums are
-//! pairwise in a tree fixed by the length, so no result depends on the number of threads.
+//! pairwise, in a tree whose shape depends only on the length, so no result depends on the number of threads.
 //!
 //! An application links the backend by naming it (`use cuprum_backend_cpu as _;`). Static libraries call [`register`].
 #![deny(unsafe_code)]

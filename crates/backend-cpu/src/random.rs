@@ -9,7 +9,7 @@ use cuprum_cpu_base::simd::{FillLoop, Isa, run_fill_loop};
 use cuprum_cpu_base::threads;
 use cuprum_cpu_base::typed_views::{Elements, ElementsMut, Output};
 use cuprum_cpu_math as vmath;
-use cuprum_cpu_math::{Logarithm, Real};
+use cuprum_cpu_math::{Logarithm, MathFloat};
 
 use self::distribution_samplers::{DistributionSampler, RejectionAttempts};
 
@@ -264,7 +264,7 @@ impl<T: Copy, F: Fn(f32) -> T> ConvertRandomWords<4> for NormalFromRandomWords<f
     }
 }
 
-impl<R: Real, T, F: Fn(R) -> T> NormalFromRandomWords<R, F> {
+impl<R: MathFloat, T, F: Fn(R) -> T> NormalFromRandomWords<R, F> {
     /// Converts a standard normal number to an element with the requested mean and standard deviation.
     #[inline(always)]
     fn scale_standard_normal(&self, x: R) -> T {
@@ -385,7 +385,7 @@ fn philox_consecutive_blocks(key: u64, first: u64, stream: u32) -> [Lanes<u32>; 
     words
 }
 
-/// Returns the 64-bit number with the words `low` and `high`.
+/// Returns the 64-bit number whose low half is `low` and whose high half is `high`.
 #[inline(always)]
 fn join_u32_words(low: u32, high: u32) -> u64 {
     low as u64 | (high as u64) << 32
@@ -459,7 +459,7 @@ mod tests {
     /// Compares with the standard library's functions: whole registers, single blocks and partial blocks.
     #[test]
     fn normal_numbers_are_box_and_mullers() {
-        fn check<T: Real, const N: usize>(len: usize, got: Vec<T>, uniform: impl Fn([u32; 4]) -> [f64; N], ulp: f64) {
+        fn check<T: MathFloat, const N: usize>(len: usize, got: Vec<T>, uniform: impl Fn([u32; 4]) -> [f64; N], ulp: f64) {
             for (i, x) in got.iter().map(|x| x.to_f64()).enumerate() {
                 let (block, n) = (FIRST + (i / N) as u64, i % N);
                 let u = uniform(philox_full([KEY as u32, (KEY >> 32) as u32], [block as u32, (block >> 32) as u32, 0, 0]));

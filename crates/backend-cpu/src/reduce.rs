@@ -1,5 +1,5 @@
-//! Kernel of the family `Reduce`: reductions over axes and segments. Sums are pairwise in a tree fixed by the length, so results do not
-//! depend on the number of threads.
+//! Kernel of the family `Reduce`: reductions over axes and segments. Sums are pairwise, in a tree whose shape depends only on the length,
+//! so results do not depend on the number of threads.
 
 mod reduce_along_columns;
 mod reduce_along_rows;
@@ -29,7 +29,7 @@ use crate::reducers::reduction_operations::{ArgMax, ArgMin, CountTrue, Max, MaxN
 
 /// A function that computes a reduction for one operation and dtype. Its arguments are the compiled program, the order of the loops and the
 /// output.
-pub(crate) type ReduceFunction = fn(&CompiledProgram, &LoopOrder, ElementsMut) -> Result<()>;
+pub(crate) type ReduceFunction = fn(&CompiledProgram, &ReductionLoopOrder, ElementsMut) -> Result<()>;
 
 /// A function that returns the native loops of a user-defined reduction. Its argument is the dtype that replaces the reduction's generic
 /// type parameter. It returns `None` if the reduction does not support that dtype.
@@ -45,34 +45,34 @@ pub fn native_reduction_loops<C: user_operations::UserReduction>() -> NativeRedu
 }
 
 /// Order of the axes in the loop nest of a reduction.
-pub(crate) enum LoopOrder {
+pub(crate) enum ReductionLoopOrder {
     /// Kept axes outside, reduced axes inside: each result reduces one row. The field is the number of elements per row.
     Rows(usize),
     /// Reduced axes outside, kept axes inside: each result reduces one column. The field is the number of rows.
     Columns(usize),
 }
 
-pub(crate) fn apply_reducer<R: Reducer>(compiled: &CompiledProgram, order: &LoopOrder, out: ElementsMut) -> Result<()> {
+pub(crate) fn apply_reducer<R: Reducer>(compiled: &CompiledProgram, order: &ReductionLoopOrder, out: ElementsMut) -> Result<()> {
     reduce_by_loop_order(compiled, order, out, &ReducerLoops::for_reducer::<R>())
 }
 
 fn reduce_by_loop_order<I: Element, A: Copy + Send + Sync, O: Element>(
     compiled: &CompiledProgram,
-    order: &LoopOrder,
+    order: &ReductionLoopOrder,
     out: ElementsMut,
     loops: &ReducerLoops<I, A, O>,
 ) -> Result<()> {
-    call_with_float32_output(out, |results| match *order {
-        LoopOrder::Rows(len) => reduce_along_rows::reduce_all_rows(compiled, len, results, loops),
-        LoopOrder::Columns(rows) => reduce_along_columns::reduce_all_columns(compiled, rows, results, loops),
+    write_half_output_via_float32(out, |results| match *order {
+        ReductionLoopOrder::Rows(len) => reduce_along_rows::reduce_all_rows(compiled, len, results, loops),
+        ReductionLoopOrder::Columns(rows) => reduce_along_columns::reduce_all_columns(compiled, rows, results, loops),
     })
 }
 
 /// Computes sums of squared distances from the mean. Short rows take two passes, with the same bits as in fused expressions over rows. Long
 /// rows and columns take one pass ([`apply_reducer`]).
-fn reduce_squared_deviations<R: DeviationReducer>(compiled: &CompiledProgram, order: &LoopOrder, out: ElementsMut) -> Result<()> {
+fn reduce_squared_deviations<R: DeviationReducer>(compiled: &CompiledProgram, order: &ReductionLoopOrder, out: ElementsMut) -> Result<()> {
     match *order {
-        LoopOrder::Rows(len) if len * size_of::<R::Element>() <= squared_deviations::MAX_TWO_PASS_ROW_BYTES => {
+        ReductionLoopOrder::Rows(len) if len * size_of::<R::Element>() <= squared_deviations::MAX_TWO_PASS_ROW_BYTES => {
             squared_deviations::reduce_rows_in_two_passes::<R::Element>(compiled, len, out.typed_slice());
             Ok(())
         }
@@ -92,7 +92,7 @@ impl<T: squared_deviations::MeanElement> DeviationReducer for SquaredDeviations<
 
 /// Calls `f` with the elements of `out`, to which `f` writes results. If `out` has 16-bit floats, `f` writes to a float32 buffer instead,
 /// whose elements are then rounded to `out`.
-fn call_with_float32_output<T: Element>(out: ElementsMut, f: impl FnOnce(&mut [T]) -> Result<()>) -> Result<()> {
+fn write_half_output_via_float32<T: Element>(out: ElementsMut, f: impl FnOnce(&mut [T]) -> Result<()>) -> Result<()> {
     // Only results of type float32 can belong to a 16-bit float output. For other types the left side is a constant `true`, so the compiler
     // removes the conversion below.
     if const { !matches!(T::DTYPE, DType::F32) } || !is_half(out.dtype()) {
@@ -105,7 +105,12 @@ fn call_with_float32_output<T: Element>(out: ElementsMut, f: impl FnOnce(&mut [T
 }
 
 /// Sums the values of the program `compiled` into `out`. Returns `false` without writing if `dtype` is bool or a 16-bit float.
-pub(crate) fn sum_program_values(compiled: &CompiledProgram, dtype: DType, order: &LoopOrder, out: ElementsMut) -> Result<bool> {
+pub(crate) fn try_sum_program_values(
+    compiled: &CompiledProgram,
+    dtype: DType,
+    order: &ReductionLoopOrder,
+    out: ElementsMut,
+) -> Result<bool> {
     let run: Option<ReduceFunction> = by_dtype!(dtype, number, apply_reducer, Sum);
     Ok(run.map(|run| run(compiled, order, out)).transpose()?.is_some())
 }
@@ -172,7 +177,7 @@ fn reduce_axes(call: &Call, work: &call::Reduce) -> Result<Outcome> {
         Ok(compiled) => compiled,
         Err(reason) => return Ok(Outcome::Declined(reason)),
     };
-    let order = if by_columns { LoopOrder::Columns(plan.reduced_size) } else { LoopOrder::Rows(plan.reduced_size) };
+    let order = if by_columns { ReductionLoopOrder::Columns(plan.reduced_size) } else { ReductionLoopOrder::Rows(plan.reduced_size) };
     let mut output = Output::allocate(call, 0)?;
     run(&compiled, &order, output.elements_mut()?).map_err(|e| add_op_to_out_of_memory_error(call.op.name(), e))?;
     call.outcome_from_buffers([output.into_buffer()])

@@ -37,7 +37,7 @@ pub(crate) trait Reducer: Sized + 'static {
     /// whose length is known at compile time. Reductions of complex numbers gain nothing from it.
     const HAS_LEAF_GROUP_LOOP: bool = true;
 
-    /// Number of rows that column reductions merge sequentially before the pairwise tree begins. A power of two.
+    /// Number of consecutive rows that column reductions merge sequentially into one leaf of the pairwise reduction tree. A power of two.
     const ROWS_PER_LEAF: usize = 16;
 
     /// A function that sums products without storing them in memory, with the same bits as a sum over stored products. `None` if the
@@ -52,15 +52,15 @@ pub(crate) trait Reducer: Sized + 'static {
     fn finish(acc: Self::Acc) -> Self::Out;
 
     /// Returns whether a reduction with the result `_result` depends on the order of the merges, such as a product whose partial products
-    /// overflow. The elements are then merged again in order ([`Reducer::merge_in_order`]).
+    /// overflow. The elements are then merged again in order ([`Reducer::merge_in_order_until_final`]).
     #[inline(always)]
     fn depends_on_order(_result: Self::Out) -> bool {
         false
     }
 
-    /// Merges `values` in order into `acc`, the accumulator of the earlier elements. `_result` is the result of the pairwise tree. Returns
-    /// `true` if later elements cannot change the accumulator.
-    fn merge_in_order(acc: &mut Option<Self::Acc>, values: &[Self::In], _result: Self::Out) -> bool {
+    /// Merges `values` in order into `acc`, the accumulator of the earlier elements. `_result` is the result of the whole reduction, merged
+    /// in pairwise order. Returns `true` if later elements cannot change the accumulator.
+    fn merge_in_order_until_final(acc: &mut Option<Self::Acc>, values: &[Self::In], _result: Self::Out) -> bool {
         *acc = values.iter().map(|v| Self::to_accumulator(*v, 0)).fold(*acc, |acc, v| Some(acc.map_or(v, |acc| Self::merge(acc, v))));
         false
     }
@@ -74,8 +74,8 @@ pub(crate) trait Reducer: Sized + 'static {
         reduce_values_in_lanes::<Self>(values, prefetch)
     }
 
-    /// Reduces [`INTERLEAVED_LEAVES`] consecutive leaves and merges them as the pairwise tree does. `_earlier` and `prefetch` are as in
-    /// [`Reducer::reduce_leaf`].
+    /// Reduces [`INTERLEAVED_LEAVES`] consecutive leaves and merges their accumulators in pairwise order. `_earlier` and `prefetch` are as
+    /// in [`Reducer::reduce_leaf`].
     #[inline(always)]
     fn reduce_leaf_group(_earlier: Option<Self::Acc>, values: &[Self::In], prefetch: Option<PrefetchState>, first: usize) -> Self::Acc {
         let mut parts = [Self::to_accumulator(values[0], first); INTERLEAVED_LEAVES];
@@ -89,11 +89,12 @@ pub(crate) trait Reducer: Sized + 'static {
     /// in the reductions. `_begin` is whether the first row starts new reductions. Returns `false` without merging if the reducer has no
     /// such loop.
     #[inline(always)]
-    fn merge_rows(_acc: &mut [Self::Acc], _rows: &[&[Self::In]], _first: usize, _begin: bool) -> bool {
+    fn try_merge_rows(_acc: &mut [Self::Acc], _rows: &[&[Self::In]], _first: usize, _begin: bool) -> bool {
         false
     }
 }
 
-/// Function type of [`sum_products`](reduction_loops::sum_products). Its arguments are tree, factors, row length, prefetching and results.
+/// Function type of [`sum_products`](reduction_loops::sum_products). Its arguments are the pairwise reduction tree, both factors, the row
+/// length, the prefetching state and the results.
 pub(crate) type SumProductsFunction<R> =
     fn(&mut PairwiseTree<<R as Reducer>::Acc>, [&[<R as Reducer>::In]; 2], usize, Option<PrefetchState>, &mut [<R as Reducer>::Out]);

@@ -30,7 +30,7 @@ const RUN_LEN: usize = 64;
 /// Number of runs (of [`RUN_LEN`] elements each) that are scanned at once, for instruction-level parallelism.
 const INTERLEAVED_RUNS: usize = 8;
 /// Number of elements in a block: the part of a long row that one task scans.
-const BLOCK_LEN: usize = 1 << 15;
+const LONG_ROW_BLOCK_LEN: usize = 1 << 15;
 /// Minimum number of columns per task if the scanned axis is not the last one: a few cache lines.
 const MIN_COLUMNS_PER_TASK: usize = 64;
 
@@ -62,7 +62,7 @@ pub(crate) fn compute_scan(call: &Call) -> Result<Outcome> {
     call.outcome_from_buffers([output.into_buffer()])
 }
 
-/// Signature of [`scan`].
+/// Signature of [`scan_matrices`].
 type ScanFunction = fn(&CompiledProgram, ElementsMut, usize, usize) -> Result<()>;
 
 /// Returns the function that scans elements of `dtype` by the elementwise operation `op`. Sums and products read signed integers as
@@ -192,8 +192,8 @@ trait ScanOperation<T: Element>: 'static {
     fn any_needs_sequential_scan(results: &[T]) -> bool {
         results.iter().fold(Self::HighestBitFlag::default(), |marks, v| marks | Self::needs_sequential_flag(*v)).is_highest_bit_set()
     }
-    /// Returns whether `total`, the result of a run of elements, is subnormal or zero, and has thus lost digits. NumPy's running result
-    /// covers more elements and may keep these digits.
+    /// Returns whether `total`, the total of a run ([`RUN_LEN`] consecutive elements), is subnormal or zero, and has thus lost digits.
+    /// NumPy's running result covers more elements and may keep these digits.
     #[inline(always)]
     fn has_lost_digits(_total: Self::Total) -> bool {
         false
@@ -256,13 +256,13 @@ fn scan_matrices<T: ScanElement, C: ScanOperation<T>>(
         return scan_columns::<T, C>(compiled, out, len, inner, cost);
     }
     let rows = out.len() / len;
-    if len > 2 * BLOCK_LEN && rows < 64 {
+    if len > 2 * LONG_ROW_BLOCK_LEN && rows < 64 {
         for (row, out) in out.chunks_mut(len).enumerate() {
             scan_long_row::<T, C>(compiled, row * len, out, cost / rows)?;
         }
         return Ok(());
     }
-    let per_task = (BLOCK_LEN / len).max(1) * len;
+    let per_task = (LONG_ROW_BLOCK_LEN / len).max(1) * len;
     threads::for_each(
         out.chunks_mut(per_task).enumerate(),
         cost,
@@ -445,38 +445,38 @@ fn scan_long_row<T: ScanElement, C: ScanOperation<T>>(compiled: &CompiledProgram
     if threads::threads_for_cost(cost) == 1 {
         let mut scanner = ScanEvaluator::<T, C>::new(compiled);
         let (mut carry, mut last) = (None, None);
-        for (i, block) in out.chunks_mut(BLOCK_LEN).enumerate() {
-            let total = scan_block::<T, C>(&mut scanner, start + i * BLOCK_LEN, block, carry, &mut last);
+        for (i, block) in out.chunks_mut(LONG_ROW_BLOCK_LEN).enumerate() {
+            let total = scan_block::<T, C>(&mut scanner, start + i * LONG_ROW_BLOCK_LEN, block, carry, &mut last);
             carry = join(carry, total);
         }
         return Ok(());
     }
     let len = out.len();
     let totals = threads::map(
-        (0..len.div_ceil(BLOCK_LEN)).map(|i| i * BLOCK_LEN),
+        (0..len.div_ceil(LONG_ROW_BLOCK_LEN)).map(|i| i * LONG_ROW_BLOCK_LEN),
         cost,
         || ScanEvaluator::<T, C>::new(compiled),
-        |scanner, at| compute_block_total::<T, C>(scanner, start + at, BLOCK_LEN.min(len - at)),
+        |scanner, at| compute_block_total::<T, C>(scanner, start + at, LONG_ROW_BLOCK_LEN.min(len - at)),
     )?;
     let mut carry = None;
     let carries = totals.into_iter().map(|total| {
         let next = join(carry, total);
         std::mem::replace(&mut carry, next)
     });
-    let blocks: Vec<_> = out.chunks_mut(BLOCK_LEN).zip(carries).enumerate().collect();
+    let blocks: Vec<_> = out.chunks_mut(LONG_ROW_BLOCK_LEN).zip(carries).enumerate().collect();
     let ends = threads::map(
         blocks.into_iter(),
         cost,
         || ScanEvaluator::<T, C>::new(compiled),
         |scanner, (i, (block, carry))| {
             let mut last = None;
-            scan_block::<T, C>(scanner, start + i * BLOCK_LEN, block, carry, &mut last);
+            scan_block::<T, C>(scanner, start + i * LONG_ROW_BLOCK_LEN, block, carry, &mut last);
             last
         },
     )?;
-    // After a block with a sticky result ([`ScanOperation::needs_sequential_scan`]), the rest of the row is computed sequentially.
+    // After a block with a sticky result (an infinity, a NaN or a zero product), the rest of the row is computed sequentially.
     if let Some((block, mut last)) = ends.into_iter().enumerate().find(|(_, last)| last.is_some()) {
-        let rest = (block + 1) * BLOCK_LEN;
+        let rest = (block + 1) * LONG_ROW_BLOCK_LEN;
         if rest < len {
             scan_block::<T, C>(&mut ScanEvaluator::new(compiled), start + rest, &mut out[rest..], None, &mut last);
         }
@@ -526,7 +526,7 @@ fn scan_columns<T: ScanElement, C: ScanOperation<T>>(
     threads::for_each(
         blocks.into_iter(),
         cost,
-        || (Evaluator::new_in_bands(compiled), Vec::<C::Total>::new()),
+        || (Evaluator::new_for_row_bands(compiled), Vec::<C::Total>::new()),
         |(evaluator, totals), (n, mut block)| {
             let (stretch, left) = (n / blocks_across, n % blocks_across * width);
             let width = width.min(inner - left);

@@ -16,18 +16,18 @@ use cuprum_cpu_base::threads;
 use cuprum_cpu_base::typed_views::{Elements, ElementsMut, Output, unsigned_dtype};
 use cuprum_cpu_base::with_bits;
 
-use self::range_partition::{CHUNK_LEN, PartitionedValues};
+use self::range_partition::{INDICES_PER_CHUNK, PartitionedValues};
 use crate::reducers::arithmetic::Arithmetic;
 
 mod range_partition;
 
 /// Number of indices in a block. Prefetches of single elements are one block ahead.
 const INDEX_BLOCK_LEN: usize = 256;
-/// Number of indices and values in a block that is prefetched [`STREAM_PREFETCH_LINES`] cache lines ahead.
-const STREAM_BLOCK_LEN: usize = 64;
+/// Number of indices and values in a block that is prefetched [`SEQUENTIAL_PREFETCH_DISTANCE_IN_LINES`] cache lines ahead.
+const SEQUENTIAL_PREFETCH_BLOCK_LEN: usize = 64;
 /// Number of cache lines by which prefetches of indices and values precede their use. Random accesses between the sequential ones delay the
 /// hardware prefetcher.
-const STREAM_PREFETCH_LINES: usize = 64;
+const SEQUENTIAL_PREFETCH_DISTANCE_IN_LINES: usize = 64;
 /// Number of rows by which a prefetch precedes the update of a row.
 const PREFETCH_DISTANCE_IN_ROWS: usize = 8;
 /// Maximum number of bytes of a row and of its values that are prefetched. The hardware prefetcher loads the rest of longer rows.
@@ -72,15 +72,15 @@ pub(crate) fn compute_scatter(call: &Call) -> Result<Outcome> {
     let mut output = Output::allocate(call, 0)?;
     let (from, to) = (Elements::from_whole_buffer(values)?, output.elements_mut()?);
     let Some(combine) = work.combine else {
-        with_bits!(spec.dtype, T => check(scatter.update_selected_rows(indices, from.typed_slice::<T>(), to, |_, new| new)?))?;
+        with_bits!(spec.dtype, T => check(scatter.combine_into_selected_rows(indices, from.typed_slice::<T>(), to, |_, new| new)?))?;
         return call.outcome_from_buffers([output.into_buffer()]);
     };
     macro_rules! by_dtype {
         ($dtype:expr, $f:ident, $($t:ty),*) => {
             check(match $dtype {
-                DType::F16 => scatter.update_selected_rows(indices, from.typed_slice(), to, |a: f16, b: f16| f16::from_f32($f(a.to_f32(), b.to_f32()))),
-                DType::BF16 => scatter.update_selected_rows(indices, from.typed_slice(), to, |a: bf16, b: bf16| bf16::from_f32($f(a.to_f32(), b.to_f32()))),
-                $(dtype if dtype == <$t as Element>::DTYPE => scatter.update_selected_rows(indices, from.typed_slice::<$t>(), to, $f::<$t>),)*
+                DType::F16 => scatter.combine_into_selected_rows(indices, from.typed_slice(), to, |a: f16, b: f16| f16::from_f32($f(a.to_f32(), b.to_f32()))),
+                DType::BF16 => scatter.combine_into_selected_rows(indices, from.typed_slice(), to, |a: bf16, b: bf16| bf16::from_f32($f(a.to_f32(), b.to_f32()))),
+                $(dtype if dtype == <$t as Element>::DTYPE => scatter.combine_into_selected_rows(indices, from.typed_slice::<$t>(), to, $f::<$t>),)*
                 _ => decline!("no loop for {}", spec.dtype),
             }?)?
         };
@@ -131,7 +131,8 @@ fn are_all_valid(indices: Elements, extent: usize) -> bool {
 
 /// Returns the first of `indices` that is out of bounds for an axis of `extent` elements, or `None` if all are valid.
 fn first_invalid_index(indices: Elements, extent: usize) -> Option<i64> {
-    let mut chunks = (0..indices.len()).step_by(CHUNK_LEN).map(|start| indices.slice(start, CHUNK_LEN.min(indices.len() - start)));
+    let mut chunks =
+        (0..indices.len()).step_by(INDICES_PER_CHUNK).map(|start| indices.slice(start, INDICES_PER_CHUNK.min(indices.len() - start)));
     let good = AtomicBool::new(true);
     threads::for_each(
         chunks.clone(),
@@ -156,7 +157,7 @@ fn first_invalid_index(indices: Elements, extent: usize) -> Option<i64> {
 
 /// Returns the row number of a valid index along an axis of `extent` rows. A negative index counts from the end.
 #[inline(always)]
-fn row_number(index: i64, extent: usize) -> usize {
+fn resolve_row_index(index: i64, extent: usize) -> usize {
     (if index < 0 { index + extent as i64 } else { index }) as usize
 }
 
@@ -164,8 +165,8 @@ fn row_number(index: i64, extent: usize) -> usize {
 #[inline(always)]
 fn for_each_row(indices: Elements, extent: usize, mut f: impl FnMut(usize, usize)) {
     match indices.dtype() {
-        DType::I32 => indices.typed_slice::<i32>().iter().enumerate().for_each(|(k, &i)| f(k, row_number(i.into(), extent))),
-        _ => indices.typed_slice::<i64>().iter().enumerate().for_each(|(k, &i)| f(k, row_number(i, extent))),
+        DType::I32 => indices.typed_slice::<i32>().iter().enumerate().for_each(|(k, &i)| f(k, resolve_row_index(i.into(), extent))),
+        _ => indices.typed_slice::<i64>().iter().enumerate().for_each(|(k, &i)| f(k, resolve_row_index(i, extent))),
     }
 }
 
@@ -217,7 +218,7 @@ impl ScatterLayout {
     }
 
     /// Returns the base-2 logarithm of the number of rows per task if the indices of `count` single elements of `itemsize` bytes are to be
-    /// partitioned. Returns `None` if rows have axes, or if one thread without a partition is faster.
+    /// partitioned. Returns `None` if a row has several elements, or if one thread without a partition is faster.
     fn partition_range_bits(&self, count: usize, itemsize: usize) -> Option<u32> {
         let threads = threads::threads_for_cost(count.saturating_mul(COST_PER_ELEMENT));
         let row_bytes = self.stride.unsigned_abs().saturating_mul(itemsize).max(1);
@@ -285,7 +286,7 @@ impl ScatterLayout {
 
     /// Replaces each element of the rows that `indices` select by `f(element, value)`, in the order of the indices. Returns the first index
     /// that is out of bounds; nothing is then written.
-    fn update_selected_rows<T: Element>(
+    fn combine_into_selected_rows<T: Element>(
         &self,
         indices: Elements,
         values: &[T],
@@ -293,20 +294,20 @@ impl ScatterLayout {
         f: impl Fn(T, T) -> T + Sync,
     ) -> Result<Option<i64>> {
         if let Some(range_bits) = self.partition_range_bits(indices.len(), size_of::<T>()) {
-            return self.update_partitioned_rows(range_bits, indices, values, target, f);
+            return self.combine_into_partitioned_rows(range_bits, indices, values, target, f);
         }
         if let Some(index) = first_invalid_index(indices, self.extent) {
             return Ok(Some(index));
         }
         let tasks = self.split_into_tasks(indices.len(), None, target);
         let cost = indices.len().saturating_mul(self.dims.iter().product::<usize>()).saturating_mul(COST_PER_ELEMENT);
-        threads::for_each(tasks.into_iter(), cost, || (), |_, task| self.update_rows_of_task(task, indices, values, &f));
+        threads::for_each(tasks.into_iter(), cost, || (), |_, task| self.combine_into_task_rows(task, indices, values, &f));
         Ok(None)
     }
 
-    /// Computes [`update_selected_rows`](Self::update_selected_rows) for rows of single elements, after a partition of the values by ranges
-    /// of `1 << range_bits` rows.
-    fn update_partitioned_rows<T: Element>(
+    /// Computes [`combine_into_selected_rows`](Self::combine_into_selected_rows) for rows of single elements, after a partition of the
+    /// values by ranges of `1 << range_bits` rows.
+    fn combine_into_partitioned_rows<T: Element>(
         &self,
         range_bits: u32,
         indices: Elements,
@@ -345,7 +346,8 @@ impl ScatterLayout {
                         for row in later.clone().skip(chunk * rows_per_chunk).take(rows_per_chunk).step_by(rows_per_line) {
                             prefetch_cache_line(target.as_ptr().wrapping_offset(offset(row)));
                         }
-                        let part = chunk * CHUNK_LEN + starts[range] as usize..chunk * CHUNK_LEN + starts[range + 1] as usize;
+                        let part =
+                            chunk * INDICES_PER_CHUNK + starts[range] as usize..chunk * INDICES_PER_CHUNK + starts[range + 1] as usize;
                         let (rows, values) = (&rows[part.clone()], &values[part]);
                         for (k, (&row, &value)) in rows.iter().zip(values).enumerate() {
                             if let Some(&later) = rows.get(k + PREFETCH_DISTANCE_IN_ROWS) {
@@ -361,7 +363,7 @@ impl ScatterLayout {
         Ok(None)
     }
 
-    fn update_rows_of_task<T: Element>(&self, task: ScatterTask, indices: Elements, values: &[T], f: &impl Fn(T, T) -> T) {
+    fn combine_into_task_rows<T: Element>(&self, task: ScatterTask, indices: Elements, values: &[T], f: &impl Fn(T, T) -> T) {
         let ScatterTask { rows, row_part, begin, memory } = task;
         let target = memory.typed_slice::<T>();
         let mut dims = self.dims.clone();
@@ -379,14 +381,14 @@ impl ScatterLayout {
             from,
             &mut |to, from| {
                 if inner.dims.is_empty() && rows.len() == self.extent {
-                    return self.update_single_elements(indices, (target, to), (values, from), f);
+                    return self.combine_into_single_elements(indices, (target, to), (values, from), f);
                 }
                 let mut numbers = [0; INDEX_BLOCK_LEN];
                 for start in (0..indices.len()).step_by(INDEX_BLOCK_LEN) {
                     let numbers = &mut numbers[..INDEX_BLOCK_LEN.min(indices.len() - start)];
                     for_each_row(indices.slice(start, numbers.len()), self.extent, |k, row| numbers[k] = row);
                     let from = from + start as isize * self.value_stride;
-                    self.update_rows(numbers, &rows, inner, (target, to), (values, from), f);
+                    self.combine_into_rows(numbers, &rows, inner, (target, to), (values, from), f);
                 }
             },
         );
@@ -395,7 +397,7 @@ impl ScatterLayout {
     /// Replaces the element that each of `indices` selects by `f(element, value)`. `to` and `from` are the offsets of row 0 and of the
     /// first value. In a large target, the elements of each block of indices are prefetched before those of the block before are updated.
     #[inline(always)]
-    fn update_single_elements<T: Element>(
+    fn combine_into_single_elements<T: Element>(
         &self,
         indices: Elements,
         (target, to): (&mut [T], isize),
@@ -408,12 +410,12 @@ impl ScatterLayout {
         let mut update = |start: usize, len: usize| {
             let indices = indices.slice(start, len);
             match indices.dtype() {
-                DType::I32 => prefetch_at_distance(indices.typed_slice::<i32>(), STREAM_PREFETCH_LINES),
-                _ => prefetch_at_distance(indices.typed_slice::<i64>(), STREAM_PREFETCH_LINES),
+                DType::I32 => prefetch_at_distance(indices.typed_slice::<i32>(), SEQUENTIAL_PREFETCH_DISTANCE_IN_LINES),
+                _ => prefetch_at_distance(indices.typed_slice::<i64>(), SEQUENTIAL_PREFETCH_DISTANCE_IN_LINES),
             }
             if has_unit_strides {
                 let (target, values) = (&mut target[to as usize..], &values[from as usize + start..][..len]);
-                prefetch_at_distance(values, STREAM_PREFETCH_LINES);
+                prefetch_at_distance(values, SEQUENTIAL_PREFETCH_DISTANCE_IN_LINES);
                 return for_each_row(indices, self.extent, |k, row| target[row] = f(target[row], values[k]));
             }
             for_each_row(indices, self.extent, |k, row| {
@@ -422,8 +424,8 @@ impl ScatterLayout {
             });
         };
         if !prefetches {
-            let starts = (0..indices.len()).step_by(STREAM_BLOCK_LEN);
-            return starts.for_each(|start| update(start, STREAM_BLOCK_LEN.min(indices.len() - start)));
+            let starts = (0..indices.len()).step_by(SEQUENTIAL_PREFETCH_BLOCK_LEN);
+            return starts.for_each(|start| update(start, SEQUENTIAL_PREFETCH_BLOCK_LEN.min(indices.len() - start)));
         }
         for start in (0..indices.len()).step_by(INDEX_BLOCK_LEN) {
             let len = INDEX_BLOCK_LEN.min(indices.len() - start);
@@ -436,7 +438,7 @@ impl ScatterLayout {
     /// Replaces each element of the rows in `numbers` that are inside `rows` by `f(element, value)`. `inner` are the axes of a row, and
     /// `to` and `from` the offsets of row 0 and of the first value.
     #[inline(always)]
-    fn update_rows<T: Element>(
+    fn combine_into_rows<T: Element>(
         &self,
         numbers: &[usize],
         rows: &std::ops::Range<usize>,
@@ -468,7 +470,7 @@ impl ScatterLayout {
             }
             let to = to + numbers[usize::from(k)] as isize * self.stride;
             inner.for_each_innermost_line(to, first_value(k), &mut |n, (to, step), (from, value_step)| {
-                update_strided_elements(n, (&mut target[to as usize..], step), (values, from, value_step), f)
+                combine_strided_run(n, (&mut target[to as usize..], step), (values, from, value_step), f)
             });
         }
     }
@@ -477,7 +479,7 @@ impl ScatterLayout {
 /// Replaces `n` elements of `target` that are `step` apart by `f(element, value)`. The values start at index `from` of `values` and are
 /// `value_step` apart.
 #[inline(always)]
-fn update_strided_elements<T: Element>(
+fn combine_strided_run<T: Element>(
     n: usize,
     (target, step): (&mut [T], isize),
     (values, from, value_step): (&[T], isize, isize),

@@ -342,7 +342,7 @@ pub trait Math: Number {
 
 /// Fused multiply-add `x * a + b` for targets without the instruction: a library call that prevents vectorisation.
 #[inline(never)]
-fn slow_mul_add<T: num_traits::Float>(x: T, a: T, b: T) -> T {
+fn mul_add_by_library_call<T: num_traits::Float>(x: T, a: T, b: T) -> T {
     x.mul_add(a, b)
 }
 
@@ -388,7 +388,7 @@ macro_rules! floats {
             #[inline(always)]
             fn copysign(self, sign: Self) -> Self { <$t>::copysign(self, sign) }
             #[inline(always)]
-            fn mul_add<I: Isa>(self, a: Self, b: Self) -> Self { if I::HAS_FMA { <$t>::mul_add(self, a, b) } else { slow_mul_add(self, a, b) } }
+            fn mul_add<I: Isa>(self, a: Self, b: Self) -> Self { if I::HAS_FMA { <$t>::mul_add(self, a, b) } else { mul_add_by_library_call(self, a, b) } }
             floats!(@large $t sin sin_large, cos cos_large, tan tan_large);
             floats!(@unary $t exp exp, exp2 exp2, exp_m1 expm1, ln log, log2 log2, log10 log10, ln_1p log1p, cbrt cbrt, asin asin,
                 acos acos, atan atan, sinh sinh, cosh cosh, tanh tanh, asinh asinh, acosh acosh, atanh atanh);

@@ -92,7 +92,7 @@ fn lock_background_threads() -> MutexGuard<'static, Vec<JoinHandle<()>>> {
 
 /// Starts a background thread, and joins threads that have ended. The new thread is joined before the process ends. Returns whether the new
 /// thread could be started.
-fn spawn_compile_thread(compile: impl FnOnce() + Send + 'static) -> bool {
+fn try_spawn_compile_thread(compile: impl FnOnce() + Send + 'static) -> bool {
     let Ok(thread) = thread::Builder::new().name("cuprum-compile".into()).spawn(compile) else { return false };
     let mut threads = lock_background_threads();
     let (done, mut running): (Vec<_>, Vec<_>) = threads.drain(..).partition(JoinHandle::is_finished);
@@ -116,7 +116,7 @@ struct RunningCompilationRecord {
 
 impl RunningCompilationRecord {
     /// Adds an entry for the running compilation of `key`. Returns `None` if [`BACKGROUND_COMPILATIONS`] already has an entry for `key`.
-    fn begin_compilation(key: &[u8]) -> Option<RunningCompilationRecord> {
+    fn try_begin_compilation(key: &[u8]) -> Option<RunningCompilationRecord> {
         let mut states = lock_background_compilations();
         if states.contains_key(key) {
             return None;
@@ -162,7 +162,7 @@ pub fn get_or_compile_kernels(
     if let Some(kernels) = LaunchCache::find(&THREAD_KERNEL_CACHE, &key, CompiledKernels::clone) {
         return Ok(Ok(kernels));
     }
-    let found = find_or_compile(context, &key.serialize(), takes_long, source)?;
+    let found = find_in_shared_cache_or_compile(context, &key.serialize(), takes_long, source)?;
     if let Ok(kernels) = &found {
         LaunchCache::insert(&THREAD_KERNEL_CACHE, &key, kernels.clone());
     }
@@ -170,7 +170,7 @@ pub fn get_or_compile_kernels(
 }
 
 /// Returns the kernels for a key that the thread-local cache does not contain. See [`get_or_compile_kernels`].
-fn find_or_compile(
+fn find_in_shared_cache_or_compile(
     context: &'static Context,
     key: &SerializedKey,
     takes_long: bool,
@@ -188,7 +188,7 @@ fn find_or_compile(
                 Ok(source) => source,
                 Err(op) => return Ok(Err(DeclineReason::with_text(|| format!("{op} has no CUDA implementation")))),
             };
-            if action == CacheMissAction::StartBackground && start_background_compilation(context, key, &source)? {
+            if action == CacheMissAction::StartBackground && try_start_background_compilation(context, key, &source)? {
                 return Ok(Err(DeclineReason::new_retryable(COMPILING_REASON)));
             }
             compile_and_cache(context, key, &source)?
@@ -201,7 +201,7 @@ fn find_or_compile(
 ///
 /// Returns false in three cases: the machine code is in the disk cache, no thread can be started, or an earlier background compilation of
 /// these kernels has ended.
-fn start_background_compilation(context: &'static Context, key: &SerializedKey, source: &GeneratedSource) -> Result<bool> {
+fn try_start_background_compilation(context: &'static Context, key: &SerializedKey, source: &GeneratedSource) -> Result<bool> {
     let headers = cccl_headers::cccl_headers()?;
     if with_cuda_program(headers, source, |program| program.is_in_disk_cache(context))? {
         return Ok(false);
@@ -214,7 +214,7 @@ fn start_background_compilation(context: &'static Context, key: &SerializedKey, 
         at_exit::register_at_process_exit(join_background_threads);
     });
     at_exit::register_at_thread_exit(join_background_threads);
-    let Some(job) = RunningCompilationRecord::begin_compilation(key.bytes()) else {
+    let Some(job) = RunningCompilationRecord::try_begin_compilation(key.bytes()) else {
         return Ok(choose_cache_miss_action(key.bytes(), true) == CacheMissAction::Decline); // another caller compiles `key`
     };
     let (key, source) = (key.clone(), source.clone());
@@ -223,7 +223,7 @@ fn start_background_compilation(context: &'static Context, key: &SerializedKey, 
         Err(error) => tracing::warn!(source = source.name, %error, "background compilation failed"),
     };
     // If no thread can be started, the closure is dropped. Dropping its `job` records the compilation as failed.
-    Ok(spawn_compile_thread(compile))
+    Ok(try_spawn_compile_thread(compile))
 }
 
 /// Makes the main thread wait for background compilations when it ends. Does nothing on other threads.
@@ -306,8 +306,8 @@ mod tests {
             (choose_cache_miss_action(key, false), choose_cache_miss_action(key, true)),
             (CacheMissAction::CompileNow, CacheMissAction::StartBackground)
         );
-        let job = RunningCompilationRecord::begin_compilation(key).unwrap();
-        assert!(RunningCompilationRecord::begin_compilation(key).is_none(), "one at a time");
+        let job = RunningCompilationRecord::try_begin_compilation(key).unwrap();
+        assert!(RunningCompilationRecord::try_begin_compilation(key).is_none(), "one at a time");
         assert_eq!(
             (choose_cache_miss_action(key, false), choose_cache_miss_action(key, true)),
             (CacheMissAction::CompileNow, CacheMissAction::Decline)
@@ -319,7 +319,7 @@ mod tests {
     #[test]
     fn the_next_caller_compiles_after_a_panic() {
         let key = b"a job that panics";
-        let job = RunningCompilationRecord::begin_compilation(key).unwrap();
+        let job = RunningCompilationRecord::try_begin_compilation(key).unwrap();
         let thread = std::thread::spawn(move || {
             let _job = job;
             std::panic::resume_unwind(Box::new("a bug")); // skips the panic hook's message
@@ -350,7 +350,7 @@ mod tests {
             ON_THREAD_EXIT.with(|slot| *slot.borrow_mut() = Some(SetOnDrop(&ENDED)));
             started.recv().unwrap();
         };
-        assert!(spawn_compile_thread(work));
+        assert!(try_spawn_compile_thread(work));
         join_background_threads(); // returns at once in a process that does not own the threads
         BACKGROUND_THREADS_PROCESS_ID.store(std::process::id(), Ordering::Relaxed);
         start.send(()).unwrap();

@@ -202,13 +202,13 @@ fn check_cub_supports_call(call: &Call) -> std::result::Result<(), DeclineReason
     let addresses = vec![256; call.inputs.len()];
     match call.family() {
         Family::Reduce if matches!(call.work, Work::Segments(call::SegmentReduction { .. })) => {
-            segment::request::request_for_call(call).map(|_| ())
+            segment::request::segment_request_for_call(call).map(|_| ())
         }
-        Family::Reduce | Family::Custom => reduce::request::request_for_call(call, &addresses).map(|_| ()),
-        Family::Scan => scan::request::request_for_call(call).map(|_| ()),
-        Family::Sort => sort::request::request_for_call(call).map(|_| ()),
-        Family::Select => select::request::request_for_call(call, &addresses).map(|_| ()),
-        Family::Histogram => histogram::request::request_for_call(call, &addresses).map(|_| ()),
+        Family::Reduce | Family::Custom => reduce::request::reduce_request_for_call(call, &addresses).map(|_| ()),
+        Family::Scan => scan::request::scan_request_for_call(call).map(|_| ()),
+        Family::Sort => sort::request::sort_request_for_call(call).map(|_| ()),
+        Family::Select => select::request::select_request_for_call(call, &addresses).map(|_| ()),
+        Family::Histogram => histogram::request::histogram_request_for_call(call, &addresses).map(|_| ()),
         _ => Err(DeclineReason::new("the family is not supported")),
     }
 }

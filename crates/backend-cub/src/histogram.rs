@@ -8,5 +8,9 @@ use cuprum_core::{Call, Outcome, Result};
 
 /// Runs `histogram` or `bincount`.
 pub fn run_call(call: &Call) -> Result<Outcome> {
-    crate::launch::compile_and_launch_call(call, |addresses| request::request_for_call(call, addresses), launch::launch_histogram_kernel)
+    crate::launch::compile_and_launch_call(
+        call,
+        |addresses| request::histogram_request_for_call(call, addresses),
+        launch::launch_histogram_kernel,
+    )
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use cuprum_backend_cuda::codegen::{self, AccumulatorCode, CUDA_PRELUDE, InputAccess};
+use cuprum_backend_cuda::codegen::{self, AccumulatorCode, CUDA_PRELUDE, InnermostAxisAccess};
 use cuprum_core::body::{BodyDType, GenericBound, OperationBody};
 use cuprum_core::op::{Cost, OpDef, ReductionDef, ReductionIdentity};
 use cuprum_core::{Op, Program};
@@ -95,7 +95,7 @@ impl SourceTemplate {
     pub fn source_with_program(
         &self,
         program: &Program,
-        access: InputAccess,
+        access: InnermostAxisAccess,
         d: &SourceDefinitions,
         kernels: &'static [&'static str],
     ) -> Result<GeneratedSource, &'static str> {

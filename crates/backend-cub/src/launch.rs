@@ -95,7 +95,7 @@ impl LaunchContext<'_> {
     }
 
     /// Queues a command that sets `words` 32-bit words of `buffer` to zero, starting at byte `offset`.
-    pub fn zero_words(&self, buffer: &CudaBuffer, offset: usize, words: usize) -> Result<()> {
+    pub fn queue_zero_fill(&self, buffer: &CudaBuffer, offset: usize, words: usize) -> Result<()> {
         self.context.fill(buffer.memory(), offset, [0u8; 4], words).map_err(|e| self.to_call_error(e))
     }
 

@@ -16,7 +16,7 @@ pub fn run_call(call: &Call) -> Result<Outcome> {
         if call.op.reduction().is_some_and(|reduction| reduction.returns_index) {
             decline_unless_order_is_set("the base accelerator is faster; an order that names cub is followed")?;
         }
-        request::request_for_call(call, addresses)
+        request::reduce_request_for_call(call, addresses)
     };
     crate::launch::compile_and_launch_call(call, describe, launch::launch_reduce_kernel)
 }

@@ -8,5 +8,5 @@ use cuprum_core::{Call, Outcome, Result};
 
 /// Runs a scan.
 pub fn run_call(call: &Call) -> Result<Outcome> {
-    crate::launch::compile_and_launch_call(call, |_| request::request_for_call(call), launch::launch_scan_kernel)
+    crate::launch::compile_and_launch_call(call, |_| request::scan_request_for_call(call), launch::launch_scan_kernel)
 }

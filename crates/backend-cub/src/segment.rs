@@ -8,5 +8,5 @@ use cuprum_core::{Call, Outcome, Result};
 
 /// Runs a reduction of segments.
 pub fn run_call(call: &Call) -> Result<Outcome> {
-    crate::launch::compile_and_launch_call(call, |_| request::request_for_call(call), launch::launch_segment_kernels)
+    crate::launch::compile_and_launch_call(call, |_| request::segment_request_for_call(call), launch::launch_segment_kernels)
 }

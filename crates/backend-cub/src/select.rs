@@ -8,5 +8,9 @@ use cuprum_core::{Call, Outcome, Result};
 
 /// Runs a call of the family `Select`. Waits for the device, because the number of selected elements determines the shape of the result.
 pub fn run_call(call: &Call) -> Result<Outcome> {
-    crate::launch::compile_and_launch_call(call, |addresses| request::request_for_call(call, addresses), launch::launch_select_kernel)
+    crate::launch::compile_and_launch_call(
+        call,
+        |addresses| request::select_request_for_call(call, addresses),
+        launch::launch_select_kernel,
+    )
 }

@@ -8,5 +8,5 @@ use cuprum_core::{Call, Outcome, Result};
 
 /// Runs a sort.
 pub fn run_call(call: &Call) -> Result<Outcome> {
-    crate::launch::compile_and_launch_call(call, |_| request::request_for_call(call), launch::launch_sort_kernels)
+    crate::launch::compile_and_launch_call(call, |_| request::sort_request_for_call(call), launch::launch_sort_kernels)
 }

@@ -10,13 +10,15 @@
 //! |---|---|
 //! | `Offsets<Index, INPUTS>` | offset of each input, in elements; `Axes::offsets(number)` computes it from a C-order index |
 //! | `load(p, offsets)` | values of the inputs at these offsets |
-//! | `load_along(p, offsets, i)` | values `i` elements further along the innermost axis; inputs in [`InputAccess::repeated`] ignore `i` |
+//! | `load_along(p, offsets, i)` | values `i` elements further along the innermost axis; inputs in [`InnermostAxisAccess::repeated`] ignore
+//! `i` |
 //! | `load_once(p, offsets, i)` | `load_along` with the evict-first cache hint, for data that is read once |
-//! | `load_pack(p, offsets, i, values)` | several consecutive values, in accesses of up to 16 bytes if [`InputAccess::aligned`] |
+//! | `load_pack(p, offsets, i, values)` | several consecutive values, in accesses of up to 16 bytes if [`InnermostAxisAccess::aligned`] |
 //! | `compute(p, values)` | all results, `.r0`, `.r1`, ... |
 //! | `evaluate(p, values, bad_index)` | as `compute`, but stores an index out of bounds in `bad_index` for a later `report(p, bad_index)` |
 //! | `stage`, `load_staged` | store and load inputs by tiles in shared memory; [`shared_memory_staging_source`] defines both |
-//! | `element(p, i)`, `element(p, offsets, i)` | the first result (type `Result`), at index `i` of flat inputs or `i` elements after `offsets` |
+//! | `element(p, i)`, `element(p, offsets, i)` | the first result (type `Result`), at index `i` of flat inputs or `i` elements after
+//! `offsets` |
 
 mod accumulator_code;
 pub mod device_sources;
@@ -30,7 +32,7 @@ pub mod test_programs;
 
 pub use accumulator_code::AccumulatorCode;
 pub use element_code::{
-    InputAccess, element_source, element_source_with_result, element_source_with_user_functions, shared_memory_staging_source,
+    InnermostAxisAccess, element_source, element_source_with_result, element_source_with_user_functions, shared_memory_staging_source,
 };
 pub use expression_table::{cpp_expression, has_cpp_expression, may_fault};
 pub(crate) use kernel_key::KeyWithoutProgram;

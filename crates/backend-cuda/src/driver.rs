@@ -48,4 +48,4 @@ pub(crate) use memory::ForeignAccess;
 pub(crate) use per_device::PerDevice;
 pub(crate) use pinned_memory::{allocate_pinned, is_pinned};
 pub(crate) use primary_context::check_result;
-pub use scratch::{COUNTER_COUNT, ScratchMemory};
+pub use scratch::{SCRATCH_COUNTER_COUNT, ScratchMemory};

@@ -6,7 +6,7 @@ use cuprum_core::plan::contract::{ContractPlan, Mode};
 use cuprum_core::{Call, DeclineReason, Layout, MatmulPrecision, Outcome, Result, StoredArray, matmul_precision};
 
 use crate::handle;
-use crate::operation::{OperandDescription, Operation, OperationKind, check_positive_strides, common_data_type};
+use crate::operation::{CutensorOperation, CutensorOperationKind, OperandDescription, check_positive_strides, common_data_type};
 
 /// Runs a contraction.
 ///
@@ -19,7 +19,7 @@ pub fn run_call(call: &Call) -> Result<Outcome> {
     }
 }
 
-fn operation_for_call(call: &Call, precision: MatmulPrecision) -> Result<Operation, DeclineReason> {
+fn operation_for_call(call: &Call, precision: MatmulPrecision) -> Result<CutensorOperation, DeclineReason> {
     let (Work::Contract(call::Contract { plan }), [a, b], [out]) = (&call.work, call.inputs, call.outputs) else {
         return Err(DeclineReason::new("not a contraction of two operands"));
     };
@@ -30,7 +30,8 @@ fn operation_for_call(call: &Call, precision: MatmulPrecision) -> Result<Operati
     }
     let inputs = [describe_input(plan, 0, a)?, describe_input(plan, 1, b)?].into_iter().collect();
     let precision = precision.of(out.dtype);
-    Operation { kind: OperationKind::Contract(precision), data, inputs, output: describe_operand(&plan.out, &out.layout) }.check_operands()
+    CutensorOperation { kind: CutensorOperationKind::Contract(precision), data, inputs, output: describe_operand(&plan.out, &out.layout) }
+        .check_operands()
 }
 
 /// Returns whether several axes with more than one element have stride 1.
@@ -68,7 +69,7 @@ mod tests {
     use crate::testing::{array, contiguous, output, reason, strided, with_call};
     use cuprum_core::Array;
 
-    fn describe_einsum(a: &str, b: &str, out: &str, extents: &[usize], arrays: [StoredArray; 2]) -> Result<Operation, String> {
+    fn describe_einsum(a: &str, b: &str, out: &str, extents: &[usize], arrays: [StoredArray; 2]) -> Result<CutensorOperation, String> {
         let modes = |text: &str| text.bytes().map(|c| c - b'a').collect::<Vec<Mode>>();
         let plan = ContractPlan::new(&modes(a), &modes(b), &modes(out), extents);
         let shape: Vec<usize> = modes(out).iter().map(|&m| extents[m as usize]).collect();
@@ -82,7 +83,7 @@ mod tests {
     fn matmul_with_a_transposed_operand() {
         let b = array(DType::F32, contiguous(&[6, 5]).transpose());
         let op = describe_einsum("ac", "cb", "ab", &[4, 6, 5], [array(DType::F32, contiguous(&[4, 5])), b]).unwrap();
-        assert_eq!(op.kind, OperationKind::Contract(MatmulPrecision::Float32));
+        assert_eq!(op.kind, CutensorOperationKind::Contract(MatmulPrecision::Float32));
         assert_eq!(op.data, DataType::F32);
         assert_eq!(op.inputs[0], OperandDescription::from_axes([(0, 4, 5), (2, 5, 1)]));
         assert_eq!(op.inputs[1], OperandDescription::from_axes([(2, 5, 1), (1, 6, 5)]));

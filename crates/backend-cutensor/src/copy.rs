@@ -8,21 +8,21 @@ use cuprum_core::{Call, DeclineReason, Outcome, Result};
 
 use crate::handle;
 use crate::map::describe_operand;
-use crate::operation::{Operation, OperationKind, check_positive_strides, common_data_type};
+use crate::operation::{CutensorOperation, CutensorOperationKind, check_positive_strides, common_data_type};
 use crate::sys::DataType;
 
 /// Reason why cuTENSOR declines calls unless the user has set the accelerator order (`docs/notes/accelerator-order.md`).
-const SLOWER_REASON: &str = "the base accelerator copies faster; an order that names cutensor is followed";
+const DEFAULT_DECLINE_REASON: &str = "the base accelerator copies faster; an order that names cutensor is followed";
 
 /// Runs a call that copies an array to another order of axes.
 pub fn run_call(call: &Call) -> Result<Outcome> {
-    match decline_unless_order_is_set(SLOWER_REASON).and_then(|()| operation_for_call(call)) {
+    match decline_unless_order_is_set(DEFAULT_DECLINE_REASON).and_then(|()| operation_for_call(call)) {
         Ok(operation) => handle::run_operation(call, operation, &[&call.inputs[0]], &[1.0, 0.0]),
         Err(reason) => Ok(Outcome::Declined(reason)),
     }
 }
 
-fn operation_for_call(call: &Call) -> Result<Operation, DeclineReason> {
+fn operation_for_call(call: &Call) -> Result<CutensorOperation, DeclineReason> {
     let (Work::Copy(call::Copy { regions: [region] }), [input], [_]) = (&call.work, call.inputs, call.outputs) else {
         return Err(DeclineReason::new("the copy joins several arrays"));
     };
@@ -36,9 +36,10 @@ fn operation_for_call(call: &Call) -> Result<Operation, DeclineReason> {
     if !a.is_transposed_to(&output) {
         return Err(DeclineReason::new("the copy is not a transpose; the base accelerator is as fast"));
     }
-    let operation = Operation { kind: OperationKind::Permute, data, inputs: [a].into_iter().collect(), output };
+    let operation = CutensorOperation { kind: CutensorOperationKind::Permute, data, inputs: [a].into_iter().collect(), output };
     // A complex64 element is copied as one float64. cuTENSOR scales it by the factor 1, which preserves all bits.
-    let permutation = if data == DataType::C64 { Operation { data: DataType::F64, ..operation } } else { operation.with_real_pairs() };
+    let permutation =
+        if data == DataType::C64 { CutensorOperation { data: DataType::F64, ..operation } } else { operation.with_real_pairs() };
     permutation.check_operands()
 }
 
@@ -51,7 +52,7 @@ mod tests {
     use crate::operation::OperandDescription;
     use crate::testing::{array, contiguous, output, reason, with_call};
 
-    fn describe_copy(dtype: DType, layout: Layout) -> Result<Operation, String> {
+    fn describe_copy(dtype: DType, layout: Layout) -> Result<CutensorOperation, String> {
         let outputs = [output(dtype, layout.shape())];
         let regions = [outputs[0].layout.clone()];
         with_call(COPY, &[array(dtype, layout)], &outputs, Work::Copy(call::Copy { regions: &regions }), |call| {
@@ -62,7 +63,7 @@ mod tests {
     #[test]
     fn transposes() {
         let op = describe_copy(DType::F32, contiguous(&[5, 4]).transpose()).unwrap();
-        assert_eq!((op.kind, op.data), (OperationKind::Permute, DataType::F32));
+        assert_eq!((op.kind, op.data), (CutensorOperationKind::Permute, DataType::F32));
         assert_eq!(
             (&op.inputs[0], &op.output),
             (&OperandDescription::from_axes([(0, 4, 1), (1, 5, 4)]), &OperandDescription::from_axes([(0, 4, 5), (1, 5, 1)]))

@@ -15,7 +15,7 @@ use cuprum_core::{Array, Call, DeclineReason, Error, Outcome, Result, StoredArra
 use smallvec::SmallVec;
 
 use crate::library::{self, CutensorLibrary};
-use crate::operation::{OperandDescription, Operation, OperationKind};
+use crate::operation::{CutensorOperation, CutensorOperationKind, OperandDescription};
 use crate::plan_cache::{PlanCache, PlanKey};
 use crate::scaling_factor::ScalingFactor;
 use crate::sys::{self, AlgorithmAndRank, DataType, Operator, Status};
@@ -32,27 +32,27 @@ const MAX_ALIGNMENT: u32 = 256;
 
 /// An error status of a library function.
 #[derive(Clone, Copy, Debug)]
-struct LibraryError {
+struct CutensorStatusError {
     function: &'static str,
     status: Status,
 }
 
-type LibraryResult<T> = std::result::Result<T, LibraryError>;
+type LibraryResult<T> = std::result::Result<T, CutensorStatusError>;
 
 fn check_status(function: &'static str, status: Status) -> LibraryResult<()> {
     let status = if should_fail(FailurePoint::Library) { Status::INTERNAL_ERROR } else { status };
-    if status == Status::SUCCESS { Ok(()) } else { Err(LibraryError { function, status }) }
+    if status == Status::SUCCESS { Ok(()) } else { Err(CutensorStatusError { function, status }) }
 }
 
 /// The reason why a cuTENSOR plan could not be created.
 enum PlanError {
-    Library(LibraryError),
+    Library(CutensorStatusError),
     /// An error to return to the caller, such as a failed allocation.
     Call(Error),
 }
 
-impl From<LibraryError> for PlanError {
-    fn from(error: LibraryError) -> PlanError {
+impl From<CutensorStatusError> for PlanError {
+    fn from(error: CutensorStatusError) -> PlanError {
         PlanError::Library(error)
     }
 }
@@ -62,7 +62,7 @@ impl From<Error> for PlanError {
     }
 }
 
-impl LibraryError {
+impl CutensorStatusError {
     /// Returns whether the library does not support the operation, so that another attempt would fail too.
     fn is_permanent(self) -> bool {
         let permanent = [
@@ -151,9 +151,9 @@ impl DeviceHandle {
     /// # Errors
     /// Returns the reason if the handle cannot be created.
     fn get_for_device(call: &Call) -> std::result::Result<&'static DeviceHandle, DeclineReason> {
-        static HANDLES: OnceLock<Vec<HandleSlot>> = OnceLock::new();
+        static DEVICE_HANDLES: OnceLock<Vec<HandleSlot>> = OnceLock::new();
         let count = || driver::probe_driver().map_or(0, |d| d.devices.len());
-        let slots = HANDLES.get_or_init(|| (0..count()).map(|_| HandleSlot::default()).collect());
+        let slots = DEVICE_HANDLES.get_or_init(|| (0..count()).map(|_| HandleSlot::default()).collect());
         let ordinal = call.device.ordinal();
         let slot = slots.get(ordinal).ok_or(DeclineReason::new("no such device"))?;
         slot.get_or_create(|| {
@@ -179,7 +179,7 @@ impl DeviceHandle {
             Ok::<_, CudaError>(check_status("cutensorCreate", status).map(|()| raw))
         };
         let mut created = create()?;
-        if created.is_err_and(LibraryError::is_out_of_memory) {
+        if created.is_err_and(CutensorStatusError::is_out_of_memory) {
             context.trim()?;
             created = create()?;
         }
@@ -201,12 +201,12 @@ impl DeviceHandle {
 
     /// Creates the descriptor of an operation.
     fn new_operation_descriptor(&self, key: &PlanKey) -> LibraryResult<CutensorObject> {
-        let Operation { kind, data, inputs, output } = &key.operation;
+        let CutensorOperation { kind, data, inputs, output } = &key.operation;
         let functions = &self.library.functions;
         let compute = key
             .operation
             .compute_descriptor(&self.library.computes)
-            .ok_or(LibraryError { function: "CUTENSOR_COMPUTE_DESC", status: Status::NOT_SUPPORTED })?;
+            .ok_or(CutensorStatusError { function: "CUTENSOR_COMPUTE_DESC", status: Status::NOT_SUPPORTED })?;
         let descriptors: LibraryResult<SmallVec<[CutensorObject; 3]>> =
             inputs.iter().chain([output]).zip(&key.alignments).map(|(t, &a)| self.new_tensor_descriptor(t, *data, a)).collect();
         let descriptors = descriptors?;
@@ -215,26 +215,26 @@ impl DeviceHandle {
         // modes of D. The library copies all arguments.
         let (function, status) = unsafe {
             match (kind, &inputs[..], &descriptors[..]) {
-                (OperationKind::Contract(_), [a, b], [da, db, d]) => {
+                (CutensorOperationKind::Contract(_), [a, b], [da, db, d]) => {
                     let (a, b, out) = (a.modes.as_ptr(), b.modes.as_ptr(), output.modes.as_ptr());
                     let create = functions.create_contraction;
                     let status =
                         create(self.raw, &mut raw, da.raw, a, identity, db.raw, b, identity, d.raw, out, identity, d.raw, out, compute);
                     ("cutensorCreateContraction", status)
                 }
-                (OperationKind::Reduce(op), [a], [da, d]) => {
+                (CutensorOperationKind::Reduce(op), [a], [da, d]) => {
                     let (a, out) = (a.modes.as_ptr(), output.modes.as_ptr());
                     let create = functions.create_reduction;
                     let status = create(self.raw, &mut raw, da.raw, a, identity, d.raw, out, identity, d.raw, out, *op, compute);
                     ("cutensorCreateReduction", status)
                 }
-                (OperationKind::Binary { op, unary: [unary_a, unary_c] }, [a], [da, d]) => {
+                (CutensorOperationKind::Binary { op, unary: [unary_a, unary_c] }, [a], [da, d]) => {
                     let (a, out) = (a.modes.as_ptr(), output.modes.as_ptr());
                     let create = functions.create_elementwise_binary;
                     let status = create(self.raw, &mut raw, da.raw, a, *unary_a, d.raw, out, *unary_c, d.raw, out, *op, compute);
                     ("cutensorCreateElementwiseBinary", status)
                 }
-                (OperationKind::Trinary { inner, outer, unary: [unary_a, unary_b, unary_c] }, [a, b], [da, db, d]) => {
+                (CutensorOperationKind::Trinary { inner, outer, unary: [unary_a, unary_b, unary_c] }, [a, b], [da, db, d]) => {
                     let (a, b, out) = (a.modes.as_ptr(), b.modes.as_ptr(), output.modes.as_ptr());
                     let create = functions.create_elementwise_trinary;
                     let (a, b, c) = ((da.raw, a, *unary_a), (db.raw, b, *unary_b), (d.raw, out, *unary_c));
@@ -242,7 +242,7 @@ impl DeviceHandle {
                         create(self.raw, &mut raw, a.0, a.1, a.2, b.0, b.1, b.2, c.0, c.1, c.2, d.raw, out, *inner, *outer, compute);
                     ("cutensorCreateElementwiseTrinary", status)
                 }
-                (OperationKind::Permute, [a], [da, d]) => {
+                (CutensorOperationKind::Permute, [a], [da, d]) => {
                     let (a, out) = (a.modes.as_ptr(), output.modes.as_ptr());
                     let status = (functions.create_permutation)(self.raw, &mut raw, da.raw, a, identity, d.raw, out, compute);
                     ("cutensorCreatePermutation", status)
@@ -257,7 +257,7 @@ impl DeviceHandle {
     /// Makes the device's context current. Must be called directly before a function of the library, because an allocation in between may
     /// make another context current to free memory of another device.
     fn make_context_current(&self) -> LibraryResult<()> {
-        self.context.set_current().map_err(|_| LibraryError { function: "cuCtxSetCurrent", status: Status::CUDA_ERROR })
+        self.context.set_current().map_err(|_| CutensorStatusError { function: "cuCtxSetCurrent", status: Status::CUDA_ERROR })
     }
 
     /// Creates the plan of the operation in `key` that uses the kernel `variant` of the library.
@@ -271,7 +271,7 @@ impl DeviceHandle {
         let status =
             unsafe { (functions.operation_get_attribute)(self.raw, operation.raw, sys::OPERATION_SCALAR_TYPE, scalar_ptr, scalar_size) };
         check_status("cutensorOperationDescriptorGetAttribute", status)?;
-        let unknown = LibraryError { function: "the scalar type", status: Status::NOT_SUPPORTED };
+        let unknown = CutensorStatusError { function: "the scalar type", status: Status::NOT_SUPPORTED };
         let scalar = DataType::from_raw(scalar).ok_or(unknown)?;
 
         let mut raw = ptr::null_mut();
@@ -385,7 +385,7 @@ impl DeviceHandle {
     /// Until the kernels have run, the addresses must be valid for all elements of the plan's operands, and the workspace for its size.
     unsafe fn launch_plan(
         &self,
-        kind: OperationKind,
+        kind: CutensorOperationKind,
         plan: &CutensorPlan,
         factors: &[f64],
         addresses: &OperandAddresses,
@@ -401,27 +401,27 @@ impl DeviceHandle {
         // valid for the operands and the workspace.
         let (function, status) = unsafe {
             match kind {
-                OperationKind::Contract(_) => {
+                CutensorOperationKind::Contract(_) => {
                     let run = functions.contract;
                     let size = plan.workspace;
                     let status = run(raw, plan_raw, alpha, first, second, beta, output, output, workspace, size, stream);
                     ("cutensorContract", status)
                 }
-                OperationKind::Reduce(_) => {
+                CutensorOperationKind::Reduce(_) => {
                     let run = functions.reduce;
                     let status = run(raw, plan_raw, alpha, first, beta, output, output, workspace, plan.workspace, stream);
                     ("cutensorReduce", status)
                 }
-                OperationKind::Binary { .. } => {
+                CutensorOperationKind::Binary { .. } => {
                     let run = functions.elementwise_binary_execute;
                     ("cutensorElementwiseBinaryExecute", run(raw, plan_raw, alpha, first, beta, second, output, stream))
                 }
-                OperationKind::Trinary { .. } => {
+                CutensorOperationKind::Trinary { .. } => {
                     let run = functions.elementwise_trinary_execute;
                     let status = run(raw, plan_raw, alpha, first, beta, second, gamma, third, output, stream);
                     ("cutensorElementwiseTrinaryExecute", status)
                 }
-                OperationKind::Permute => ("cutensorPermute", (functions.permute)(raw, plan_raw, alpha, first, output, stream)),
+                CutensorOperationKind::Permute => ("cutensorPermute", (functions.permute)(raw, plan_raw, alpha, first, output, stream)),
             }
         };
         check_status(function, status)
@@ -479,7 +479,7 @@ fn checked_operand_address(
 }
 
 /// Allocates the output. Returns its buffer and address.
-fn allocate_aligned_output(call: &Call, operation: &Operation) -> Result<(Arc<CudaBuffer>, u64)> {
+fn allocate_aligned_output(call: &Call, operation: &CutensorOperation) -> Result<(Arc<CudaBuffer>, u64)> {
     let output = device::allocate_output(call, 0)?;
     let written = checked_operand_address(&output, 0, &operation.output, operation.data)
         .map_err(|e| device::to_core_error(ACCELERATOR_NAME, call.op.name(), call.device, e))?;
@@ -492,7 +492,7 @@ fn allocate_aligned_output(call: &Call, operation: &Operation) -> Result<(Arc<Cu
 /// Runs a call as `operation` on the arrays A and, depending on the kind, B and C.
 ///
 /// `factors` scale the arrays in order, except that the two factors of a contraction scale A * B and C.
-pub fn run_operation(call: &Call, operation: Operation, arrays: &[&StoredArray], factors: &[f64]) -> Result<Outcome> {
+pub fn run_operation(call: &Call, operation: CutensorOperation, arrays: &[&StoredArray], factors: &[f64]) -> Result<Outcome> {
     let handle = match DeviceHandle::get_for_device(call) {
         Ok(handle) => handle,
         Err(reason) => return Ok(Outcome::Declined(reason)),
@@ -557,14 +557,14 @@ mod tests {
         let slot = HandleSlot::<u32>::default();
         assert!(slot.get_or_create(|| Err(("no such architecture".into(), true))).is_err());
         assert!(slot.get_or_create(|| Ok(5)).is_err());
-        let error = |status| LibraryError { function: "x", status };
+        let error = |status| CutensorStatusError { function: "x", status };
         assert!(error(Status::ALLOC_FAILED).is_out_of_memory() && !error(Status::INTERNAL_ERROR).is_out_of_memory());
         assert!(error(Status::INSUFFICIENT_DRIVER).is_permanent());
     }
 
     #[test]
     fn only_permanent_errors_are_cached() {
-        let error = |status| LibraryError { function: "x", status };
+        let error = |status| CutensorStatusError { function: "x", status };
         assert!(error(Status::NOT_SUPPORTED).is_permanent() && error(Status::ARCH_MISMATCH).is_permanent());
         assert!(!error(Status::CUDA_ERROR).is_permanent() && !error(Status::ALLOC_FAILED).is_permanent());
     }

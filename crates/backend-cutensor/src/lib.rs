@@ -2,8 +2,8 @@
 //!
 //! The accelerator serves contractions, sums and products over any axes, and elementwise expressions and copies with transposed operands.
 //!
-//! The family modules (`contract`, `copy`, `map`, `reduce`) translate a call to an `Operation` or decline it. `handle` creates plans and
-//! runs them. `unsafe` code is denied by default. Modules that need it have an `allow` attribute with the reason.
+//! The family modules (`contract`, `copy`, `map`, `reduce`) translate a call to a `CutensorOperation` or decline it. `handle` creates plans
+//! and runs them. `unsafe` code is denied by default. Modules that need it have an `allow` attribute with the reason.
 
 #![deny(unsafe_code)]
 

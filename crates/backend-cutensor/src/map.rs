@@ -14,7 +14,7 @@ use cuprum_core::{Call, DType, DeclineReason, Op, Outcome, Program, Result, Scal
 use smallvec::SmallVec;
 
 use crate::handle;
-use crate::operation::{OperandDescription, Operation, OperationKind, check_positive_strides, common_data_type};
+use crate::operation::{CutensorOperation, CutensorOperationKind, OperandDescription, check_positive_strides, common_data_type};
 use crate::sys::Operator;
 
 /// Runs an elementwise expression of two or three arrays.
@@ -31,7 +31,7 @@ pub fn run_call(call: &Call) -> Result<Outcome> {
 
 /// One operand of an expression: `factor * |input|` or `factor * input`.
 #[derive(Clone, Copy, PartialEq, Debug)]
-struct Term {
+struct ScaledOperand {
     input: usize,
     unary: Operator,
     factor: f64,
@@ -40,8 +40,8 @@ struct Term {
 /// An expression that one cuTENSOR call computes: `A op C` or `(A op B) op C`. C has the strides of the output.
 #[derive(Debug)]
 struct TermExpression {
-    operation: Operation,
-    terms: SmallVec<[Term; 3]>,
+    operation: CutensorOperation,
+    terms: SmallVec<[ScaledOperand; 3]>,
 }
 
 fn operation_for_call(call: &Call) -> Result<TermExpression, DeclineReason> {
@@ -58,7 +58,7 @@ fn operation_for_call(call: &Call) -> Result<TermExpression, DeclineReason> {
         return Err(DeclineReason::new("complex product: scaling the operands would turn infinities into NaN"));
     }
     check_positive_strides(call.inputs)?;
-    let has_output_strides = |t: &Term| plan.strides[t.input] == plan.strides[call.inputs.len()];
+    let has_output_strides = |t: &ScaledOperand| plan.strides[t.input] == plan.strides[call.inputs.len()];
     if let [first, last] = &mut terms[..]
         && !has_output_strides(last)
     {
@@ -77,16 +77,16 @@ fn operation_for_call(call: &Call) -> Result<TermExpression, DeclineReason> {
     }
     let unary = |n: usize| terms[n].unary;
     let kind = match operators[..] {
-        [op] => OperationKind::Binary { op, unary: [unary(0), unary(1)] },
-        [inner, outer] => OperationKind::Trinary { inner, outer, unary: [unary(0), unary(1), unary(2)] },
+        [op] => CutensorOperationKind::Binary { op, unary: [unary(0), unary(1)] },
+        [inner, outer] => CutensorOperationKind::Trinary { inner, outer, unary: [unary(0), unary(1), unary(2)] },
         _ => return Err(DeclineReason::new("no operation")),
     };
-    let operation = Operation { kind, data, inputs, output: out };
+    let operation = CutensorOperation { kind, data, inputs, output: out };
     Ok(TermExpression { operation: operation.with_real_pairs().check_operands()?, terms })
 }
 
 /// Operators and terms of an expression. The inner operator comes first; the terms are in evaluation order.
-type OperatorsAndTerms = (SmallVec<[Operator; 2]>, SmallVec<[Term; 3]>);
+type OperatorsAndTerms = (SmallVec<[Operator; 2]>, SmallVec<[ScaledOperand; 3]>);
 
 /// A fused program as an expression tree.
 struct ExpressionTree<'a> {
@@ -171,7 +171,7 @@ impl ExpressionTree<'_> {
         n: u16,
         outer: Operator,
         operators: &mut SmallVec<[Operator; 2]>,
-        terms: &mut SmallVec<[Term; 3]>,
+        terms: &mut SmallVec<[ScaledOperand; 3]>,
     ) -> Result<(), DeclineReason> {
         let Some((StepKind::Apply(op), &[left, right])) = self.step_kind_and_args(n) else { return Err(DeclineReason::new("not a pair")) };
         self.check_not_16_bit_floats()?;
@@ -196,12 +196,12 @@ impl ExpressionTree<'_> {
     }
 
     /// Parses step `n` of the program as one array with its sign, absolute value or factor.
-    fn parse_term(&self, n: u16) -> Result<Term, DeclineReason> {
+    fn parse_term(&self, n: u16) -> Result<ScaledOperand, DeclineReason> {
         match self.step_kind_and_args(n) {
-            Some((StepKind::Input(input), _)) => Ok(Term { input: input as usize, unary: Operator::Identity, factor: 1.0 }),
-            Some((StepKind::Apply(op), &[x])) if op == NEGATIVE => self.parse_term(x).map(|t| Term { factor: -t.factor, ..t }),
+            Some((StepKind::Input(input), _)) => Ok(ScaledOperand { input: input as usize, unary: Operator::Identity, factor: 1.0 }),
+            Some((StepKind::Apply(op), &[x])) if op == NEGATIVE => self.parse_term(x).map(|t| ScaledOperand { factor: -t.factor, ..t }),
             Some((StepKind::Apply(op), &[x])) if op == ABS => match self.parse_term(x)? {
-                t if t.factor.abs() == 1.0 => Ok(Term { unary: Operator::Abs, factor: 1.0, ..t }),
+                t if t.factor.abs() == 1.0 => Ok(ScaledOperand { unary: Operator::Abs, factor: 1.0, ..t }),
                 _ => Err(DeclineReason::new("the absolute value of a product")),
             },
             Some((StepKind::Apply(op), &[left, right])) if self.is_multiplication_by_scalar(op, left, right) => {
@@ -212,7 +212,7 @@ impl ExpressionTree<'_> {
                 };
                 let value = self.program.params.get(p as usize).ok_or(DeclineReason::new("a scalar operand"))?;
                 match (self.scalar_to_factor(*value)?, self.parse_term(x)?) {
-                    (value, t) if t.factor.abs() == 1.0 => Ok(Term { factor: t.factor * value, ..t }),
+                    (value, t) if t.factor.abs() == 1.0 => Ok(ScaledOperand { factor: t.factor * value, ..t }),
                     _ => Err(DeclineReason::new("an operand is scaled twice")),
                 }
             }
@@ -224,7 +224,7 @@ impl ExpressionTree<'_> {
 }
 
 /// Returns a reason to decline if `operator` is a sum and one of `terms` is scaled by a factor.
-fn check_sum_is_unscaled(operator: Operator, terms: &[Term]) -> Result<(), DeclineReason> {
+fn check_sum_is_unscaled(operator: Operator, terms: &[ScaledOperand]) -> Result<(), DeclineReason> {
     match operator == Operator::Add && terms.iter().any(|t| t.factor.abs() != 1.0) {
         true => Err(DeclineReason::new("a scaled operand of a sum would be rounded once instead of twice")),
         false => Ok(()),
@@ -317,7 +317,7 @@ mod tests {
     fn a_plus_b_transposed() {
         let b = describe_map(&binary(ADD, DType::F32, [0, 1]), &pair(DType::F32)).unwrap();
         assert_eq!(factors(&b), [(1, 1.0), (0, 1.0)]);
-        assert_eq!(b.operation.kind, OperationKind::Binary { op: Operator::Add, unary: [Operator::Identity; 2] });
+        assert_eq!(b.operation.kind, CutensorOperationKind::Binary { op: Operator::Add, unary: [Operator::Identity; 2] });
         assert_eq!(b.operation.inputs[0], OperandDescription::from_axes([(0, 4, 1), (1, 5, 4)]));
         assert_eq!(b.operation.output, OperandDescription::from_axes([(0, 4, 5), (1, 5, 1)]));
     }
@@ -336,7 +336,7 @@ mod tests {
         let t = of(SUBTRACT, MULTIPLY, true).unwrap();
         assert_eq!(factors(&t), [(0, 1.0), (1, -1.0), (2, 1.0)]);
         let unary = [Operator::Identity; 3];
-        assert_eq!(t.operation.kind, OperationKind::Trinary { inner: Operator::Add, outer: Operator::Mul, unary });
+        assert_eq!(t.operation.kind, CutensorOperationKind::Trinary { inner: Operator::Add, outer: Operator::Mul, unary });
         assert_eq!(t.operation.inputs.len(), 2);
         assert_eq!(factors(&of(ADD, SUBTRACT, false).unwrap()), [(0, 1.0), (1, 1.0), (2, -1.0)]);
         assert_eq!(of(ADD, SUBTRACT, true).unwrap_err(), "the subtracted operand is a sum or product");
@@ -354,7 +354,10 @@ mod tests {
         let negative = of(with_unary(ADD, Some(NEGATIVE), 1.0, DType::F64)).unwrap();
         assert_eq!(factors(&negative), [(1, 1.0), (0, -1.0)]);
         let absolute = of(with_unary(ADD, Some(ABS), 1.0, DType::F64)).unwrap();
-        assert_eq!(absolute.operation.kind, OperationKind::Binary { op: Operator::Add, unary: [Operator::Identity, Operator::Abs] });
+        assert_eq!(
+            absolute.operation.kind,
+            CutensorOperationKind::Binary { op: Operator::Add, unary: [Operator::Identity, Operator::Abs] }
+        );
         assert_eq!(factors(&of(with_unary(MULTIPLY, None, 2.5, DType::F64)).unwrap()), [(1, 1.0), (0, 2.5)]);
         let scaled = of(with_unary(ADD, None, 2.5, DType::F64));
         assert_eq!(scaled.unwrap_err(), "a scaled operand of a sum would be rounded once instead of twice");

@@ -80,7 +80,7 @@ impl OperandDescription {
 
 /// The kind of an operation, with its operators. A, B and C are inputs, D is the output.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum OperationKind {
+pub enum CutensorOperationKind {
     /// `D = A * B`, summed over the modes that D lacks. The field is the precision of float32 products.
     Contract(MatmulPrecision),
     /// `D = A`, reduced over the modes that D lacks.
@@ -107,9 +107,9 @@ pub enum OperationKind {
 
 /// An operation that cuTENSOR can run. Equal operations share a plan.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub struct Operation {
+pub struct CutensorOperation {
     /// Kind and operators.
-    pub kind: OperationKind,
+    pub kind: CutensorOperationKind,
     /// Element type of all operands.
     pub data: DataType,
     /// The inputs: operand A, and operand B if the kind of operation has one.
@@ -118,12 +118,12 @@ pub struct Operation {
     pub output: OperandDescription,
 }
 
-impl Operation {
+impl CutensorOperation {
     /// Replaces complex elements by pairs of real numbers. Valid for operations that treat both parts in the same way.
     ///
     /// cuTENSOR scales every operand by a factor of the same type. In complex arithmetic, `(1 + 0i) * x` makes one part NaN if the other is
     /// infinite. A real factor of 1 preserves both parts.
-    pub fn with_real_pairs(mut self) -> Operation {
+    pub fn with_real_pairs(mut self) -> CutensorOperation {
         let real = match self.data {
             DataType::C64 => DataType::F32,
             DataType::C128 => DataType::F64,
@@ -138,7 +138,7 @@ impl Operation {
     }
 
     /// Returns the operation, or a reason to decline if an operand breaks cuTENSOR's rules.
-    pub fn check_operands(self) -> Result<Operation, DeclineReason> {
+    pub fn check_operands(self) -> Result<CutensorOperation, DeclineReason> {
         let tensors = || self.inputs.iter().chain([&self.output]);
         if tensors().any(|t| t.modes.len() > MAX_OPERAND_MODES) {
             return Err(DeclineReason::new("more than 64 modes"));
@@ -153,8 +153,8 @@ impl Operation {
     pub fn compute_descriptor(&self, computes: &ComputeDescriptors) -> Option<ComputeDescriptor> {
         match (self.data, self.kind) {
             (DataType::F64 | DataType::C128, _) => computes.f64,
-            (_, OperationKind::Contract(MatmulPrecision::TensorFloat32)) => computes.tf32,
-            (_, OperationKind::Contract(MatmulPrecision::BFloat16)) => computes.bf16,
+            (_, CutensorOperationKind::Contract(MatmulPrecision::TensorFloat32)) => computes.tf32,
+            (_, CutensorOperationKind::Contract(MatmulPrecision::BFloat16)) => computes.bf16,
             _ => computes.f32,
         }
     }
@@ -164,7 +164,7 @@ impl Operation {
         let summed =
             self.inputs.first().into_iter().flat_map(|a| a.modes.iter().zip(&a.extents)).filter(|(m, _)| !self.output.modes.contains(m));
         let products = self.output.extents.iter().chain(summed.map(|(_, n)| n)).fold(1i64, |product, n| product.saturating_mul(*n));
-        matches!(self.kind, OperationKind::Contract(_)) && products >= 1 << 24
+        matches!(self.kind, CutensorOperationKind::Contract(_)) && products >= 1 << 24
     }
 
     /// Returns a hash of the operation and of the alignment of each operand.
@@ -225,8 +225,8 @@ mod tests {
 
     use super::*;
 
-    fn permute(input: OperandDescription, output: OperandDescription, data: DataType) -> Operation {
-        Operation { kind: OperationKind::Permute, data, inputs: [input].into_iter().collect(), output }
+    fn permute(input: OperandDescription, output: OperandDescription, data: DataType) -> CutensorOperation {
+        CutensorOperation { kind: CutensorOperationKind::Permute, data, inputs: [input].into_iter().collect(), output }
     }
 
     #[test]
@@ -285,7 +285,7 @@ mod tests {
         );
         let mut others = vec![base.clone(); 4];
         others[0].data = DataType::F64;
-        others[1].kind = OperationKind::Reduce(Operator::Add);
+        others[1].kind = CutensorOperationKind::Reduce(Operator::Add);
         others[2].inputs[0].strides[1] = 6;
         others[3].output.extents[0] = 8;
         assert!(others.iter().all(|o| *o != base && o.fingerprint(&[256]) != base.fingerprint(&[256])));
@@ -302,8 +302,8 @@ mod tests {
                 OperandDescription::from_axes([(1, k, stride), (2, n, 1)]),
             ];
             let output = OperandDescription::from_axes([(0, m, stride), (2, n, 1)]);
-            Operation {
-                kind: OperationKind::Contract(MatmulPrecision::Float32),
+            CutensorOperation {
+                kind: CutensorOperationKind::Contract(MatmulPrecision::Float32),
                 data: DataType::F32,
                 inputs: inputs.into_iter().collect(),
                 output,

@@ -8,7 +8,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use smallvec::SmallVec;
 
-use crate::operation::Operation;
+use crate::operation::CutensorOperation;
 
 /// Maximum number of cached plans per device.
 const MAX_CACHED_PLANS: usize = 512;
@@ -17,7 +17,7 @@ const MAX_CACHED_PLANS: usize = 512;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PlanKey {
     /// The operation.
-    pub operation: Operation,
+    pub operation: CutensorOperation,
     /// Alignment of each input and of the output, in bytes.
     pub alignments: SmallVec<[u32; 3]>,
 }
@@ -97,13 +97,17 @@ fn find_plan_index<P>(entries: &[CachedPlan<P>], fingerprint: u64, key: &PlanKey
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::operation::{OperandDescription, OperationKind};
+    use crate::operation::{CutensorOperationKind, OperandDescription};
     use crate::sys::DataType;
 
     fn key(n: usize) -> PlanKey {
         let tensor = OperandDescription::from_axes([(0, n, 1)]);
-        let operation =
-            Operation { kind: OperationKind::Permute, data: DataType::F32, inputs: [tensor.clone()].into_iter().collect(), output: tensor };
+        let operation = CutensorOperation {
+            kind: CutensorOperationKind::Permute,
+            data: DataType::F32,
+            inputs: [tensor.clone()].into_iter().collect(),
+            output: tensor,
+        };
         PlanKey { operation, alignments: SmallVec::from_slice(&[256, 256]) }
     }
 

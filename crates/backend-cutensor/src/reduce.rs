@@ -9,16 +9,17 @@ use cuprum_core::{Array, Call, DeclineReason, Layout, Op, Outcome, Result};
 
 use crate::handle;
 use crate::operation::{
-    OperandDescription, Operation, OperationKind, check_positive_strides, common_data_type, cutensor_data_type, find_axis_by_stride,
+    CutensorOperation, CutensorOperationKind, OperandDescription, check_positive_strides, common_data_type, cutensor_data_type,
+    find_axis_by_stride,
 };
 use crate::sys::Operator;
 
 /// Reason why cuTENSOR declines calls unless the user has set the accelerator order (`docs/notes/accelerator-order.md`).
-const SLOWER_REASON: &str = "the base accelerator adds faster; an order that names cutensor is followed";
+const DEFAULT_DECLINE_REASON: &str = "the base accelerator adds faster; an order that names cutensor is followed";
 
 /// Runs a reduction by sum or product.
 pub fn run_call(call: &Call) -> Result<Outcome> {
-    match decline_unless_order_is_set(SLOWER_REASON).and_then(|()| operation_for_call(call)) {
+    match decline_unless_order_is_set(DEFAULT_DECLINE_REASON).and_then(|()| operation_for_call(call)) {
         Ok(operation) => handle::run_operation(call, operation, &[&call.inputs[0]], &[1.0, 0.0]),
         Err(reason) => Ok(Outcome::Declined(reason)),
     }
@@ -36,7 +37,7 @@ fn cutensor_operator(op: Op, reduction: &ReductionDef) -> Result<Operator, Decli
     }
 }
 
-fn operation_for_call(call: &Call) -> Result<Operation, DeclineReason> {
+fn operation_for_call(call: &Call) -> Result<CutensorOperation, DeclineReason> {
     let (Work::Reduce(call::Reduce { program, reduction, plan, acc, .. }), [input], [output]) = (&call.work, call.inputs, call.outputs)
     else {
         return Err(DeclineReason::new("not a reduction of one array"));
@@ -61,7 +62,7 @@ fn operation_for_call(call: &Call) -> Result<Operation, DeclineReason> {
     let inputs = [describe_operand(axes)].into_iter().collect();
     let layout = Layout::contiguous(&plan.kept).map_err(|_| DeclineReason::new("the result is too large"))?;
     let output = describe_operand(plan.kept.iter().zip(layout.strides()));
-    Operation { kind: OperationKind::Reduce(operator), data, inputs, output }.with_real_pairs().check_operands()
+    CutensorOperation { kind: CutensorOperationKind::Reduce(operator), data, inputs, output }.with_real_pairs().check_operands()
 }
 
 /// Returns the description of an operand with the (extent, stride) pairs `axes`, whose modes are numbered from 0. The pairs of kept axes
@@ -80,7 +81,7 @@ mod tests {
     use crate::sys::DataType;
     use crate::testing::{array, contiguous, negated, output, reason, with_call};
 
-    fn reduce(op: Op, dtype: DType, layout: Layout, axes: &[usize], acc: DType, program: Program) -> Result<Operation, String> {
+    fn reduce(op: Op, dtype: DType, layout: Layout, axes: &[usize], acc: DType, program: Program) -> Result<CutensorOperation, String> {
         let plan = ReducePlan::new(layout.shape(), &[&layout], axes, false);
         let kept: Vec<usize> = (0..layout.ndim()).filter(|a| !axes.contains(a)).map(|a| layout.shape()[a]).collect();
         let (inputs, outputs) = ([array(dtype, layout.clone())], [output(dtype, &kept)]);
@@ -88,14 +89,14 @@ mod tests {
         with_call(op, &inputs, &outputs, work, |call| reason(|| operation_for_call(call)))
     }
 
-    fn plain(op: Op, dtype: DType, layout: Layout, axes: &[usize]) -> Result<Operation, String> {
+    fn plain(op: Op, dtype: DType, layout: Layout, axes: &[usize]) -> Result<CutensorOperation, String> {
         reduce(op, dtype, layout, axes, dtype, Program::identity(dtype))
     }
 
     #[test]
     fn any_axes_of_any_layout() {
         let op = plain(SUM, DType::F32, contiguous(&[4, 5, 6]), &[0, 2]).unwrap();
-        assert_eq!(op.kind, OperationKind::Reduce(Operator::Add));
+        assert_eq!(op.kind, CutensorOperationKind::Reduce(Operator::Add));
         assert_eq!(op.inputs[0], OperandDescription::from_axes([(0, 5, 6), (1, 4, 30), (2, 6, 1)]));
         assert_eq!(op.output, OperandDescription::from_axes([(0, 5, 1)]));
         let op = plain(PROD, DType::F64, contiguous(&[4, 5, 6]).transpose(), &[0, 1, 2]).unwrap();

@@ -107,7 +107,7 @@ pub enum Algorithm {
     Default = -1,
     /// Transposes both operands to matrices and multiplies the matrices. This product is the fastest, but the transposes are copies.
     Ttgt = -2,
-    /// Transposes one operand and reads the other in place.
+    /// Transposes one of the two operands of a contraction, and reads the second operand in place.
     Tgett = -3,
     /// Reads both operands in place.
     Gett = -4,

@@ -13,8 +13,8 @@ use cuprum::{Device, NdArray, Stream, Value, explain, io};
 use crate::device_options::DeviceOptions;
 use crate::failure::Failure;
 use crate::progress_bar::TransferProgress;
-use crate::variable_bindings::{bind_variables, is_archive, is_standard_stream, reads_standard_input, total_file_size};
-use crate::{interrupt_signals, terminal_output};
+use crate::variable_bindings::{bind_variables, has_archive_extension, is_standard_stream, reads_standard_input, total_file_size};
+use crate::{partial_file_cleanup, terminal_output};
 
 const HELP_EXAMPLES: &str = "\
 Examples:
@@ -108,7 +108,7 @@ pub fn run_eval(arguments: &EvalArguments) -> Result<(), Failure> {
     let loaded = before.elapsed();
 
     let work = || run_script(&script, &mut session, &output);
-    let (result, took, records) = run_timed(device, work)?;
+    let (result, took, records) = run_with_times(device, work)?;
     let result = result?;
     std::mem::replace(&mut *printed.lock().unwrap_or_else(PoisonError::into_inner), Ok(()))?;
 
@@ -175,7 +175,7 @@ fn read_script(source: impl Read) -> std::io::Result<String> {
 }
 
 fn is_binding(word: &str) -> bool {
-    crate::variable_bindings::split_binding(word).is_some() || is_archive(word) || is_standard_stream(word)
+    crate::variable_bindings::split_binding(word).is_some() || has_archive_extension(word) || is_standard_stream(word)
 }
 
 /// Result of a script: the value of the last statement, or the assigned variables. All computations are queued on the device, but may not
@@ -219,7 +219,7 @@ struct RunTimes {
 }
 
 /// Runs `work` once between two device events. Returns its result, its times, and the records of its calls.
-fn run_timed<T>(device: Device, work: impl FnOnce() -> T) -> Result<(T, RunTimes, Vec<cuprum::CallRecord>), Failure> {
+fn run_with_times<T>(device: Device, work: impl FnOnce() -> T) -> Result<(T, RunTimes, Vec<cuprum::CallRecord>), Failure> {
     let driver = driver(device)?;
     let start_event = driver.record_event(Stream::current(device))?;
     let start = Instant::now();
@@ -294,7 +294,7 @@ impl OutputTarget {
         let _progress = TransferProgress::start("writing", Some(named.iter().map(|(_, array)| array.nbytes() as u64).sum()));
         match self {
             OutputTarget::File(path, _) => {
-                interrupt_signals::remove_partial_files_on_signals();
+                partial_file_cleanup::remove_partial_files_on_signals();
                 Ok(io::write_named(path, &named)?)
             }
             OutputTarget::Standard(format) => {

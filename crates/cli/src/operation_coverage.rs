@@ -15,11 +15,11 @@ pub fn coverage_report() -> Result<Value, Failure> {
     let mut all = backend_cub::coverage_table()?;
     // The sort is stable, so that dtypes keep their order within an operation.
     all.sort_by_key(|c| (c.op.index(), c.op.name(), c.case));
-    let rows = all.chunk_by(|a, b| (a.op, a.case) == (b.op, b.case)).map(coverage_row);
+    let rows = all.chunk_by(|a, b| (a.op, a.case) == (b.op, b.case)).map(operation_coverage_as_json);
     Ok(json!({"accelerator": backend_cub::CUB.name, "operations": rows.collect::<Vec<_>>()}))
 }
 
-fn coverage_row(coverage: &[CoverageRow]) -> Value {
+fn operation_coverage_as_json(coverage: &[CoverageRow]) -> Value {
     let dtypes =
         |why: Option<&str>| -> Vec<&str> { coverage.iter().filter(|c| c.declined.as_deref() == why).map(|c| c.dtype.name()).collect() };
     let mut reasons: Vec<&str> = Vec::new();

@@ -107,7 +107,7 @@ pub fn run_tour(options: &TourOptions) -> Result<bool, Failure> {
     bar.finish_and_clear();
     let agree = rows.iter().all(|r| r.agrees);
     if !options.json {
-        print_tables(&rows)?;
+        print_time_and_accelerator_tables(&rows)?;
         let missing = unavailable_accelerators();
         for (accelerator, summary) in &missing {
             let between = if accelerator.help.is_empty() { "" } else { "; " };
@@ -189,7 +189,7 @@ fn failed_measurement(work: &Workload, device: Device, order: &str, e: &cuprum::
     }
 }
 
-fn format_error(row: &TourMeasurement) -> String {
+fn format_result_error(row: &TourMeasurement) -> String {
     match (row.error, row.unit) {
         (None, _) => "failed".into(),
         (Some(e), "ulp") => format!("{e:.1} ulp"),
@@ -223,7 +223,7 @@ fn print_measurement(row: &TourMeasurement, json: bool) -> io::Result<()> {
             format_time(row.host_us),
             format_time(row.device_us),
             row.served_by,
-            format_error(row),
+            format_result_error(row),
             if row.agrees { "" } else { "  DISAGREES" }
         ))),
     }
@@ -236,7 +236,7 @@ fn truncate_line(line: &str) -> String {
 
 /// Prints tables of device times and of the accelerators that ran the calls: a row per workload, a column per device and order. Columns
 /// that do not fit are printed in another table.
-fn print_tables(rows: &[TourMeasurement]) -> io::Result<()> {
+fn print_time_and_accelerator_tables(rows: &[TourMeasurement]) -> io::Result<()> {
     let mut configurations: Vec<(String, String)> = Vec::new();
     for r in rows {
         let configuration = (r.device.clone(), format_accelerator_order(r));
@@ -277,7 +277,7 @@ fn device_time_table(rows: &[TourMeasurement], configurations: &[(String, String
             .iter()
             .filter(|r| r.error.is_some())
             .max_by(|a, b| a.error.partial_cmp(&b.error).unwrap_or(std::cmp::Ordering::Equal));
-        let worst = worst.map_or("failed".to_string(), |r| format_error(r));
+        let worst = worst.map_or("failed".to_string(), |r| format_result_error(r));
         table.add_row(std::iter::once(work.name.to_string()).chain(configurations.iter().map(cell)).chain([worst]));
     }
     for column in table.column_iter_mut().skip(1) {

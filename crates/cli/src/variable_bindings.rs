@@ -50,7 +50,7 @@ pub fn bind_variables(words: &[String], session: &mut Session) -> Result<(), Fai
                 let value = evaluate_binding(name, right, session).map_err(|e| e.with_origin(name))?;
                 session.set(name, value);
             }
-            None if is_archive(word) || is_standard_stream(word) => {
+            None if has_archive_extension(word) || is_standard_stream(word) => {
                 let arrays = if is_standard_stream(word) { read_standard_input(word)? } else { io::read_named(word)? };
                 for (name, array) in arrays {
                     if name.is_empty() {
@@ -111,7 +111,7 @@ fn has_format_extension(path: &str) -> bool {
 }
 
 /// Returns whether the extension of `path` names a format with members.
-pub(crate) fn is_archive(path: &str) -> bool {
+pub(crate) fn has_archive_extension(path: &str) -> bool {
     io::Format::of_path(path).is_some_and(io::Format::has_names)
 }
 
@@ -120,7 +120,7 @@ pub(crate) fn is_archive(path: &str) -> bool {
 fn split_archive_member(right: &str) -> Option<(&str, &str)> {
     let mut splits = right.match_indices(':').map(|(at, _)| (&right[..at], &right[at + 1..]));
     let is_file = |path: &str| std::fs::metadata(path).is_ok_and(|metadata| !metadata.is_dir());
-    splits.find(|(path, _)| is_archive(path) || is_standard_stream(path) || is_file(path))
+    splits.find(|(path, _)| has_archive_extension(path) || is_standard_stream(path) || is_file(path))
 }
 
 /// Reads the arrays on standard input. `path` is `-`, or `-` with an extension that names the format.
@@ -138,17 +138,19 @@ fn read_standard_input(path: &str) -> Result<Vec<(String, NdArray)>, Failure> {
 
 fn evaluate_binding(name: &str, right: &str, session: &mut Session) -> Result<Value, Failure> {
     if let Some((path, wanted)) = split_archive_member(right) {
-        return read_member(path, wanted, true);
+        return read_named_or_only_array(path, wanted, true);
     }
     // `data.bin` also parses as an attribute, and `../data` does not parse, so the file is tested first: existing files are never
     // expressions.
-    if is_standard_stream(right) || is_archive(right) || Path::new(right).exists() {
-        return read_member(right, name, false);
+    if is_standard_stream(right) || has_archive_extension(right) || Path::new(right).exists() {
+        return read_named_or_only_array(right, name, false);
     }
     match parse_expression(right) {
-        parsed if has_format_extension(right) && (parsed.is_err() || has_extension(right, "npy")) => read_member(right, name, false),
+        parsed if has_format_extension(right) && (parsed.is_err() || has_extension(right, "npy")) => {
+            read_named_or_only_array(right, name, false)
+        }
         Err(_) if right.contains(['/', '\\']) && !right.contains(['(', ' ']) => Err(Failure::bad_input(format!("{right}: no such file"))),
-        _ => match session.run(right).map_err(|e| to_missing_file_failure(right, e))? {
+        _ => match session.run(right).map_err(|e| explain_if_missing_file(right, e))? {
             Some(value) => {
                 value.evaluate()?;
                 Ok(value)
@@ -173,7 +175,7 @@ fn has_extension(path: &str, extension: &str) -> bool {
 }
 
 /// Converts the error of the expression `right`. An unknown name with a file extension, such as `b.csv`, is reported as a missing file.
-fn to_missing_file_failure(right: &str, e: EvalError) -> Failure {
+fn explain_if_missing_file(right: &str, e: EvalError) -> Failure {
     let named = right.chars().all(|c| c.is_alphanumeric() || "._-".contains(c));
     let extension = Path::new(right).extension().is_some_and(|e| (2..=4).contains(&e.len()));
     if e.kind() == EvalErrorKind::Name && named && extension {
@@ -226,7 +228,7 @@ impl NamedArraySource {
 
 /// Reads the array named `wanted` from a file of named arrays. If the file has only one array and `exact` is not set, returns this array
 /// whatever its name.
-fn read_member(path: &str, wanted: &str, exact: bool) -> Result<Value, Failure> {
+fn read_named_or_only_array(path: &str, wanted: &str, exact: bool) -> Result<Value, Failure> {
     let archive = NamedArraySource::open_archive(path)?;
     let names = archive.array_names();
     if names.iter().any(|name| name == wanted) {

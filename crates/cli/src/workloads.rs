@@ -42,7 +42,7 @@ pub enum WorkloadSize {
 }
 
 impl WorkloadSize {
-    fn limit_length(self, full: usize) -> usize {
+    fn limit_quick_length(self, full: usize) -> usize {
         if self == WorkloadSize::Full { full } else { full.min(1_000_000) }
     }
 }
@@ -51,7 +51,7 @@ fn uniform_random(seed: u64, shape: &[usize], dtype: DType) -> Result<NdArray> {
     Generator::new(seed).random(shape, dtype)
 }
 
-fn widen_inputs(inputs: &[NdArray]) -> Result<Vec<NdArray>> {
+fn floats_to_float64(inputs: &[NdArray]) -> Result<Vec<NdArray>> {
     inputs.iter().map(|a| if a.dtype().is_float() { a.astype(DType::F64) } else { Ok(a.clone()) }).collect()
 }
 
@@ -60,7 +60,7 @@ fn compute_sin(x: &[NdArray]) -> Result<NdArray> {
 }
 
 fn sin_inputs(size: WorkloadSize, full: usize, dtype: DType) -> Result<Vec<NdArray>> {
-    Ok(vec![uniform_random(1, &[size.limit_length(full)], dtype)?])
+    Ok(vec![uniform_random(1, &[size.limit_quick_length(full)], dtype)?])
 }
 
 /// Returns the inputs of the workloads `matmul` and `dot`, which compute the same product.
@@ -80,7 +80,7 @@ fn row_norms(x: &[NdArray]) -> Result<NdArray> {
     x[0].power(2)?.sum(-1)?.sqrt()
 }
 
-/// Returns a CSR matrix with 5 % nonzero elements, and a vector to multiply: values, column indices, row offsets, vector.
+/// Returns four arrays: the values, column indices and row offsets of a CSR matrix with 5 % nonzero elements, and a vector to multiply.
 fn csr_inputs(rows: usize) -> Result<Vec<NdArray>> {
     let per_row = rows / 20;
     let columns = Generator::new(5).integers(0, rows as i64, rows * per_row, DType::I64)?;
@@ -180,8 +180,8 @@ pub static WORKLOADS: &[Workload] = &[
         what: "a + b of 10^7 float64",
         inputs: |s| {
             Ok(vec![
-                uniform_random(7, &[s.limit_length(10_000_000)], DType::F64)?,
-                uniform_random(8, &[s.limit_length(10_000_000)], DType::F64)?,
+                uniform_random(7, &[s.limit_quick_length(10_000_000)], DType::F64)?,
+                uniform_random(8, &[s.limit_quick_length(10_000_000)], DType::F64)?,
             ])
         },
         run: |x| Ok(&x[0] + &x[1]),
@@ -201,7 +201,7 @@ pub static WORKLOADS: &[Workload] = &[
     Workload {
         name: "sqrt_i64_10M",
         what: "np.sqrt(x) of 10^7 int64",
-        inputs: |s| Ok(vec![Generator::new(9).integers(0, 1_000_000, s.limit_length(10_000_000), DType::I64)?]),
+        inputs: |s| Ok(vec![Generator::new(9).integers(0, 1_000_000, s.limit_quick_length(10_000_000), DType::I64)?]),
         run: |x| x[0].sqrt(),
         unit: ErrorUnit::Ulp,
         tolerance: 0.0,
@@ -256,7 +256,7 @@ impl Workload {
     ///
     /// Returns the error of the computation.
     pub fn host_reference(&self, inputs: &[NdArray]) -> Result<NdArray> {
-        cuprum::with_accelerators("", || with_device(Device::CPU, || (self.run)(&widen_inputs(inputs)?)?.eval().cloned()))?
+        cuprum::with_accelerators("", || with_device(Device::CPU, || (self.run)(&floats_to_float64(inputs)?)?.eval().cloned()))?
     }
 
     /// Returns the largest error of the elements of a result, in the workload's unit. The error is infinite if the shapes differ. It is

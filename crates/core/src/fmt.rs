@@ -14,7 +14,7 @@ use crate::error::{Error, Result, shape_text};
 use crate::host_buffer::check_memory_available;
 use crate::index::Item;
 use crate::ops::function::IntoValue;
-use crate::ops::value::{Args, Value};
+use crate::ops::python_value::{Args, Value};
 use crate::rounding::round_to_dtype;
 use crate::scalar::Scalar;
 use cuprum_macros::numpy;

@@ -70,6 +70,7 @@ pub use ops::histogram::{Bins, bincount, histogram, histogram_bin_edges};
 pub use ops::index::{IndexItem, IntoIndex};
 pub use ops::linspace::linspace;
 pub use ops::manipulation::{assemble_from_parts, concat, copy, stack};
+pub use ops::python_value::{Args, Value};
 pub use ops::random;
 pub use ops::reduce::{
     AxisOption, AxisOptions, all, any, argmax, argmin, axis, count_nonzero, max, mean, min, nanmax, nanmin, prod, std, sum, var,
@@ -83,7 +84,6 @@ pub use ops::sort::{
     Unique, argpartition, argsort, partition, sort, topk, unique, unique_all, unique_counts, unique_inverse, unique_values,
 };
 pub use ops::take::{take, take_along_axis};
-pub use ops::value::{Args, Value};
 pub use ops::views::{
     broadcast_to, diagonal, expand_dims, flip, moveaxis, ndim, ravel, reshape, shape, size, squeeze, swapaxes, transpose,
 };

@@ -26,6 +26,7 @@ mod nested_lists;
 mod op_table;
 pub mod operators;
 mod parameter_lists;
+pub mod python_value;
 pub mod random;
 pub mod reduce;
 pub mod scan;
@@ -38,7 +39,6 @@ pub mod sort;
 pub mod sparse;
 pub mod take;
 pub mod user_defined_operations;
-pub mod value;
 pub mod views;
 
 pub use axis_iteration::AxisIter;

@@ -10,7 +10,7 @@ use crate::array::NdArray;
 use crate::device::{Device, DeviceEvent, Stream, driver};
 use crate::dispatch::{CallRecord, explain};
 use crate::error::{Error, Result};
-use crate::ops::value::Value;
+use crate::ops::python_value::Value;
 
 pub use crate::dispatch::trace;
 pub use time_range::{Profiling, TimeRange, profile, time_range};

@@ -393,7 +393,7 @@ fn check_folders_are_absolute(variable: &'static str) -> Result<()> {
     }
 }
 
-/// Runs the submitted checks that need devices, or those that need none.
+/// Runs the submitted checks that need devices if `needs_devices`, and the submitted checks that need no device otherwise.
 fn run_setting_checks(needs_devices: bool) -> Result<()> {
     let mut checks: Vec<&SettingCheck> = inventory::iter::<SettingCheck>().filter(|check| check.needs_devices == needs_devices).collect();
     checks.sort_by_key(|check| check.variable);

@@ -68,7 +68,7 @@ const FLOAT_SAMPLE_CALLS: &[SampleCall] = &[
 /// The dtypes of the calls that a warm-up makes, so that their kernels are compiled.
 const SAMPLE_DTYPES: [DType; 4] = [DType::F32, DType::F64, DType::I32, DType::I64];
 /// Side lengths of the square sample matrices. The small matrix fits a single thread block, the large one needs many.
-const MATRIX_SIDES: [usize; 2] = [32, 1024];
+const SAMPLE_MATRIX_SIDES: [usize; 2] = [32, 1024];
 
 /// Compiles the kernels of representative calls for a device and all of its accelerators.
 ///
@@ -96,7 +96,7 @@ pub fn warm_up(device: Device) -> Result<WarmUp> {
     let mut calls: Vec<(SampleCall, DType, usize)> = Vec::new();
     for dtype in SAMPLE_DTYPES {
         let samples = ALL_DTYPE_SAMPLE_CALLS.iter().chain(FLOAT_SAMPLE_CALLS.iter().filter(|_| dtype.is_float()));
-        calls.extend(samples.flat_map(|&work| MATRIX_SIDES.map(|side| (work, dtype, side))));
+        calls.extend(samples.flat_map(|&work| SAMPLE_MATRIX_SIDES.map(|side| (work, dtype, side))));
     }
     // Each sample call compiles its kernels on one core, so as many calls run at a time as there are cores.
     let next = AtomicUsize::new(0);

@@ -3,7 +3,7 @@
 
 use std::marker::PhantomData;
 
-use crate::transpose::{RowLayout, transpose, transpose_non_temporal};
+use crate::transpose::{ContiguousRowLayout, try_transpose, try_transpose_non_temporal};
 
 /// Copies `out.len()` elements of `source` that are `stride` apart, starting at index `start`.
 pub fn copy_strided<T: Copy>(source: &[T], start: isize, stride: isize, out: &mut [T]) {
@@ -100,7 +100,7 @@ impl StridedCopy2d {
 /// `target` are copied whole. A single row that is contiguous in `source` is read in order. If `source` and `target` are contiguous along
 /// different axes, the copy transposes blocks. Other layouts are copied in blocks whose cache lines stay in L1.
 pub fn copy_strided_2d<T: Copy>(source: &[T], from: isize, target: &mut [T], to: isize, grid: &StridedCopy2d) {
-    const BLOCK_SIDE: usize = 32;
+    const COPY_BLOCK_SIDE: usize = 32;
     if grid.height == 0 || grid.width == 0 {
         return;
     }
@@ -123,18 +123,18 @@ pub fn copy_strided_2d<T: Copy>(source: &[T], from: isize, target: &mut [T], to:
         }
         return;
     }
-    let rows = |start: isize, stride| RowLayout { start: start as usize, stride };
-    let transpose_rows = if grid.streamed { transpose_non_temporal } else { transpose };
+    let rows = |start: isize, stride| ContiguousRowLayout { start: start as usize, stride };
+    let transpose_rows = if grid.streamed { try_transpose_non_temporal } else { try_transpose };
     if grid.source[0] == 1
         && grid.target[1] == 1
         && transpose_rows(source, rows(from, grid.source[1]), target, rows(to, grid.target[0]), grid.height, grid.width)
     {
         return;
     }
-    for top in (0..grid.height).step_by(BLOCK_SIDE) {
-        for left in (0..grid.width).step_by(BLOCK_SIDE) {
-            for row in top as isize..grid.height.min(top + BLOCK_SIDE) as isize {
-                for column in left as isize..grid.width.min(left + BLOCK_SIDE) as isize {
+    for top in (0..grid.height).step_by(COPY_BLOCK_SIDE) {
+        for left in (0..grid.width).step_by(COPY_BLOCK_SIDE) {
+            for row in top as isize..grid.height.min(top + COPY_BLOCK_SIDE) as isize {
+                for column in left as isize..grid.width.min(left + COPY_BLOCK_SIDE) as isize {
                     // SAFETY: `touched_index_range` has checked that every index is inside `source` and `target`, which do not overlap.
                     unsafe {
                         *t.offset(row * grid.target[0] + column * grid.target[1]) =

@@ -4,23 +4,23 @@
 use crate::cache_hints::{CACHE_LINE_BYTES, NonTemporalStores, prefetch_cache_line};
 
 /// Side of a square block, in elements. A row of 4-byte elements is one cache line.
-pub const BLOCK_SIDE: usize = 16;
+pub const TRANSPOSE_BLOCK_SIDE: usize = 16;
 /// Number of target rows per group of blocks. A group reads neighbouring cache lines of a source row soon after each other, because the
 /// hardware fetches cache lines in pairs.
-const TARGET_ROWS_PER_GROUP: usize = 4 * BLOCK_SIDE;
+const TARGET_ROWS_PER_GROUP: usize = 4 * TRANSPOSE_BLOCK_SIDE;
 /// Number of rows of the staging buffer of large copies. With [`STAGING_LINES_PER_ROW`] cache lines per row, and padding that keeps rows
 /// out of the same cache sets, the buffer takes 24 KiB for elements of 4 bytes.
-const STAGING_ROWS: usize = 8 * BLOCK_SIDE;
-/// Number of cache lines per row of the staging buffer. A row always has at least [`BLOCK_SIDE`] elements, even if these cache lines hold
-/// fewer.
+const STAGING_ROWS: usize = 8 * TRANSPOSE_BLOCK_SIDE;
+/// Number of cache lines per row of the staging buffer. A row always has at least [`TRANSPOSE_BLOCK_SIDE`] elements, even if these cache
+/// lines hold fewer.
 const STAGING_LINES_PER_ROW: usize = 2;
-/// Prefetch distance, in blocks of [`BLOCK_SIDE`] source rows. The loop prefetches in software, because the hardware prefetcher does
-/// not recognise a stride as long as a matrix row.
+/// Prefetch distance, in blocks of [`TRANSPOSE_BLOCK_SIDE`] source rows. The loop prefetches in software, because the hardware prefetcher
+/// does not recognise a stride as long as a matrix row.
 const PREFETCH_DISTANCE_IN_BLOCKS: usize = 2;
 
 /// A matrix in memory. The elements of each row are contiguous.
 #[derive(Clone, Copy)]
-pub struct RowLayout {
+pub struct ContiguousRowLayout {
     /// Index of the matrix's first element in its slice.
     pub start: usize,
     /// Distance between the starts of consecutive rows, in elements; may be negative.
@@ -30,7 +30,14 @@ pub struct RowLayout {
 /// Writes `target[i, j] = source[j, i]` for `height` rows and `width` columns of the target. Returns `false` without writing if rows of
 /// `source` or `target` are outside their slice.
 #[must_use]
-pub fn transpose<T: Copy>(source: &[T], from: RowLayout, target: &mut [T], to: RowLayout, height: usize, width: usize) -> bool {
+pub fn try_transpose<T: Copy>(
+    source: &[T],
+    from: ContiguousRowLayout,
+    target: &mut [T],
+    to: ContiguousRowLayout,
+    height: usize,
+    width: usize,
+) -> bool {
     if height == 0 || width == 0 {
         return true;
     }
@@ -45,29 +52,29 @@ pub fn transpose<T: Copy>(source: &[T], from: RowLayout, target: &mut [T], to: R
     true
 }
 
-/// Like [`transpose`], for a target larger than the caches. Blocks are transposed into a staging buffer in the first-level cache, and
+/// Like [`try_transpose`], for a target larger than the caches. Blocks are transposed into a staging buffer in the first-level cache, and
 /// copied from there with non-temporal stores. Direct writes to rows that are a power of two apart would compete for the same cache sets.
-/// Small matrices and targets whose rows do not start at cache lines are copied by [`transpose`].
+/// Small matrices and targets whose rows do not start at cache lines are copied by [`try_transpose`].
 #[must_use]
-pub fn transpose_non_temporal<T: Copy>(
+pub fn try_transpose_non_temporal<T: Copy>(
     source: &[T],
-    from: RowLayout,
+    from: ContiguousRowLayout,
     target: &mut [T],
-    to: RowLayout,
+    to: ContiguousRowLayout,
     height: usize,
     width: usize,
 ) -> bool {
     let start = target.as_mut_ptr().wrapping_add(to.start);
     let whole_lines =
         start.addr().is_multiple_of(CACHE_LINE_BYTES) && (to.stride.unsigned_abs() * size_of::<T>()).is_multiple_of(CACHE_LINE_BYTES);
-    if !whole_lines || height < STAGING_ROWS || width < BLOCK_SIDE {
-        return transpose(source, from, target, to, height, width);
+    if !whole_lines || height < STAGING_ROWS || width < TRANSPOSE_BLOCK_SIDE {
+        return try_transpose(source, from, target, to, height, width);
     }
     if !are_rows_inside_slice(source.len(), from, width, height) || !are_rows_inside_slice(target.len(), to, height, width) {
         return false;
     }
-    let across = (STAGING_LINES_PER_ROW * CACHE_LINE_BYTES / size_of::<T>()).max(BLOCK_SIDE);
-    let pitch = across + BLOCK_SIDE;
+    let across = (STAGING_LINES_PER_ROW * CACHE_LINE_BYTES / size_of::<T>()).max(TRANSPOSE_BLOCK_SIDE);
+    let pitch = across + TRANSPOSE_BLOCK_SIDE;
     let mut stage = vec![source[from.start]; STAGING_ROWS * pitch];
     let stores = NonTemporalStores::default();
     let lefts = |group: usize| (0..width).step_by(across).map(move |left| (group, left));
@@ -114,13 +121,15 @@ unsafe fn transpose_area<T: Copy>(s: *const T, ss: isize, t: *mut T, ts: isize, 
             8 if has_avx2() => {
                 transpose_blocks(s, ss, t, ts, area, |s, ss, t, ts| x86::transpose_block_of_64_bits(s.cast(), ss, t.cast(), ts))
             }
-            _ => transpose_blocks(s, ss, t, ts, area, |s, ss, t, ts| transpose_block(s, ss, t, ts, BLOCK_SIDE, BLOCK_SIDE)),
+            _ => transpose_blocks(s, ss, t, ts, area, |s, ss, t, ts| {
+                transpose_block(s, ss, t, ts, TRANSPOSE_BLOCK_SIDE, TRANSPOSE_BLOCK_SIDE)
+            }),
         }
     }
 }
 
 /// Returns whether `rows` rows of `columns` elements, laid out as `m`, are inside a slice of length `len`.
-fn are_rows_inside_slice(len: usize, m: RowLayout, rows: usize, columns: usize) -> bool {
+fn are_rows_inside_slice(len: usize, m: ContiguousRowLayout, rows: usize, columns: usize) -> bool {
     let span = isize::try_from(rows).ok().and_then(|rows| (rows - 1).checked_mul(m.stride));
     let inside = |at: Option<isize>| at.is_some_and(|at| at >= 0 && (at as usize).checked_add(columns).is_some_and(|end| end <= len));
     let first = isize::try_from(m.start).ok();
@@ -147,17 +156,17 @@ unsafe fn transpose_blocks<T: Copy>(
 ) {
     let TransposeArea { height, width, group: together, columns_left } = area;
     let groups = (0..height).step_by(together);
-    let lefts = |group: usize| (0..width).step_by(BLOCK_SIDE).map(move |left| (group, left));
+    let lefts = |group: usize| (0..width).step_by(TRANSPOSE_BLOCK_SIDE).map(move |left| (group, left));
     for (group, left) in groups.flat_map(lefts) {
-        let columns = BLOCK_SIDE.min(width - left);
-        for top in (group..height.min(group + together)).step_by(BLOCK_SIDE) {
-            let rows = BLOCK_SIDE.min(height - top);
+        let columns = TRANSPOSE_BLOCK_SIDE.min(width - left);
+        for top in (group..height.min(group + together)).step_by(TRANSPOSE_BLOCK_SIDE) {
+            let rows = TRANSPOSE_BLOCK_SIDE.min(height - top);
             // SAFETY: `left < width` is a source row and a target column; `top < height` is a target row and a source column.
             let (from, to) = unsafe { (s.offset(left as isize * ss).add(top), t.offset(top as isize * ts).add(left)) };
-            if rows == BLOCK_SIDE && columns == BLOCK_SIDE {
-                if left + (PREFETCH_DISTANCE_IN_BLOCKS + 1) * BLOCK_SIDE <= columns_left {
-                    (0..BLOCK_SIDE).for_each(|row| {
-                        prefetch_cache_line(from.wrapping_offset((PREFETCH_DISTANCE_IN_BLOCKS * BLOCK_SIDE + row) as isize * ss))
+            if rows == TRANSPOSE_BLOCK_SIDE && columns == TRANSPOSE_BLOCK_SIDE {
+                if left + (PREFETCH_DISTANCE_IN_BLOCKS + 1) * TRANSPOSE_BLOCK_SIDE <= columns_left {
+                    (0..TRANSPOSE_BLOCK_SIDE).for_each(|row| {
+                        prefetch_cache_line(from.wrapping_offset((PREFETCH_DISTANCE_IN_BLOCKS * TRANSPOSE_BLOCK_SIDE + row) as isize * ss))
                     });
                 }
                 block(from, ss, to, ts);
@@ -188,13 +197,13 @@ unsafe fn transpose_block<T: Copy>(s: *const T, ss: isize, t: *mut T, ts: isize,
 mod x86 {
     use std::arch::x86_64::*;
 
-    use crate::transpose::BLOCK_SIDE;
+    use crate::transpose::TRANSPOSE_BLOCK_SIDE;
 
     /// Transposes a block of 16 x 16 elements of 4 bytes as four blocks of 8 x 8 in AVX2 registers. `ss` and `ts` are the row strides in
     /// elements.
     pub(super) fn transpose_block_of_32_bits(s: *const f32, ss: isize, t: *mut f32, ts: isize) {
-        for i in (0..BLOCK_SIDE).step_by(8) {
-            for j in (0..BLOCK_SIDE).step_by(8) {
+        for i in (0..TRANSPOSE_BLOCK_SIDE).step_by(8) {
+            for j in (0..TRANSPOSE_BLOCK_SIDE).step_by(8) {
                 // SAFETY: `transpose_blocks` passes pointers to whole 16 x 16 blocks, and `transpose_area` has checked for AVX2; `i` and
                 // `j` are 0 or 8.
                 unsafe { transpose_8x8(s.offset(j as isize * ss).add(i), ss, t.offset(i as isize * ts).add(j), ts) };
@@ -205,8 +214,8 @@ mod x86 {
     /// Transposes a block of 16 x 16 elements of 8 bytes as sixteen blocks of 4 x 4 in AVX2 registers. `ss` and `ts` are the row strides in
     /// elements.
     pub(super) fn transpose_block_of_64_bits(s: *const f64, ss: isize, t: *mut f64, ts: isize) {
-        for i in (0..BLOCK_SIDE).step_by(4) {
-            for j in (0..BLOCK_SIDE).step_by(4) {
+        for i in (0..TRANSPOSE_BLOCK_SIDE).step_by(4) {
+            for j in (0..TRANSPOSE_BLOCK_SIDE).step_by(4) {
                 // SAFETY: `transpose_blocks` passes pointers to whole 16 x 16 blocks, and `transpose_area` has checked for AVX2; `i` and
                 // `j` are multiples of 4 below 16.
                 unsafe { transpose_4x4(s.offset(j as isize * ss).add(i), ss, t.offset(i as isize * ts).add(j), ts) };
@@ -269,12 +278,12 @@ mod tests {
             let source: Vec<T> = (0..width * pitch).map(&value).collect();
             for backwards in [false, true] {
                 let from = if backwards {
-                    RowLayout { start: (width - 1) * pitch, stride: -(pitch as isize) }
+                    ContiguousRowLayout { start: (width - 1) * pitch, stride: -(pitch as isize) }
                 } else {
-                    RowLayout { start: 0, stride: pitch as isize }
+                    ContiguousRowLayout { start: 0, stride: pitch as isize }
                 };
                 let mut target = vec![T::default(); height * wide];
-                assert!(transpose(&source, from, &mut target, RowLayout { start: 0, stride: wide as isize }, height, width));
+                assert!(try_transpose(&source, from, &mut target, ContiguousRowLayout { start: 0, stride: wide as isize }, height, width));
                 for i in 0..height {
                     for j in 0..wide {
                         let row = if backwards { width.wrapping_sub(j + 1) } else { j };
@@ -307,9 +316,10 @@ mod tests {
                 let aligned = target.as_ptr().align_offset(CACHE_LINE_BYTES);
                 for start in [aligned, aligned + 1] {
                     target.fill(0.0);
-                    let (from, to) = (RowLayout { start: 0, stride: height as isize }, RowLayout { start, stride: stride as isize });
+                    let (from, to) =
+                        (ContiguousRowLayout { start: 0, stride: height as isize }, ContiguousRowLayout { start, stride: stride as isize });
                     let fits = start + (height - 1) * stride + width <= target.len();
-                    assert_eq!(transpose_non_temporal(&source, from, target, to, height, width), fits);
+                    assert_eq!(try_transpose_non_temporal(&source, from, target, to, height, width), fits);
                     let right = |i: usize, j: usize| target[start + i * stride + j] == source[j * height + i];
                     assert!(!fits || (0..height).all(|i| (0..width).all(|j| right(i, j))), "{height} x {width}, {stride}, {start}");
                 }
@@ -320,8 +330,9 @@ mod tests {
     #[test]
     fn rejects_rows_outside() {
         let (source, mut target) = ([1f32; 100], [0f32; 100]);
-        let mut transpose_at =
-            |start, stride| transpose(&source, RowLayout { start, stride }, &mut target, RowLayout { start: 0, stride: 10 }, 10, 10);
+        let mut transpose_at = |start, stride| {
+            try_transpose(&source, ContiguousRowLayout { start, stride }, &mut target, ContiguousRowLayout { start: 0, stride: 10 }, 10, 10)
+        };
         assert!(!transpose_at(1, 10) && !transpose_at(0, -10) && !transpose_at(usize::MAX, 10) && !transpose_at(0, isize::MAX));
         assert!(target.iter().all(|&v| v == 0.0));
     }

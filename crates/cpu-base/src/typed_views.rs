@@ -39,7 +39,7 @@ pub const fn bit_pattern_dtype(dtype: DType) -> DType {
     }
 }
 
-/// Evaluates an expression in which `$T` is the element type of a dtype's [`bit_pattern_dtype`](crate::typed_views::bit_pattern_dtype).
+/// Evaluates an expression in which `$T` is the element type of a dtype's [`bit_pattern_dtype`].
 #[macro_export]
 macro_rules! with_bits {
     ($dtype:expr, $T:ident => $body:expr) => {
@@ -162,12 +162,12 @@ impl<'a> Elements<'a> {
 }
 
 /// An iterator over consecutive parts of an [`ElementsMut`].
-pub struct Chunks<'a> {
+pub struct ElementChunksMut<'a> {
     rest: ElementsMut<'a>,
     chunk: usize,
 }
 
-impl<'a> Iterator for Chunks<'a> {
+impl<'a> Iterator for ElementChunksMut<'a> {
     type Item = ElementsMut<'a>;
     #[inline]
     fn next(&mut self) -> Option<ElementsMut<'a>> {
@@ -186,7 +186,7 @@ impl<'a> Iterator for Chunks<'a> {
     }
 }
 
-impl ExactSizeIterator for Chunks<'_> {}
+impl ExactSizeIterator for ElementChunksMut<'_> {}
 
 /// An exclusive slice of elements whose type is known at run time.
 pub struct ElementsMut<'a> {
@@ -248,8 +248,8 @@ impl<'a> ElementsMut<'a> {
 
     /// Returns an iterator over parts of `chunk` elements; the last part may be shorter.
     #[inline]
-    pub fn chunks(self, chunk: usize) -> Chunks<'a> {
-        Chunks { rest: self, chunk: chunk.max(1) }
+    pub fn chunks(self, chunk: usize) -> ElementChunksMut<'a> {
+        ElementChunksMut { rest: self, chunk: chunk.max(1) }
     }
 
     /// Reborrows the slice for a shorter lifetime.

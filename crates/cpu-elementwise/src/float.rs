@@ -1,8 +1,9 @@
 //! Operations on real floats whose results in NumPy 2 differ from the results of Rust's operators.
 
 /// Arithmetic of float32 and float64 with NumPy's results.
-pub(crate) trait Real: Copy {
-    /// Returns `floor(self / b)` as `npy_divmod` does: derived from the exact remainder, so that it agrees with [`Real::remainder`].
+pub(crate) trait FloatArithmetic: Copy {
+    /// Returns `floor(self / b)` as `npy_divmod` does: derived from the exact remainder, so that it agrees with
+    /// [`FloatArithmetic::remainder`].
     fn floor_divide(self, b: Self) -> Self;
     /// Returns the remainder with the sign of `b`. If `self` is finite and `b` infinite, the remainder is `self`, or `b` if the signs
     /// differ. `self % 0` is NaN.
@@ -21,7 +22,7 @@ pub(crate) trait Real: Copy {
     fn fraction(self) -> Self;
     /// Returns the mantissa in `[0.5, 1)` with the sign of `self` (`frexp`). Zeros, infinities and NaN are unchanged.
     fn mantissa(self) -> Self;
-    /// Returns the exponent of two that belongs to [`Real::mantissa`] (`frexp`). It is 0 for zeros, infinities and NaN.
+    /// Returns the exponent of two that belongs to [`FloatArithmetic::mantissa`] (`frexp`). It is 0 for zeros, infinities and NaN.
     fn exponent(self) -> i32;
     /// Returns `self * 2**exponent`, rounded once (`ldexp`). `exponent` is an integer or an infinity.
     fn times_power_of_2(self, exponent: Self) -> Self;
@@ -29,7 +30,7 @@ pub(crate) trait Real: Copy {
 
 macro_rules! real {
     ($($t:ident),*) => {$(
-        impl Real for $t {
+        impl FloatArithmetic for $t {
             #[inline(always)]
             fn floor_divide(self, b: Self) -> Self {
                 if b == 0.0 {

@@ -1,7 +1,7 @@
 //! Integer operations whose results in NumPy 2 differ from the results of Rust's operators.
 
 /// Arithmetic of integers with NumPy's results: it wraps and never panics.
-pub(crate) trait Int: Copy {
+pub(crate) trait IntArithmetic: Copy {
     /// Returns `floor(self / b)`, or 0 for `b = 0`. `MIN / -1` wraps.
     fn floor_divide(self, b: Self) -> Self;
     /// Returns `self - floor(self / b) * b`, which has the sign of `b`, or 0 for `b = 0`.
@@ -85,7 +85,7 @@ macro_rules! common {
 // Signed 16-bit integers are divided as 32-bit integers, which takes half the time.
 macro_rules! signed {
     ($($t:ty as $wide:ty),*) => {$(
-        impl Int for $t {
+        impl IntArithmetic for $t {
             common!(unsigned_abs);
             #[inline(always)]
             fn floor_divide(self, b: Self) -> Self {
@@ -120,7 +120,7 @@ macro_rules! signed {
 
 macro_rules! unsigned {
     ($($t:ty),*) => {$(
-        impl Int for $t {
+        impl IntArithmetic for $t {
             common!(magnitude);
             #[inline(always)]
             fn floor_divide(self, b: Self) -> Self { self.checked_div(b).unwrap_or(0) }

@@ -20,9 +20,9 @@ use cuprum_cpu_math as vmath;
 
 use crate::complex::{ComplexArithmetic as _, ComplexMath};
 use crate::elementwise_loops::{BinaryFunction, SelectedKernel, UnaryFunction, binary_kernel, unary_kernel, where_kernel};
-use crate::float::Real as _;
+use crate::float::FloatArithmetic as _;
 use crate::half::is_half;
-use crate::int::Int;
+use crate::int::IntArithmetic;
 
 /// One elementwise operation, with the function that selects its kernel by dtype.
 struct OperationKernels {
@@ -149,7 +149,7 @@ rows! {
     POWER(a, b) -> T { serial_int => a.power(b), float => vmath::pow::<I, _>(a, b), serial_complex => a.power(b), }
     POSITIVE(a) -> T { any => a, }
     NEGATIVE(a) -> T { bits => a.wrapping_neg(), float => -a, complex => -a, }
-    ABS(a) -> Real { bool => a, int => Int::abs(a), float => a.abs(), serial_complex => a.re.hypot(a.im), }
+    ABS(a) -> Real { bool => a, int => IntArithmetic::abs(a), float => a.abs(), serial_complex => a.re.hypot(a.im), }
     SIGN(a) -> T { int => a.sign(), float => a.sign(), complex => a.sign(), }
     SQUARE(a) -> T { bits => a.wrapping_mul(a), float => a * a, complex => a * a, }
     RECIPROCAL(a) -> T { int => a.reciprocal(), float => 1.0 / a, complex => a.reciprocal(), }

@@ -15,7 +15,7 @@ use num_complex::Complex;
 use smallvec::SmallVec;
 
 use crate::line_transform::{ComplexToComplex, LineTransform};
-use crate::plan_cache::Real;
+use crate::plan_cache::TransformFloat;
 
 /// Maximum size in bytes of a panel: neighbouring lines (1-D slices) that are gathered and transformed together. Two panels and the
 /// transform's scratch fit the second-level cache.
@@ -43,20 +43,20 @@ pub(crate) struct StridedSource<'a, T> {
     pub layout: &'a Layout,
 }
 
-/// Transforms all lines of `source` along `axis` into `out`, which is in C order, and multiplies the results by `factor`.
-pub(crate) fn transform_lines<T: Real, L: LineTransform<T>>(
+/// Transforms all lines (1-D slices) of `source` along `axis` into `out`, which is in C order, and multiplies the results by `factor`.
+pub(crate) fn transform_lines<T: TransformFloat, L: LineTransform<T>>(
     transform: &L,
     source: StridedSource<L::In>,
     axis: usize,
     out: &mut [L::Out],
     factor: T,
 ) -> Result<()> {
-    transform_lines_then(transform, source, axis, out, factor, |_, _| {})
+    transform_lines_and_finish_each(transform, source, axis, out, factor, |_, _| {})
 }
 
-/// Like [`transform_lines`], but also calls `finish` for each transformed line that is a column of the output, with the line's number and
-/// elements, before the multiplication by `factor`.
-pub(crate) fn transform_lines_then<T: Real, L: LineTransform<T>>(
+/// Like [`transform_lines`], but also calls `finish` for each transformed line (1-D slice) that is a column of the output, with the line's
+/// number and elements, before the multiplication by `factor`.
+pub(crate) fn transform_lines_and_finish_each<T: TransformFloat, L: LineTransform<T>>(
     transform: &L,
     source: StridedSource<L::In>,
     axis: usize,
@@ -66,7 +66,7 @@ pub(crate) fn transform_lines_then<T: Real, L: LineTransform<T>>(
 ) -> Result<()> {
     let shape = source.layout.shape();
     let inner: usize = shape[axis + 1..].iter().product();
-    let reader = LineReader::along_axis(transform, source, axis);
+    let reader = StridedLineReader::along_axis(transform, source, axis);
     let columns = |workspace: &mut PanelWorkspace<T, L>, matrix: usize, first: usize, columns: &mut ColumnsMut<L::Out>| {
         let count = columns.row(0).len();
         reader.gather_panel(matrix * inner + first, count, workspace.input.as_mut_slice());
@@ -84,7 +84,7 @@ pub(crate) fn transform_lines_then<T: Real, L: LineTransform<T>>(
         for (i, panel) in rows.chunks_mut(rows_per_panel * transform.output_len()).enumerate() {
             let first = first + i * rows_per_panel;
             let count = panel.len() / transform.output_len();
-            if !reader.transform_without_gathering(transform, first, panel, workspace.scratch.as_mut_slice()) {
+            if !reader.try_transform_without_gathering(transform, first, panel, workspace.scratch.as_mut_slice()) {
                 reader.gather_panel(first, count, workspace.input.as_mut_slice());
                 let inputs = workspace.input.as_mut_slice().chunks_exact_mut(transform.input_len());
                 for (input, row) in inputs.zip(panel.chunks_exact_mut(transform.output_len())) {
@@ -99,8 +99,9 @@ pub(crate) fn transform_lines_then<T: Real, L: LineTransform<T>>(
     })
 }
 
-/// Transforms all lines along `axis` of the C-ordered array `data` of extents `shape` in place, and multiplies the results by `factor`.
-pub(crate) fn transform_in_place<T: Real>(
+/// Transforms all lines (1-D slices) along `axis` of the C-ordered array `data` of extents `shape` in place, and multiplies the results by
+/// `factor`.
+pub(crate) fn transform_in_place<T: TransformFloat>(
     transform: &ComplexToComplex<T>,
     shape: &[usize],
     axis: usize,
@@ -139,22 +140,22 @@ fn lines_per_panel<T, L: LineTransform<T>>(transform: &L, inner: usize) -> usize
     (MAX_PANEL_BYTES / line_bytes.max(1)).clamp(least, MAX_PANEL_LINES)
 }
 
-/// Returns the cost of a pass over `count` lines, in elementary operations.
-fn pass_cost<T, L: LineTransform<T>>(transform: &L, count: usize) -> usize {
+/// Returns the cost of transforming `count` lines (1-D slices), in elementary operations.
+fn axis_pass_cost<T, L: LineTransform<T>>(transform: &L, count: usize) -> usize {
     let n = transform.input_len().max(transform.output_len());
     count.saturating_mul(n).saturating_mul(COST_PER_ELEMENT_AND_LOG2_LEN * (usize::BITS - n.leading_zeros()) as usize)
 }
 
 /// The memory of a thread for its panels (groups of lines) and its transforms.
-struct PanelWorkspace<T: Real, L: LineTransform<T>> {
+struct PanelWorkspace<T: TransformFloat, L: LineTransform<T>> {
     input: HostVec<L::In>,
     output: HostVec<L::Out>,
     scratch: HostVec<Complex<T>>,
 }
 
-impl<T: Real, L: LineTransform<T>> PanelWorkspace<T, L> {
-    /// Allocates panels of `count` lines. If `is_rows` is true, results are written directly to rows of the output, and no output panel is
-    /// needed.
+impl<T: TransformFloat, L: LineTransform<T>> PanelWorkspace<T, L> {
+    /// Allocates panels of `count` lines (1-D slices along the transformed axis). If `is_rows` is true, results are written directly to
+    /// rows of the output, and no output panel is needed.
     fn allocate(transform: &L, count: usize, is_rows: bool) -> Result<PanelWorkspace<T, L>> {
         Ok(PanelWorkspace {
             input: HostVec::allocate(count * transform.input_len())?,
@@ -163,7 +164,7 @@ impl<T: Real, L: LineTransform<T>> PanelWorkspace<T, L> {
         })
     }
 
-    /// Transforms the first `count` lines of the input panel to the output panel.
+    /// Transforms the first `count` lines (1-D slices) of the input panel to the output panel.
     fn transform_panel(&mut self, transform: &L, count: usize) -> Result<()> {
         let inputs = self.input.as_mut_slice().chunks_exact_mut(transform.input_len());
         for (input, output) in inputs.zip(self.output.as_mut_slice().chunks_exact_mut(transform.output_len())).take(count) {
@@ -207,14 +208,14 @@ impl FirstError {
 
 /// Calls `body` for blocks of rows of `out`, on several threads. The arguments are the thread's workspace, the index of the block's first
 /// row, and the block.
-fn for_each_row_block<T: Real, L: LineTransform<T>>(
+fn for_each_row_block<T: TransformFloat, L: LineTransform<T>>(
     transform: &L,
     out: &mut [L::Out],
     body: impl Fn(&mut PanelWorkspace<T, L>, usize, &mut [L::Out]) -> Result<()> + Sync,
 ) -> Result<()> {
     let (m, panel) = (transform.output_len(), lines_per_panel::<T, L>(transform, 1));
     let rows = out.len() / m;
-    let cost = pass_cost::<T, L>(transform, rows);
+    let cost = axis_pass_cost::<T, L>(transform, rows);
     let tasks = threads::threads_for_cost(cost) * TASKS_PER_THREAD;
     let rows_per_task = rows.div_ceil(tasks).next_multiple_of(panel.min(rows.div_ceil(tasks)).max(1));
     let errors = FirstError::default();
@@ -234,7 +235,7 @@ fn for_each_row_block<T: Real, L: LineTransform<T>>(
 
 /// Calls `body` for panels (groups of neighbouring columns) of the matrices in `out`, on several threads. The arguments are the thread's
 /// workspace, the index of the matrix, the index of the panel's first column, and the columns. Each matrix has rows of `inner` elements.
-fn for_each_panel<T: Real, L: LineTransform<T>>(
+fn for_each_panel<T: TransformFloat, L: LineTransform<T>>(
     transform: &L,
     inner: usize,
     out: &mut [L::Out],
@@ -242,7 +243,7 @@ fn for_each_panel<T: Real, L: LineTransform<T>>(
 ) -> Result<()> {
     let (size, width) = (transform.output_len() * inner, lines_per_panel::<T, L>(transform, inner).min(inner));
     let matrices = out.len() / size;
-    let cost = pass_cost::<T, L>(transform, matrices * inner);
+    let cost = axis_pass_cost::<T, L>(transform, matrices * inner);
     let tasks = threads::threads_for_cost(cost) * TASKS_PER_THREAD;
     let errors = FirstError::default();
     let init = || PanelWorkspace::allocate(transform, width, false);
@@ -270,28 +271,29 @@ fn for_each_panel<T: Real, L: LineTransform<T>>(
     errors.into_result()
 }
 
-/// Reads lines of a strided array, numbered in C order of the other axes.
-struct LineReader<'a, T> {
+/// Reads lines (1-D slices along one axis) of a strided array. Lines are numbered in C order of the remaining axes.
+struct StridedLineReader<'a, T> {
     /// The whole buffer that holds the array.
     buffer: &'a [T],
     /// Index of the array's first element in the buffer.
     offset: isize,
     /// Stride along the lines.
     stride: isize,
-    /// Number of elements of a line that the array has.
+    /// Number of elements of the array along the axis of a line.
     extent: usize,
-    /// Number of elements of a line that the transform takes. Elements that the array does not have (from index `extent` on) are zeros.
+    /// Number of elements of a line (1-D slice) that the transform takes. Elements that the array does not have (from index `extent` on)
+    /// are zeros.
     len: usize,
     /// Extents and strides of all axes but the transformed axis, the innermost first.
     others: SmallVec<[(usize, isize); 6]>,
 }
 
-impl<'a, T: bytemuck::Pod> LineReader<'a, T> {
-    fn along_axis<R, L: LineTransform<R, In = T>>(transform: &L, source: StridedSource<'a, T>, axis: usize) -> LineReader<'a, T> {
+impl<'a, T: bytemuck::Pod> StridedLineReader<'a, T> {
+    fn along_axis<R, L: LineTransform<R, In = T>>(transform: &L, source: StridedSource<'a, T>, axis: usize) -> StridedLineReader<'a, T> {
         let (shape, strides) = (source.layout.shape(), source.layout.strides());
         let others = (0..shape.len()).rev().filter(|a| *a != axis).map(|a| (shape[a], strides[a])).collect();
         let offset = source.layout.offset() as isize;
-        LineReader { buffer: source.buffer, offset, stride: strides[axis], extent: shape[axis], len: transform.input_len(), others }
+        StridedLineReader { buffer: source.buffer, offset, stride: strides[axis], extent: shape[axis], len: transform.input_len(), others }
     }
 
     /// Returns the index of the first element of line number `line`.
@@ -304,9 +306,9 @@ impl<'a, T: bytemuck::Pod> LineReader<'a, T> {
         at
     }
 
-    /// Transforms lines directly from the array to `rows`, starting with line number `first`. Returns `false` if the layout or the
-    /// transform requires a copy of the lines.
-    fn transform_without_gathering<R, L: LineTransform<R, In = T>>(
+    /// Transforms lines (1-D slices) directly from the array to `rows`, starting with line number `first`. Returns `false` if the layout or
+    /// the transform requires a copy of the lines.
+    fn try_transform_without_gathering<R, L: LineTransform<R, In = T>>(
         &self,
         transform: &L,
         first: usize,
@@ -318,11 +320,12 @@ impl<'a, T: bytemuck::Pod> LineReader<'a, T> {
         }
         rows.chunks_exact_mut(transform.output_len()).enumerate().all(|(i, row)| {
             let start = self.line_start(first + i) as usize;
-            transform.transform_line_preserving_input(&self.buffer[start..start + self.len], row, scratch)
+            transform.try_transform_preserving_input(&self.buffer[start..start + self.len], row, scratch)
         })
     }
 
-    /// Copies lines `first..first + count` to consecutive lines of `panel`, and fills missing elements with zeros.
+    /// Copies lines `first..first + count` of the array, which are 1-D slices, to consecutive ranges of `panel`, and fills missing elements
+    /// with zeros.
     fn gather_panel(&self, first: usize, count: usize, panel: &mut [T]) {
         let starts: SmallVec<[isize; MAX_PANEL_LINES]> = (first..first + count).map(|line| self.line_start(line)).collect();
         let step = starts.get(1).map_or(0, |next| next - starts[0]);

@@ -20,7 +20,7 @@ use num_complex::Complex;
 use self::axis_pass::{StridedSource, transform_in_place, transform_lines};
 use self::line_transform::{ComplexToComplex, HalfSpectrumToReal, RealToFullSpectrum, RealToHalfSpectrum};
 use self::long_line::SplitTransform;
-use self::plan_cache::Real;
+use self::plan_cache::TransformFloat;
 
 /// Transforms `values` into `out`, the output of `call`. If `values` is `None`, transforms the complex values in `out` in place.
 ///
@@ -52,7 +52,7 @@ pub fn first_transformed_axis(request: &Fft) -> Option<usize> {
 
 /// Transforms `values`, or the values in `out` if `values` is `None`, into `out` of extents `shape`. `T` is the type of real numbers and of
 /// the parts of complex numbers.
-fn transform_typed<T: Real>(request: &Fft, shape: &[usize], values: Option<&StoredArray>, out: ElementsMut) -> Result<()>
+fn transform_typed<T: TransformFloat>(request: &Fft, shape: &[usize], values: Option<&StoredArray>, out: ElementsMut) -> Result<()>
 where
     Complex<T>: Element + Pod,
 {
@@ -94,9 +94,10 @@ where
                     buffer: Elements::from_whole_buffer(a)?.typed_slice(),
                     layout: a.layout(),
                 })),
-                Some(a) => {
-                    Some(TransformInput::Real(StridedSource { buffer: Elements::from_whole_buffer(a)?.typed_slice(), layout: a.layout() }))
-                }
+                Some(a) => Some(TransformInput::TransformFloat(StridedSource {
+                    buffer: Elements::from_whole_buffer(a)?.typed_slice(),
+                    layout: a.layout(),
+                })),
                 None => None,
             };
             transform_complex_axes(request, request.axes, values, shape, out.typed_slice(), scale)
@@ -107,13 +108,13 @@ where
 
 /// The input values of a transform with complex results.
 enum TransformInput<'a, T> {
-    Real(StridedSource<'a, T>),
+    TransformFloat(StridedSource<'a, T>),
     Complex(StridedSource<'a, Complex<T>>),
 }
 
 /// Transforms along `axes`, the last axis first. The first pass reads `values`, or `out` if `values` is `None`. The other passes transform
 /// `out` in place. The extents of `out` are `shape`.
-fn transform_complex_axes<T: Real>(
+fn transform_complex_axes<T: TransformFloat>(
     request: &Fft,
     axes: &[usize],
     values: Option<TransformInput<T>>,
@@ -127,17 +128,17 @@ fn transform_complex_axes<T: Real>(
     for (i, &axis) in order.iter().enumerate() {
         let (n, scale) = (shape[axis], if i + 1 == order.len() { scale } else { T::one() });
         match values.take() {
-            Some(TransformInput::Real(source)) => {
+            Some(TransformInput::TransformFloat(source)) => {
                 transform_lines(&RealToFullSpectrum::<T>::new_for_length(n, request.inverse)?, source, axis, out, scale)?;
             }
             Some(TransformInput::Complex(source)) => {
-                if source.layout.shape()[axis] == n && transform_long_lines(Some(&source), request.inverse, shape, axis, out, scale)? {
+                if source.layout.shape()[axis] == n && try_transform_long_lines(Some(&source), request.inverse, shape, axis, out, scale)? {
                     continue;
                 }
                 transform_lines(&ComplexToComplex::<T>::new_for_length(n, request.inverse)?, source, axis, out, scale)?;
             }
             None => {
-                if !transform_long_lines(None, request.inverse, shape, axis, out, scale)? {
+                if !try_transform_long_lines(None, request.inverse, shape, axis, out, scale)? {
                     transform_in_place(&ComplexToComplex::<T>::new_for_length(n, request.inverse)?, shape, axis, out, scale)?
                 }
             }
@@ -146,9 +147,9 @@ fn transform_complex_axes<T: Real>(
     Ok(())
 }
 
-/// Transforms lines along the last axis that are long enough for several threads to share a line, from `source` or in place. Returns
-/// `false` without transforming for other lines.
-fn transform_long_lines<T: Real>(
+/// Transforms lines (1-D slices) along the last axis that are long enough for several threads to share a line, from `source` or in place.
+/// Returns `false` without transforming for other lines.
+fn try_transform_long_lines<T: TransformFloat>(
     source: Option<&StridedSource<Complex<T>>>,
     inverse: bool,
     shape: &[usize],

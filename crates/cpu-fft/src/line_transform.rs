@@ -8,7 +8,7 @@ use num_complex::Complex;
 use realfft::{ComplexToReal, RealToComplex};
 use rustfft::Fft;
 
-use crate::plan_cache::{FftPlan, Real, TransformKind, get_or_create_plan};
+use crate::plan_cache::{FftPlan, TransformFloat, TransformKind, get_or_create_plan};
 
 /// A transform of lines of one length. A line is a 1-D slice along the transformed axis.
 pub(crate) trait LineTransform<T>: Sync {
@@ -16,16 +16,16 @@ pub(crate) trait LineTransform<T>: Sync {
     type In: Pod + Send + Sync;
     /// Type of the elements after the transform.
     type Out: Pod + Send + Sync;
-    /// Returns the number of elements of a line before the transform.
+    /// Returns the number of elements of a line (1-D slice) before the transform.
     fn input_len(&self) -> usize;
-    /// Returns the number of elements of a line after the transform.
+    /// Returns the number of elements of a line (1-D slice) after the transform.
     fn output_len(&self) -> usize;
     /// Returns the number of scratch elements that the transform needs.
     fn scratch_len(&self) -> usize;
     /// Transforms `input` into `output`. Overwrites `input` with arbitrary values.
     fn transform_line(&self, input: &mut [Self::In], output: &mut [Self::Out], scratch: &mut [Complex<T>]) -> Result<()>;
     /// Transforms `input` into `output`. Returns `false` without transforming if this kind of transform overwrites its input.
-    fn transform_line_preserving_input(&self, _input: &[Self::In], _output: &mut [Self::Out], _scratch: &mut [Complex<T>]) -> bool {
+    fn try_transform_preserving_input(&self, _input: &[Self::In], _output: &mut [Self::Out], _scratch: &mut [Complex<T>]) -> bool {
         false
     }
     /// Multiplies `value`, an element after the transform, by `factor`.
@@ -40,7 +40,7 @@ fn plan_error(what: impl std::fmt::Display) -> Error {
 /// Transforms of complex numbers.
 pub(crate) struct ComplexToComplex<T>(Arc<dyn Fft<T>>);
 
-impl<T: Real> ComplexToComplex<T> {
+impl<T: TransformFloat> ComplexToComplex<T> {
     pub(crate) fn new_for_length(n: usize, inverse: bool) -> Result<ComplexToComplex<T>> {
         match get_or_create_plan(if inverse { TransformKind::Inverse } else { TransformKind::Forward }, n)? {
             FftPlan::Complex(fft) => Ok(ComplexToComplex(fft)),
@@ -48,13 +48,13 @@ impl<T: Real> ComplexToComplex<T> {
         }
     }
 
-    /// Transforms consecutive lines in place.
+    /// Transforms each of the consecutive, contiguous lines in `lines` in place.
     pub(crate) fn transform_lines_in_place(&self, lines: &mut [Complex<T>], scratch: &mut [Complex<T>]) {
         self.0.process_with_scratch(lines, &mut scratch[..self.0.get_inplace_scratch_len()]);
     }
 }
 
-impl<T: Real> LineTransform<T> for ComplexToComplex<T> {
+impl<T: TransformFloat> LineTransform<T> for ComplexToComplex<T> {
     type In = Complex<T>;
     type Out = Complex<T>;
     fn input_len(&self) -> usize {
@@ -70,7 +70,7 @@ impl<T: Real> LineTransform<T> for ComplexToComplex<T> {
         self.0.process_outofplace_with_scratch(input, output, &mut scratch[..self.0.get_outofplace_scratch_len()]);
         Ok(())
     }
-    fn transform_line_preserving_input(&self, input: &[Complex<T>], output: &mut [Complex<T>], scratch: &mut [Complex<T>]) -> bool {
+    fn try_transform_preserving_input(&self, input: &[Complex<T>], output: &mut [Complex<T>], scratch: &mut [Complex<T>]) -> bool {
         self.0.process_immutable_with_scratch(input, output, &mut scratch[..self.0.get_immutable_scratch_len()]);
         true
     }
@@ -82,7 +82,7 @@ impl<T: Real> LineTransform<T> for ComplexToComplex<T> {
 /// Transforms of real numbers, with only the results for non-negative frequencies (`rfft`).
 pub(crate) struct RealToHalfSpectrum<T>(Arc<dyn RealToComplex<T>>);
 
-impl<T: Real> RealToHalfSpectrum<T> {
+impl<T: TransformFloat> RealToHalfSpectrum<T> {
     pub(crate) fn new_for_length(n: usize) -> Result<RealToHalfSpectrum<T>> {
         match get_or_create_plan(TransformKind::FromReal, n)? {
             FftPlan::FromReal(fft) => Ok(RealToHalfSpectrum(fft)),
@@ -91,7 +91,7 @@ impl<T: Real> RealToHalfSpectrum<T> {
     }
 }
 
-impl<T: Real> LineTransform<T> for RealToHalfSpectrum<T> {
+impl<T: TransformFloat> LineTransform<T> for RealToHalfSpectrum<T> {
     type In = T;
     type Out = Complex<T>;
     fn input_len(&self) -> usize {
@@ -118,13 +118,13 @@ pub(crate) struct RealToFullSpectrum<T> {
     inverse: bool,
 }
 
-impl<T: Real> RealToFullSpectrum<T> {
+impl<T: TransformFloat> RealToFullSpectrum<T> {
     pub(crate) fn new_for_length(n: usize, inverse: bool) -> Result<RealToFullSpectrum<T>> {
         Ok(RealToFullSpectrum { half: RealToHalfSpectrum::new_for_length(n)?, inverse })
     }
 }
 
-impl<T: Real> LineTransform<T> for RealToFullSpectrum<T> {
+impl<T: TransformFloat> LineTransform<T> for RealToFullSpectrum<T> {
     type In = T;
     type Out = Complex<T>;
     fn input_len(&self) -> usize {
@@ -156,7 +156,7 @@ impl<T: Real> LineTransform<T> for RealToFullSpectrum<T> {
 /// Transforms of the non-negative frequencies of a Hermitian spectrum to real numbers (`irfft`).
 pub(crate) struct HalfSpectrumToReal<T>(Arc<dyn ComplexToReal<T>>);
 
-impl<T: Real> HalfSpectrumToReal<T> {
+impl<T: TransformFloat> HalfSpectrumToReal<T> {
     pub(crate) fn new_for_length(n: usize) -> Result<HalfSpectrumToReal<T>> {
         match get_or_create_plan(TransformKind::ToReal, n)? {
             FftPlan::ToReal(fft) => Ok(HalfSpectrumToReal(fft)),
@@ -165,7 +165,7 @@ impl<T: Real> HalfSpectrumToReal<T> {
     }
 }
 
-impl<T: Real> LineTransform<T> for HalfSpectrumToReal<T> {
+impl<T: TransformFloat> LineTransform<T> for HalfSpectrumToReal<T> {
     type In = Complex<T>;
     type Out = T;
     fn input_len(&self) -> usize {

@@ -6,13 +6,13 @@ use cuprum_core::layout::Layout;
 use cuprum_cpu_base::typed_views::HostVec;
 use num_complex::Complex;
 
-use crate::axis_pass::{StridedSource, transform_lines, transform_lines_then};
+use crate::axis_pass::{StridedSource, transform_lines, transform_lines_and_finish_each};
 use crate::line_transform::ComplexToComplex;
-use crate::plan_cache::Real;
+use crate::plan_cache::TransformFloat;
 
 /// Minimum length of a line that several threads share. The decision depends only on the length and the number of lines, so results do not
 /// depend on the number of threads.
-const MIN_SPLIT_LENGTH: usize = if cfg!(miri) { 1 << 8 } else { 1 << 17 };
+const MIN_SPLIT_LINE_LENGTH: usize = if cfg!(miri) { 1 << 8 } else { 1 << 17 };
 /// Maximum number of lines for which the threads share each line. More lines are transformed one per thread.
 const MAX_SPLIT_LINES: usize = 4;
 /// Maximum ratio of columns to rows of the matrix as which a long line is transformed.
@@ -27,10 +27,10 @@ pub(crate) struct SplitTransform<T> {
     roots: RootsOfUnity,
 }
 
-impl<T: Real> SplitTransform<T> {
+impl<T: TransformFloat> SplitTransform<T> {
     /// Returns the transform of lines of `n` elements, or `None` if `lines` such lines are not split.
     pub fn new_for_length(n: usize, lines: usize, inverse: bool) -> Result<Option<SplitTransform<T>>> {
-        if n < MIN_SPLIT_LENGTH || lines > MAX_SPLIT_LINES {
+        if n < MIN_SPLIT_LINE_LENGTH || lines > MAX_SPLIT_LINES {
             return Ok(None);
         }
         let Some(rows) = (1..=n.isqrt()).rev().find(|rows| n.is_multiple_of(*rows)).filter(|rows| n / rows <= rows * MAX_COLUMNS_PER_ROW)
@@ -52,7 +52,7 @@ impl<T: Real> SplitTransform<T> {
     /// index `offset` of `buffer` and has the stride `stride`.
     pub fn transform_columns(&self, buffer: &[Complex<T>], offset: usize, stride: isize, to: &mut [Complex<T>]) -> Result<()> {
         let layout = Layout::strided(&[self.rows, self.columns], &[self.columns as isize * stride, stride], offset)?;
-        transform_lines_then(&self.of_columns, StridedSource { buffer, layout: &layout }, 0, to, T::one(), |column, values| {
+        transform_lines_and_finish_each(&self.of_columns, StridedSource { buffer, layout: &layout }, 0, to, T::one(), |column, values| {
             self.roots.multiply_by_powers(column, values);
         })
     }
@@ -95,7 +95,7 @@ impl RootsOfUnity {
     }
 
     /// Multiplies element `i` of `values` by the root to the power `i * step`.
-    fn multiply_by_powers<T: Real>(&self, step: usize, values: &mut [Complex<T>]) {
+    fn multiply_by_powers<T: TransformFloat>(&self, step: usize, values: &mut [Complex<T>]) {
         const BLOCK_LEN: usize = 32;
         let convert = |root: Complex<f64>| {
             let part = |x: f64| T::from_f64(x).unwrap_or_else(T::zero);

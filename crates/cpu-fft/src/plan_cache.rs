@@ -17,14 +17,14 @@ const MAX_POINTS_OF_CACHED_PLANS: usize = 1 << 22;
 const PLAN_COMPLEX_NUMBERS_PER_POINT: usize = 3;
 
 /// A type of real numbers that transforms support: `f32` or `f64`.
-pub(crate) trait Real: FftNum + Element + Pod {
+pub(crate) trait TransformFloat: FftNum + Element + Pod {
     /// Returns the cached plans for this type.
     fn plan_cache() -> &'static Mutex<PlanCache<Self>>;
 }
 
 macro_rules! real {
     ($($t:ty)*) => {$(
-        impl Real for $t {
+        impl TransformFloat for $t {
             fn plan_cache() -> &'static Mutex<PlanCache<$t>> {
                 static PLANS: Mutex<PlanCache<$t>> = Mutex::new(PlanCache(Vec::new()));
                 &PLANS
@@ -54,7 +54,7 @@ pub(crate) enum FftPlan<T> {
 /// Cached plans by kind and length, the least recently used first.
 pub(crate) struct PlanCache<T>(Vec<(TransformKind, usize, FftPlan<T>)>);
 
-impl<T: Real> PlanCache<T> {
+impl<T: TransformFloat> PlanCache<T> {
     /// Returns the cached plan and marks it as recently used.
     fn find_cached_plan(&mut self, kind: TransformKind, n: usize) -> Option<FftPlan<T>> {
         let at = self.0.iter().rposition(|(k, length, _)| (*k, *length) == (kind, n))?;
@@ -79,12 +79,13 @@ impl<T: Real> PlanCache<T> {
 ///
 /// # Errors
 /// Returns an error if memory of the typical size of a plan cannot be allocated.
-pub(crate) fn get_or_create_plan<T: Real>(kind: TransformKind, n: usize) -> Result<FftPlan<T>> {
+pub(crate) fn get_or_create_plan<T: TransformFloat>(kind: TransformKind, n: usize) -> Result<FftPlan<T>> {
     let plans = || T::plan_cache().lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(plan) = plans().find_cached_plan(kind, n) {
         return Ok(plan);
     }
-    // rustfft and realfft abort if an allocation fails. A trial allocation of the typical size therefore returns an error first.
+    // rustfft and realfft abort if an allocation fails. Memory of the typical size of a plan is therefore allocated and freed first, so
+    // that a lack of memory is returned as an error.
     try_reserve("fft", &mut Vec::<Complex<T>>::new(), n.saturating_mul(PLAN_COMPLEX_NUMBERS_PER_POINT))?;
     let plan = match kind {
         TransformKind::Forward => FftPlan::Complex(FftPlanner::new().plan_fft_forward(n)),

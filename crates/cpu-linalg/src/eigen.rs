@@ -23,7 +23,7 @@ use crate::double_precision::Widen;
 use crate::eigenvectors::SchurFactors;
 use crate::matrix_batch::{FaerWorkspace, MatrixBatch, MatrixFailure, allocate_scratch};
 use crate::matrix_element::Field;
-use crate::matrix_stack::{MatrixStack, store_converted};
+use crate::matrix_stack::{MatrixStack, store_converted_in_c_order};
 use crate::power_of_two_scale::PowerOfTwoScale;
 use crate::schur_form::{SchurForm, SchurScratch};
 
@@ -47,8 +47,8 @@ fn compute_hermitian_eigen<W: Field>(
     }
 }
 
-/// Computes eigenvalues and eigenvectors like faer's `self_adjoint_evd`, but transforms the eigenvectors of the tridiagonal matrix by blocks
-/// of columns, which threads share.
+/// Computes eigenvalues and eigenvectors like faer's `self_adjoint_evd`, but transforms the eigenvectors of the tridiagonal matrix by
+/// blocks of columns, which threads share.
 fn compute_eigenvectors_in_blocks<W: Field>(
     mut a: MatMut<'_, W>,
     w: &mut [W],
@@ -135,7 +135,7 @@ pub(crate) fn decompose_hermitian<T: Widen>(call: &Call, triangle: Triangle, vec
                 if !compute_hermitian_eigen(lower, values, v, reflections, team, stack)? {
                     return Err(MatrixFailure::Matrix(index, EigenvaluesDiverge));
                 }
-                scale.scale_up(values);
+                scale.multiply_by_scale(values);
             }
             w.iter_mut().zip(values.iter()).for_each(|(to, v)| *to = T::narrow_real(v.real_part()));
             Ok(())
@@ -147,7 +147,7 @@ pub(crate) fn decompose_hermitian<T: Widen>(call: &Call, triangle: Triangle, vec
             batch.for_each_task(items, scratch, |(scratch, basis), first, (w, v)| {
                 for (index, (w, v)) in (first..).zip(w.chunks_mut(n).zip(v.chunks_mut(n * n))) {
                     one(scratch, Some(basis), index, w)?;
-                    store_converted(team, basis, n, v, T::narrow);
+                    store_converted_in_c_order(team, basis, n, v, T::narrow);
                 }
                 Ok(())
             })?;
@@ -278,13 +278,13 @@ pub(crate) fn decompose_general<T: Widen>(call: &Call, vectors: bool) -> Result<
         }
         if !v.iter().all(|x| x.is_finite()) {
             a.copy_converted(team, index, matrix, T::widen);
-            scale.scale_down(matrix);
+            scale.divide_by_scale(matrix);
             let mut x = batch.allocate_zeros::<Complex<f64>>(n)?;
             SchurScratch::allocate(&batch, n)?.compute_schur_form(matrix, basis, n).map_err(failed)?;
             SchurFactors { form: matrix, basis, n }.write_eigenvalues_and_vectors(&mut x, values, v);
         }
         normalize_columns(v, n);
-        scale.scale_up(values);
+        scale.multiply_by_scale(values);
         w.iter_mut().zip(values.iter()).for_each(|(to, v)| *to = T::narrow_complex(*v));
         Ok(())
     };
@@ -295,7 +295,7 @@ pub(crate) fn decompose_general<T: Widen>(call: &Call, vectors: bool) -> Result<
             batch.for_each_task(items, scratch, |(scratch, basis), first, (w, v)| {
                 for (index, (w, v)) in (first..).zip(w.chunks_mut(n).zip(v.chunks_mut(n * n))) {
                     one(scratch, basis, index, w)?;
-                    store_converted(team, basis, n, v, T::narrow_complex);
+                    store_converted_in_c_order(team, basis, n, v, T::narrow_complex);
                 }
                 Ok(())
             })?;

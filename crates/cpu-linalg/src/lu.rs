@@ -12,7 +12,7 @@ use num_traits::{Float, Zero};
 use crate::column_blocks::ThreadsPerMatrix;
 use crate::matrix_batch::{MatrixBatch, MatrixFailure};
 use crate::matrix_element::Field;
-use crate::matrix_stack::{MatrixStack, store_transposed};
+use crate::matrix_stack::{MatrixStack, store_in_c_order};
 use crate::triangular::solve_triangular_in_place;
 
 /// Maximum number of columns of a matrix that is decomposed one column at a time. Wider matrices are split recursively.
@@ -204,7 +204,7 @@ fn solve_systems<T: Field>(call: &Call, a: &MatrixStack<T>, b: Option<&MatrixSta
                     }
                     None => invert_factored(factors.rb(), pivots, MatMut::from_column_major_slice_mut(x, n, n), team),
                 }
-                store_transposed(team, x, n, solution);
+                store_in_c_order(team, x, n, solution);
             }
             Ok(())
         },
@@ -230,7 +230,7 @@ pub(crate) fn decompose_lu<T: Field>(call: &Call) -> Result<Outcome> {
             for (index, (factors, pivots)) in (first..).zip(results) {
                 a.copy_matrix(team, index, matrix);
                 decompose_lu_in_place(MatMut::from_column_major_slice_mut(matrix, m, n), order, team);
-                store_transposed(team, matrix, m, factors);
+                store_in_c_order(team, matrix, m, factors);
                 pivots.iter_mut().zip(order.iter()).for_each(|(to, &pivot)| *to = i32::try_from(pivot).unwrap_or(i32::MAX));
             }
             Ok(())

@@ -13,7 +13,7 @@ use crate::matrix_batch::{MatrixBatch, MatrixFailure};
 use crate::matrix_element::{C, Field, square_root};
 use crate::matrix_logarithm::{LogarithmScratch, triangular_logarithm};
 use crate::matrix_square_root::triangular_square_root;
-use crate::matrix_stack::{MatrixStack, store_converted};
+use crate::matrix_stack::{MatrixStack, store_converted_in_c_order};
 use crate::power_of_two_scale::PowerOfTwoScale;
 use crate::schur_form::{SchurForm, SchurScratch};
 
@@ -156,7 +156,7 @@ pub(crate) fn compute_matrix_function<T: Widen<Wide: SchurForm + MatrixFunctionE
             if form.has_real_values {
                 result.iter_mut().for_each(|v| v.im = 0.0);
             }
-            store_converted(team, result, n, to, T::narrow_complex);
+            store_converted_in_c_order(team, result, n, to, T::narrow_complex);
         }
         Ok(())
     })?;

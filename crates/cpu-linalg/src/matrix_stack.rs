@@ -5,7 +5,7 @@ use std::any::TypeId;
 use bytemuck::Pod;
 use cuprum_core::layout::{Dims, Strides};
 use cuprum_core::{Error, Result, StoredArray};
-use cuprum_cpu_base::transpose::{RowLayout, transpose};
+use cuprum_cpu_base::transpose::{ContiguousRowLayout, try_transpose};
 use cuprum_cpu_base::typed_views::Elements;
 
 use crate::column_blocks::ThreadsPerMatrix;
@@ -73,8 +73,8 @@ impl<'a, T: Field> MatrixStack<'a, T> {
         self.copy_with_strides(team, n, [self.strides[1], self.strides[0]], self.columns, to, |v| v);
     }
 
-    /// Copies matrix `n` of the batch to `to`, as columns of `rows` elements, and converts each element by `value`, which returns its argument
-    /// if `U` is `T`. `down` and `across` are the source strides along a column and along a row of the copy.
+    /// Copies matrix `n` of the batch to `to`, as columns of `rows` elements, and converts each element by `value`, which returns its
+    /// argument if `U` is `T`. `down` and `across` are the source strides along a column and along a row of the copy.
     fn copy_with_strides<U: Pod + Send>(
         &self,
         team: ThreadsPerMatrix,
@@ -88,9 +88,10 @@ impl<'a, T: Field> MatrixStack<'a, T> {
         team.for_each_slice_of_columns(to, rows, |first_column, columns| {
             let start = start + first_column as isize * across;
             if TypeId::of::<T>() == TypeId::of::<U>() && across == 1 {
-                let (source, target) = (RowLayout { start: start as usize, stride: down }, RowLayout { start: 0, stride: rows as isize });
+                let (source, target) =
+                    (ContiguousRowLayout { start: start as usize, stride: down }, ContiguousRowLayout { start: 0, stride: rows as isize });
                 let count = columns.len() / rows;
-                if transpose(self.values, source, bytemuck::cast_slice_mut(columns), target, count, rows) {
+                if try_transpose(self.values, source, bytemuck::cast_slice_mut(columns), target, count, rows) {
                     return;
                 }
             }
@@ -108,8 +109,8 @@ impl<'a, T: Field> MatrixStack<'a, T> {
         });
     }
 
-    /// Copies the conjugate transpose of matrix `n` of the batch to `to`, in column-major order, and converts each element by `value`, which
-    /// returns its argument if `U` is `T`.
+    /// Copies the conjugate transpose of matrix `n` of the batch to `to`, in column-major order, and converts each element by `value`,
+    /// which returns its argument if `U` is `T`.
     pub(crate) fn copy_adjoint_converted<U: Field>(&self, team: ThreadsPerMatrix, n: usize, to: &mut [U], value: impl Fn(T) -> U + Sync) {
         self.copy_with_strides(team, n, [self.strides[1], self.strides[0]], self.columns, to, value);
         if U::DTYPE.is_complex() {
@@ -119,13 +120,13 @@ impl<'a, T: Field> MatrixStack<'a, T> {
 }
 
 /// Copies a column-major matrix of `rows` rows to `to` in C order.
-pub(crate) fn store_transposed<T: Field>(team: ThreadsPerMatrix, from: &[T], rows: usize, to: &mut [T]) {
-    store_converted(team, from, rows, to, |v| v);
+pub(crate) fn store_in_c_order<T: Field>(team: ThreadsPerMatrix, from: &[T], rows: usize, to: &mut [T]) {
+    store_converted_in_c_order(team, from, rows, to, |v| v);
 }
 
 /// Copies a column-major matrix of `rows` rows to `to` in C order. Each element becomes `value(element)`, which returns its argument if `U`
 /// is `T`.
-pub(crate) fn store_converted<T: Pod + Sync, U: Pod + Send>(
+pub(crate) fn store_converted_in_c_order<T: Pod + Sync, U: Pod + Send>(
     team: ThreadsPerMatrix,
     from: &[T],
     rows: usize,
@@ -137,9 +138,9 @@ pub(crate) fn store_converted<T: Pod + Sync, U: Pod + Send>(
     team.for_each_slice_of_columns(to, columns, |first_row, to| {
         let height = to.len() / columns;
         if TypeId::of::<T>() == TypeId::of::<U>() {
-            let source = RowLayout { start: first_row, stride: rows as isize };
-            let target = RowLayout { start: 0, stride: columns as isize };
-            if transpose(from, source, bytemuck::cast_slice_mut(to), target, height, columns) {
+            let source = ContiguousRowLayout { start: first_row, stride: rows as isize };
+            let target = ContiguousRowLayout { start: 0, stride: columns as isize };
+            if try_transpose(from, source, bytemuck::cast_slice_mut(to), target, height, columns) {
                 return;
             }
         }

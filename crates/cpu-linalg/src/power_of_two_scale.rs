@@ -58,7 +58,7 @@ impl<R: Float> PowerOfTwoScale<R> {
         let exponent = (0.5 * (largest.log2() - target.log2()).to_f64().unwrap_or(0.0)).floor();
         let root = R::from(exponent.exp2()).unwrap_or_else(R::one);
         let scale = PowerOfTwoScale(root);
-        scale.scale_down(values);
+        scale.divide_by_scale(values);
         Some(scale)
     }
 
@@ -68,12 +68,12 @@ impl<R: Float> PowerOfTwoScale<R> {
     }
 
     /// Divides values by the scale.
-    pub(crate) fn scale_down<T: Field<Base = R>>(self, values: &mut [T]) {
+    pub(crate) fn divide_by_scale<T: Field<Base = R>>(self, values: &mut [T]) {
         values.iter_mut().for_each(|v| *v = v.times_real(self.0.recip()).times_real(self.0.recip()));
     }
 
     /// Multiplies singular values or eigenvalues of the scaled matrix by the scale.
-    pub(crate) fn scale_up<T: Field<Base = R>>(self, values: &mut [T]) {
+    pub(crate) fn multiply_by_scale<T: Field<Base = R>>(self, values: &mut [T]) {
         values.iter_mut().for_each(|v| *v = v.times_real(self.0).times_real(self.0));
     }
 }

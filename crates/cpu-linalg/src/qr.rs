@@ -16,7 +16,7 @@ use num_traits::{Float, One};
 use crate::column_blocks::{BLOCK_COLUMNS, ThreadsPerMatrix};
 use crate::matrix_batch::{FaerWorkspace, MatrixBatch, allocate_scratch};
 use crate::matrix_element::Field;
-use crate::matrix_stack::{MatrixStack, store_transposed};
+use crate::matrix_stack::{MatrixStack, store_in_c_order};
 
 /// Replaces the matrix `a` by its upper factor R, with the Householder vectors below the diagonal. Writes the coefficients of the vectors
 /// to `reflections`. Works panel by panel; each panel has as many columns as `reflections` has rows.
@@ -130,7 +130,7 @@ pub(crate) fn decompose_qr<T: Field>(call: &Call, mode: QrMode) -> Result<Outcom
         if let Some(q) = q {
             let basis = MatRef::from_column_major_slice(matrix, m, n);
             compute_q(team, basis, coefficients.rb(), MatMut::from_column_major_slice_mut(vectors, m, columns))?;
-            store_transposed(team, vectors, m, q);
+            store_in_c_order(team, vectors, m, q);
         }
         Ok(())
     };

@@ -5,7 +5,7 @@ use cuprum_cpu_base::typed_views::Output;
 
 use crate::double_precision::Widen;
 use crate::matrix_batch::{MatrixBatch, MatrixFailure};
-use crate::matrix_stack::{MatrixStack, store_converted};
+use crate::matrix_stack::{MatrixStack, store_converted_in_c_order};
 use crate::schur_form::{SchurForm, SchurScratch};
 
 /// Computes the Schur form and the unitary basis of each matrix.
@@ -25,8 +25,8 @@ pub(crate) fn decompose_schur<T: Widen<Wide: SchurForm>>(call: &Call) -> Result<
         for (index, (t, z)) in (first..).zip(t.chunks_mut(n * n).zip(z.chunks_mut(n * n))) {
             a.copy_converted(team, index, form, T::widen);
             scratch.compute_schur_form(form, basis, n).map_err(|failure| MatrixFailure::Matrix(index, failure))?;
-            store_converted(team, form, n, t, T::narrow);
-            store_converted(team, basis, n, z, T::narrow);
+            store_converted_in_c_order(team, form, n, t, T::narrow);
+            store_converted_in_c_order(team, basis, n, z, T::narrow);
         }
         Ok(())
     })?;

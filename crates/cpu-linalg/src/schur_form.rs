@@ -230,7 +230,7 @@ impl<W: SchurForm> SchurScratch<W> {
             }
         }
         W::standardize_diagonal_blocks(t, z, n);
-        scale.scale_up(t);
+        scale.multiply_by_scale(t);
         Ok(())
     }
 }

@@ -13,7 +13,7 @@ use num_traits::Zero;
 use crate::double_precision::Widen;
 use crate::matrix_batch::{FaerWorkspace, MatrixBatch, MatrixFailure};
 use crate::matrix_element::Field;
-use crate::matrix_stack::{MatrixStack, store_converted};
+use crate::matrix_stack::{MatrixStack, store_converted_in_c_order};
 use crate::power_of_two_scale::PowerOfTwoScale;
 
 /// Computes the singular values `s` of `a`, and the singular vectors if `u` and `v` are `Some`. Returns whether the iteration converged.
@@ -62,7 +62,7 @@ pub(crate) fn decompose_svd<T: Widen>(call: &Call, vectors: SingularVectors) -> 
         if !compute_svd(MatRef::from_column_major_slice(matrix, m, n), values, u, v, MemStack::new(memory)) {
             return Err(MatrixFailure::Matrix(index, SvdDiverges));
         }
-        scale.scale_up(values);
+        scale.multiply_by_scale(values);
         s.iter_mut().zip(values.iter()).for_each(|(to, v)| *to = T::narrow_real(v.max_part_magnitude()));
         Ok(())
     };
@@ -75,7 +75,7 @@ pub(crate) fn decompose_svd<T: Widen>(call: &Call, vectors: SingularVectors) -> 
                 let results = u.chunks_mut(m * columns).zip(vh.chunks_mut(rows * n)).zip(s.chunks_mut(k));
                 for (index, ((u, vh), s)) in (first..).zip(results) {
                     one(scratch, Some((left, right)), index, s)?;
-                    store_converted(team, left, m, u, T::narrow);
+                    store_converted_in_c_order(team, left, m, u, T::narrow);
                     // Row i of `vh` is the adjoint of column i of `v`. Rows of `vh` and columns of `v` are contiguous, so the elements are
                     // conjugated in memory order.
                     vh.iter_mut().zip(right.iter()).for_each(|(to, v)| *to = T::narrow(v.conjugate()));

@@ -15,7 +15,7 @@ use num_traits::Float;
 
 use crate::matrix_batch::{MatrixBatch, MatrixFailure};
 use crate::matrix_element::Field;
-use crate::matrix_stack::{MatrixStack, store_transposed};
+use crate::matrix_stack::{MatrixStack, store_in_c_order};
 
 /// Replaces the columns of `x` by the solutions of the triangular system of `a`. faer multiplies by the reciprocals of the diagonal
 /// elements. If one of the reciprocals is infinite or subnormal, this function divides instead of calling faer.
@@ -71,7 +71,7 @@ pub(crate) fn solve_triangular_systems<T: Field>(call: &Call, triangle: Triangle
                     (false, true) => solve_unit_upper_triangular_in_place(matrix, right, Par::Seq),
                     (lower, false) => solve_triangular_in_place(matrix, lower, right),
                 });
-                store_transposed(team, x, n, solution);
+                store_in_c_order(team, x, n, solution);
             }
             Ok(())
         },

@@ -2,31 +2,31 @@
 #![allow(clippy::approx_constant, clippy::excessive_precision)]
 
 /// `ln 2` as a sum: its first 15 bits, and the remainder.
-pub const LN_2_F32: [f64; 2] = [0.693145751953125, 1.428606765330187e-06];
+pub const LN_2_PARTS_F32: [f64; 2] = [0.693145751953125, 1.428606765330187e-06];
 /// `log10 2` as a sum: its first 15 bits, and the remainder.
-pub const LOG10_2_F32: [f64; 2] = [0.301025390625, 4.605039066518657e-06];
+pub const LOG10_2_PARTS_F32: [f64; 2] = [0.301025390625, 4.605039066518657e-06];
 /// `log2 e` as an unevaluated sum of two numbers.
-pub const LOG2_E_F32: [f64; 2] = [1.4426950216293335, 1.925963033500011e-08];
+pub const LOG2_E_PARTS_F32: [f64; 2] = [1.4426950216293335, 1.925963033500011e-08];
 /// `log10 e` as an unevaluated sum of two numbers.
-pub const LOG10_E_F32: [f64; 2] = [0.4342944920063019, -1.0103049952192578e-08];
+pub const LOG10_E_PARTS_F32: [f64; 2] = [0.4342944920063019, -1.0103049952192578e-08];
 /// `ln 2` as a sum: its first 40 bits, and the remainder.
-pub const LN_2_F64: [f64; 2] = [0.6931471805592082, 7.371002565167799e-13];
+pub const LN_2_PARTS_F64: [f64; 2] = [0.6931471805592082, 7.371002565167799e-13];
 /// `log10 2` as a sum: its first 40 bits, and the remainder.
-pub const LOG10_2_F64: [f64; 2] = [0.30102999566361177, 3.694239077158931e-13];
+pub const LOG10_2_PARTS_F64: [f64; 2] = [0.30102999566361177, 3.694239077158931e-13];
 /// `log2 e` as an unevaluated sum of two numbers.
-pub const LOG2_E_F64: [f64; 2] = [1.4426950408889634, 2.0355273740931033e-17];
+pub const LOG2_E_PARTS_F64: [f64; 2] = [1.4426950408889634, 2.0355273740931033e-17];
 /// `log10 e` as an unevaluated sum of two numbers.
-pub const LOG10_E_F64: [f64; 2] = [0.4342944819032518, 1.098319650216765e-17];
+pub const LOG10_E_PARTS_F64: [f64; 2] = [0.4342944819032518, 1.098319650216765e-17];
 /// The cube root of 2.
 pub const CBRT_2: f64 = 1.2599210498948732;
 /// The cube root of 1/2.
 pub const CBRT_HALF: f64 = 0.7937005259840998;
 /// `pi/2` as an unevaluated sum of three numbers.
-pub const HALF_PI_F32: [f64; 3] = [1.5707963705062866, -4.371138828673793e-08, -1.7151245100058819e-15];
+pub const HALF_PI_PARTS_F32: [f64; 3] = [1.5707963705062866, -4.371138828673793e-08, -1.7151245100058819e-15];
 /// `pi/2` as an unevaluated sum of three numbers.
-pub const HALF_PI_F64: [f64; 3] = [1.5707963267948966, 6.123233995736766e-17, -1.4973849048591698e-33];
+pub const HALF_PI_PARTS_F64: [f64; 3] = [1.5707963267948966, 6.123233995736766e-17, -1.4973849048591698e-33];
 /// The bits of `2/pi` after the binary point, most significant first, preceded by 64 zeros.
-pub const TWO_OVER_PI: [u64; 21] = [
+pub const TWO_OVER_PI_BITS: [u64; 21] = [
     0x0000000000000000,
     0xa2f9836e4e441529,
     0xfc2757d1f534ddc0,
@@ -167,7 +167,8 @@ pub const ASIN_COEFFICIENTS_F64: [f64; 13] = [
     -0.020930973186465963,
     0.032586801610281546,
 ];
-/// Coefficients, lowest degree first, of a polynomial for (log(1 + f) - f + f^2 / 2) / f^3, sqrt(1/2) <= 1 + f <= sqrt 2; relative error 2^-27.2.
+/// Coefficients, lowest degree first, of a polynomial for (log(1 + f) - f + f^2 / 2) / f^3, sqrt(1/2) <= 1 + f <= sqrt 2; relative error
+/// 2^-27.2.
 pub const LOG_COEFFICIENTS_F32: [f64; 8] = [
     0.333333283662796,
     -0.2500084638595581,
@@ -178,7 +179,8 @@ pub const LOG_COEFFICIENTS_F32: [f64; 8] = [
     0.12789621949195862,
     -0.07666336745023727,
 ];
-/// Coefficients, lowest degree first, of a polynomial for (2 atanh s - 2 s) / s^3 in s^2, s = f / (2 + f) for `f` as in `LOG_COEFFICIENTS_F32`; relative error 2^-59.4.
+/// Coefficients, lowest degree first, of a polynomial for (2 atanh s - 2 s) / s^3 in s^2, s = f / (2 + f) for `f` as in
+/// `LOG_COEFFICIENTS_F32`; relative error 2^-59.4.
 pub const LOG_COEFFICIENTS_F64: [f64; 7] = [
     0.6666666666666737,
     0.39999999999397445,
@@ -188,7 +190,8 @@ pub const LOG_COEFFICIENTS_F64: [f64; 7] = [
     0.15313576213346528,
     0.14800731001529535,
 ];
-/// Coefficients, lowest degree first, of a polynomial for (log(1 + f) - f + f^2 / 2) / f^3 for the residue `f` that `LOG_TABLE` leaves, |f| <= 1/126; relative error 2^-72.6.
+/// Coefficients, lowest degree first, of a polynomial for (log(1 + f) - f + f^2 / 2) / f^3 for the residue `f` that `LOG_TABLE` leaves, |f|
+/// <= 1/126; relative error 2^-72.6.
 pub const LOG_WITH_TABLE_COEFFICIENTS_F64: [f64; 7] = [
     0.3333333333333333,
     -0.25000000000000644,
@@ -198,7 +201,8 @@ pub const LOG_WITH_TABLE_COEFFICIENTS_F64: [f64; 7] = [
     -0.1250129904413001,
     0.11141071585714436,
 ];
-/// Coefficients, lowest degree first, of a polynomial for (log(1 + f) - f + f^2 / 2) / f^3 for the residue `f` that `LOG_TABLE` leaves, |f| <= 1/126, for results in float32; relative error 2^-40.4.
+/// Coefficients, lowest degree first, of a polynomial for (log(1 + f) - f + f^2 / 2) / f^3 for the residue `f` that `LOG_TABLE` leaves, |f|
+/// <= 1/126, for results in float32; relative error 2^-40.4.
 pub const LOG_COEFFICIENTS_IN_F64_FOR_F32: [f64; 3] = [0.33333333308534585, -0.25000918616364426, 0.20001259832607257];
 /// Coefficients, lowest degree first, of a polynomial for (e^r - 1) / r, |r| <= ln 2 / 2, for results in float32; relative error 2^-34.1.
 pub const EXP_COEFFICIENTS_IN_F64_FOR_F32: [f64; 7] = [

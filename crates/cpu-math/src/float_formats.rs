@@ -8,13 +8,13 @@ use cuprum_cpu_base::simd::Isa;
 use crate::coefficients as c;
 
 /// A float format: float32 or float64.
-pub trait Real:
+pub trait MathFloat:
     Copy + PartialOrd + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self> + Div<Output = Self> + Neg<Output = Self>
 {
     /// ln 2 as a sum: a number whose products with exponents are exact, and a correction.
     const LN_2: [f64; 2];
     /// pi/2 as an unevaluated sum of three numbers of this format.
-    const HALF_PI: [f64; 3];
+    const HALF_PI_PARTS: [f64; 3];
     /// Arguments above which `e^x` is infinite and below which it is zero, then the two corresponding limits for `2^x`.
     const EXP_ARGUMENT_LIMITS: [f64; 4];
     /// The smallest power of two from which on all numbers of the format are integers.
@@ -53,13 +53,13 @@ pub trait Real:
     /// Returns `self` with the sign bit of `sign`.
     fn copysign(self, sign: Self) -> Self;
     /// Returns whether the sign bit is set.
-    fn is_negative(self) -> bool;
+    fn has_sign_bit(self) -> bool;
     /// Returns `self * a + b`, with one rounding or two, whichever is faster.
     fn madd<I: Isa>(self, a: Self, b: Self) -> Self;
     /// Returns `self * a + b` with an exact product, so that cancellation loses no bits.
     fn fma<I: Isa>(self, a: Self, b: Self) -> Self;
     /// Returns `self` rounded to an integer (ties to even), as a number and as a `QuarterTurns`. `|self|` must be at most half of
-    /// [`Real::MIN_MAGNITUDE_WITHOUT_FRACTION`].
+    /// [`MathFloat::MIN_MAGNITUDE_WITHOUT_FRACTION`].
     fn round_to_quarter_turns(self) -> (Self, QuarterTurns<Self>);
     /// Returns `2^self` for an integer `self` in the range of normal exponents.
     fn exp2_of_integer(self) -> Self;
@@ -74,7 +74,7 @@ pub trait Real:
     /// Returns the quadrant after `turn`.
     fn next_quadrant(turn: QuarterTurns<Self>) -> QuarterTurns<Self>;
 
-    /// Returns the nearest integer, ties to even. `|self|` must be at most half of [`Real::MIN_MAGNITUDE_WITHOUT_FRACTION`].
+    /// Returns the nearest integer, ties to even. `|self|` must be at most half of [`MathFloat::MIN_MAGNITUDE_WITHOUT_FRACTION`].
     #[inline(always)]
     fn nearest_integer(self) -> Self {
         self.round_to_quarter_turns().0
@@ -103,7 +103,7 @@ pub struct QuarterTurns<T>(T);
 
 macro_rules! real {
     ($t:ty, $bits:ty, $mantissa:literal, $bias:literal, $exact:expr, { $($name:ident = $value:expr;)* }) => {
-        impl Real for $t {
+        impl MathFloat for $t {
             $(const $name: real!(@type $name) = $value;)*
 
             #[inline(always)]
@@ -127,7 +127,7 @@ macro_rules! real {
                 self.copysign(sign)
             }
             #[inline(always)]
-            fn is_negative(self) -> bool {
+            fn has_sign_bit(self) -> bool {
                 self.is_sign_negative()
             }
             #[inline(always)]
@@ -173,7 +173,7 @@ macro_rules! real {
         }
     };
     (@type LN_2) => { [f64; 2] };
-    (@type HALF_PI) => { [f64; 3] };
+    (@type HALF_PI_PARTS) => { [f64; 3] };
     (@type EXP_ARGUMENT_LIMITS) => { [f64; 4] };
     (@type MIN_MAGNITUDE_WITHOUT_FRACTION) => { f64 };
     (@type EXPONENT_ABSORBING_ONE) => { f64 };
@@ -183,8 +183,8 @@ macro_rules! real {
 }
 
 real!(f32, u32, 23, 127.0, fma_with_exact_product_f32, {
-    LN_2 = c::LN_2_F32;
-    HALF_PI = c::HALF_PI_F32;
+    LN_2 = c::LN_2_PARTS_F32;
+    HALF_PI_PARTS = c::HALF_PI_PARTS_F32;
     EXP_ARGUMENT_LIMITS = [89.0, -104.0, 129.0, -151.0];
     MIN_MAGNITUDE_WITHOUT_FRACTION = 8_388_608.0;
     EXPONENT_ABSORBING_ONE = 30.0;
@@ -201,8 +201,8 @@ real!(f32, u32, 23, 127.0, fma_with_exact_product_f32, {
 });
 
 real!(f64, u64, 52, 1023.0, fma_with_exact_product_f64, {
-    LN_2 = c::LN_2_F64;
-    HALF_PI = c::HALF_PI_F64;
+    LN_2 = c::LN_2_PARTS_F64;
+    HALF_PI_PARTS = c::HALF_PI_PARTS_F64;
     EXP_ARGUMENT_LIMITS = [710.0, -746.0, 1025.0, -1080.0];
     MIN_MAGNITUDE_WITHOUT_FRACTION = 4_503_599_627_370_496.0;
     EXPONENT_ABSORBING_ONE = 60.0;
@@ -257,7 +257,7 @@ fn split_mantissa(x: f64) -> (f64, f64) {
 
 /// Returns `a + b` rounded, and the rounding error of that sum (Knuth).
 #[inline(always)]
-pub fn two_sum<T: Real>(a: T, b: T) -> (T, T) {
+pub fn two_sum<T: MathFloat>(a: T, b: T) -> (T, T) {
     let sum = a + b;
     let part = sum - a;
     (sum, (a - (sum - part)) + (b - part))
@@ -265,14 +265,14 @@ pub fn two_sum<T: Real>(a: T, b: T) -> (T, T) {
 
 /// Returns `a + b` rounded, and the rounding error of that sum. Needs `|a| >= |b|` or `a == 0` (Dekker).
 #[inline(always)]
-pub fn fast_two_sum<T: Real>(a: T, b: T) -> (T, T) {
+pub fn fast_two_sum<T: MathFloat>(a: T, b: T) -> (T, T) {
     let sum = a + b;
     (sum, b - (sum - a))
 }
 
 /// Returns `(a + a_low) / (b + b_low)`, with an error slightly above half an ulp.
 #[inline(always)]
-pub fn divide_pairs<I: Isa, T: Real>((a, a_low): (T, T), (b, b_low): (T, T)) -> T {
+pub fn divide_pairs<I: Isa, T: MathFloat>((a, a_low): (T, T), (b, b_low): (T, T)) -> T {
     let inverse = T::of(1.0) / b;
     let quotient = a * inverse;
     let rest = (-quotient).fma::<I>(b, a) + (-quotient).madd::<I>(b_low, a_low);
@@ -281,7 +281,7 @@ pub fn divide_pairs<I: Isa, T: Real>((a, a_low): (T, T), (b, b_low): (T, T)) -> 
 
 /// Returns `c[0] + c[1] x + c[2] x^2 + ...`. Groups of four terms are computed independently (Estrin) and joined by Horner's rule.
 #[inline(always)]
-pub fn polynomial<I: Isa, T: Real>(x: T, c: &[f64]) -> T {
+pub fn polynomial<I: Isa, T: MathFloat>(x: T, c: &[f64]) -> T {
     let x2 = x * x;
     let x4 = x2 * x2;
     let last = (c.len() - 1) / 4;
@@ -294,7 +294,7 @@ pub fn polynomial<I: Isa, T: Real>(x: T, c: &[f64]) -> T {
 
 /// Returns up to four terms of a polynomial, `c[i] + c[i + 1] x + ...`; `x2` is `x^2`.
 #[inline(always)]
-fn polynomial_group<I: Isa, T: Real>(x: T, x2: T, c: &[f64], i: usize) -> T {
+fn polynomial_group<I: Isa, T: MathFloat>(x: T, x2: T, c: &[f64], i: usize) -> T {
     match c.len() - i {
         1 | 2 => polynomial_pair::<I, T>(x, c, i),
         _ => polynomial_pair::<I, T>(x, c, i + 2).madd::<I>(x2, polynomial_pair::<I, T>(x, c, i)),
@@ -303,7 +303,7 @@ fn polynomial_group<I: Isa, T: Real>(x: T, x2: T, c: &[f64], i: usize) -> T {
 
 /// Returns up to two terms of a polynomial, `c[i] + c[i + 1] x`.
 #[inline(always)]
-fn polynomial_pair<I: Isa, T: Real>(x: T, c: &[f64], i: usize) -> T {
+fn polynomial_pair<I: Isa, T: MathFloat>(x: T, c: &[f64], i: usize) -> T {
     match c.len() - i {
         1 => T::of(c[i]),
         _ => T::of(c[i + 1]).madd::<I>(x, T::of(c[i])),

@@ -5,35 +5,35 @@
 
 use cuprum_cpu_base::simd::BaselineIsa;
 
-use crate::coefficients::TWO_OVER_PI;
-use crate::float_formats::{QuarterTurns, Real};
+use crate::coefficients::TWO_OVER_PI_BITS;
+use crate::float_formats::{MathFloat, QuarterTurns};
 use crate::trigonometric::{sin_of_quarter_turns, tan_of_quarter_turns};
 
-/// Returns whether `|x|` is too large for the argument reduction of the vectorised loops (`Real::MIN_LARGE_ARGUMENT` or more).
+/// Returns whether `|x|` is too large for the argument reduction of the vectorised loops (`MathFloat::MIN_LARGE_ARGUMENT` or more).
 #[inline(always)]
-pub fn is_large_argument<T: Real>(x: T) -> bool {
+pub fn is_large_argument<T: MathFloat>(x: T) -> bool {
     x.abs() >= T::of(T::MIN_LARGE_ARGUMENT)
 }
 
 /// Returns `sin x` for large `x`.
-pub fn sin_large<T: Real>(x: T) -> T {
+pub fn sin_large<T: MathFloat>(x: T) -> T {
     let (turn, r, low) = reduce_large_argument(x.to_f64());
     T::of(sin_of_quarter_turns::<BaselineIsa, f64>(turn, r, low)) * T::of(1.0).copysign(x)
 }
 
 /// Returns `cos x` for large `x`.
-pub fn cos_large<T: Real>(x: T) -> T {
+pub fn cos_large<T: MathFloat>(x: T) -> T {
     let (turn, r, low) = reduce_large_argument(x.to_f64());
     T::of(sin_of_quarter_turns::<BaselineIsa, f64>(f64::next_quadrant(turn), r, low))
 }
 
 /// Returns `tan x` for large `x`.
-pub fn tan_large<T: Real>(x: T) -> T {
+pub fn tan_large<T: MathFloat>(x: T) -> T {
     let (turn, r, low) = reduce_large_argument(x.to_f64());
     T::of(tan_of_quarter_turns::<BaselineIsa, f64>(turn, r, low)) * T::of(1.0).copysign(x)
 }
 
-/// Returns the quadrant `n`, `r` and `low` with `|x| = n pi/2 + r + low`, for `|x| >= 2^16`. Infinity gives NaN.
+/// Returns `n` (the quadrant), `r` and `low` with `|x| = n pi/2 + r + low`, for `|x| >= 2^16`. Infinity gives NaN.
 fn reduce_large_argument(x: f64) -> (QuarterTurns<f64>, f64, f64) {
     if !x.is_finite() {
         return (0f64.round_to_quarter_turns().1, f64::NAN, 0.0);
@@ -45,7 +45,7 @@ fn reduce_large_argument(x: f64) -> (QuarterTurns<f64>, f64, f64) {
     // bit has weight 2 in `2^(exponent - 64) * 2/pi`.
     let (word, shift) = ((exponent - 2) / 64, (exponent - 2) % 64);
     let window = |i: usize| {
-        let pair = (TWO_OVER_PI[word + i] as u128) << 64 | TWO_OVER_PI[word + i + 1] as u128;
+        let pair = (TWO_OVER_PI_BITS[word + i] as u128) << 64 | TWO_OVER_PI_BITS[word + i + 1] as u128;
         (pair << shift >> 64) & u64::MAX as u128
     };
     // Multiplies the selected bits of 2/pi by the mantissa, modulo 2^192.
@@ -62,7 +62,7 @@ fn reduce_large_argument(x: f64) -> (QuarterTurns<f64>, f64, f64) {
     let rest = (fraction - head as i128) as f64;
     let unit = 2f64.powi(-128);
     let (head, rest) = (head * unit, rest * unit);
-    let [pi, pi_low, _] = f64::HALF_PI;
+    let [pi, pi_low, _] = f64::HALF_PI_PARTS;
     let r = head * pi;
     let low = head.mul_add(pi, -r) + (head * pi_low + rest * pi);
     ((quadrant as f64).round_to_quarter_turns().1, r, low)

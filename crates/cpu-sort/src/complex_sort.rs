@@ -67,7 +67,7 @@ fn write_results<T: Copy>(row: &[T], results: SortOutputs<T>, index: impl Fn(usi
     }
 }
 
-/// A [`SortSink`](crate::radix_sort::SortSink) that stores the sorted records themselves.
+/// A [`SortSink`] that stores the sorted records themselves.
 struct RecordSink<'a>(&'a mut [KeyIndexPair]);
 
 impl SortSink<KeyIndexPair> for RecordSink<'_> {

@@ -1,6 +1,6 @@
 //! Conversion between elements, sort keys (unsigned integers of the same order) and records (a key, and possibly an index).
 
-use crate::sort_key::{Real, Unsigned};
+use crate::sort_key::{RealElement, UnsignedKey};
 
 /// Mask of the index bits in a 64-bit record, whose other 32 bits are the key.
 pub(super) const INDEX_MASK: u64 = u32::MAX as u64;
@@ -21,7 +21,7 @@ impl KeyOrder {
 
     /// Returns `key` with its sign bit inverted if necessary, so that unsigned comparison gives the ascending order.
     #[inline(always)]
-    pub fn to_ascending_key<K: Unsigned>(self, key: K) -> K {
+    pub fn to_ascending_key<K: UnsignedKey>(self, key: K) -> K {
         K::from_u64(key.to_u64() ^ self.sign)
     }
 }
@@ -41,20 +41,20 @@ impl KeyCoder {
     }
 
     #[inline(always)]
-    pub fn encode<K: Unsigned>(self, key: K) -> u64 {
+    pub fn encode<K: UnsignedKey>(self, key: K) -> u64 {
         (key.to_u64() ^ (self.flip & K::ALL_ONES.to_u64())).wrapping_sub(self.least)
     }
 
     #[inline(always)]
-    pub fn decode<T: Real>(self, key: u64) -> T {
-        T::from_sort_key(Unsigned::from_u64(key.wrapping_add(self.least) ^ self.flip))
+    pub fn decode<T: RealElement>(self, key: u64) -> T {
+        T::from_sort_key(UnsignedKey::from_u64(key.wrapping_add(self.least) ^ self.flip))
     }
 }
 
 /// Returns the element `row[index]`, whose key decodes to `value`. Only zeros and NaN are read from `row`, because their keys do not
 /// preserve all bits.
 #[inline(always)]
-pub(super) fn restore_original_element<T: Real>(value: T, row: &[T], index: u64) -> T {
+pub(super) fn restore_original_element<T: RealElement>(value: T, row: &[T], index: u64) -> T {
     #[allow(clippy::eq_op)] // only NaN differs from itself
     if value == T::default() || value != value { row[index as usize] } else { value }
 }

@@ -5,11 +5,11 @@ use cuprum_core::host_buffer::try_reserve;
 use cuprum_cpu_base::simd::simd_level;
 
 use crate::register_sort::{RegisterKey, SortRowsLoop};
-use crate::sort_key::Unsigned;
+use crate::sort_key::UnsignedKey;
 
 /// Unsigned integer types that [`sort_keys`] sorts: u32 and u64.
 #[allow(private_bounds)]
-pub trait SortKey: Unsigned + RegisterKey {}
+pub trait SortKey: UnsignedKey + RegisterKey {}
 impl SortKey for u32 {}
 impl SortKey for u64 {}
 
@@ -21,7 +21,7 @@ pub fn sort_keys<K: SortKey>(op: &'static str, keys: &mut [K], scratch: &mut Vec
         try_reserve(op, scratch, len - scratch.len())?;
         scratch.resize(len, K::default());
     }
-    if K::run_at_level(simd_level(), SortRowsLoop { keys: &mut *keys, len, scratch }).is_none() {
+    if K::try_run_at_level(simd_level(), SortRowsLoop { keys: &mut *keys, len, scratch }).is_none() {
         keys.sort_unstable();
     }
     Ok(())

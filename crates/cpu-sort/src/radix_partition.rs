@@ -15,7 +15,7 @@ const MIN_RECORDS_PER_TASK: usize = if cfg!(miri) { 1 << 8 } else { 1 << 16 };
 /// Approximate cost per record of one partition pass, in elementary operations.
 const COST_PER_RECORD: usize = 4;
 
-/// A radix digit of a record: a range of bits of the distance from a base record to that record (see [`SortRecord::shifted_distance`]).
+/// A radix digit of a record: a range of bits of the distance from the record `base` to that record (see [`SortRecord::shifted_distance`]).
 #[derive(Clone, Copy)]
 pub(super) struct RadixDigit<R> {
     /// A record with index 0 whose key is at most the key of every sorted record. Digits are taken from the distance between this record

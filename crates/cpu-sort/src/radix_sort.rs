@@ -19,7 +19,7 @@ use crate::sort_record::SortRecord;
 /// buckets.
 pub(super) const MAX_SERIAL_RECORDS: usize = if cfg!(miri) { 1 << 8 } else { 1 << 15 };
 /// Minimum number of records per bucket. Smaller buckets would leave many cache lines half full.
-const MIN_BUCKET_RECORDS: usize = if cfg!(miri) { 1 << 5 } else { 1 << 11 };
+const MIN_RECORDS_PER_BUCKET: usize = if cfg!(miri) { 1 << 5 } else { 1 << 11 };
 /// Base-2 logarithm of the desired number of buckets. Grouping of digit values may double that number. The write-combining buffers, one
 /// cache line per bucket, fit the second-level cache.
 const LOG2_BUCKET_COUNT: u32 = 10;
@@ -70,7 +70,7 @@ where
     let bits = ends.1.key_distance_bits(base, index_bits).max(1);
     // If the keys have enough bits, the digit has more bits than bucket numbers need. Each bucket then takes several consecutive digit
     // values, so that buckets have similar sizes.
-    let full = (len >> LOG2_BUCKET_COUNT).max(MIN_BUCKET_RECORDS);
+    let full = (len >> LOG2_BUCKET_COUNT).max(MIN_RECORDS_PER_BUCKET);
     let is_short = bits <= LOG2_BUCKET_COUNT;
     let width = if is_short { bits } else { bits.min((len / full).max(1).ilog2() + EXTRA_DIGIT_BITS) };
     let digit = RadixDigit { base, shift: index_bits + bits - width, bits: width };
@@ -219,13 +219,13 @@ impl<R: SortRecord> BlockSorter<R> {
     /// or if other sorts are faster for rows of this length.
     pub fn try_sort_rows_in_registers(&mut self, block: &mut [R], len: usize) -> bool {
         register_sort::max_len_without_scratch::<R>(len).is_some()
-            && R::run_at_level(simd_level(), SortRowsLoop { keys: block, len, scratch: self.scratch.as_mut_slice() }).is_some()
+            && R::try_run_at_level(simd_level(), SortRowsLoop { keys: block, len, scratch: self.scratch.as_mut_slice() }).is_some()
     }
 
     /// Moves the record with index `nth` in sorted order to that index. No greater record is before it and no lesser record after it.
     pub fn select_nth(&mut self, block: &mut [R], nth: usize) {
         let is_done = register_sort::max_len_without_scratch::<R>(block.len()).is_some()
-            && R::run_at_level(simd_level(), SelectNthLoop { keys: &mut *block, nth, scratch: self.scratch.as_mut_slice() }).is_some();
+            && R::try_run_at_level(simd_level(), SelectNthLoop { keys: &mut *block, nth, scratch: self.scratch.as_mut_slice() }).is_some();
         if !is_done {
             block.select_nth_unstable(nth);
         }
@@ -254,7 +254,7 @@ impl<R: SortRecord> BlockSorter<R> {
             // The passes take digits of about equal width, starting with the lowest bits of the key.
             let (start, end) = (sorted * pass / passes, sorted * (pass + 1) / passes);
             let digit = RadixDigit { base, shift: index_bits + bits - sorted + start, bits: end - start };
-            if scatter_by_digit(from, to, digit, buckets) {
+            if try_scatter_by_digit(from, to, digit, buckets) {
                 swap(&mut from, &mut to);
             }
         }
@@ -266,7 +266,7 @@ impl<R: SortRecord> BlockSorter<R> {
 }
 
 /// Moves the records of `from` to `to`, sorted stably by `digit`. Returns `false` without moving records if all have the same digit value.
-fn scatter_by_digit<R: SortRecord>(from: &[R], to: &mut [R], digit: RadixDigit<R>, buckets: &mut [u32; 1 << MAX_DIGIT_BITS]) -> bool {
+fn try_scatter_by_digit<R: SortRecord>(from: &[R], to: &mut [R], digit: RadixDigit<R>, buckets: &mut [u32; 1 << MAX_DIGIT_BITS]) -> bool {
     let in_use = &mut buckets[..digit.value_count()];
     in_use.fill(0);
     for &record in from {

@@ -13,7 +13,7 @@
 use cuprum_cpu_base::simd::{SimdLevel, simd_level};
 use smallvec::SmallVec;
 
-use crate::sort_key::Unsigned;
+use crate::sort_key::UnsignedKey;
 
 /// Maximum length of rows that are sorted in SIMD registers. In development builds, which compile each intrinsic to a call, other sorts are
 /// faster for longer rows.
@@ -29,7 +29,7 @@ const REGISTERS_PER_PARTITION_STEP: usize = 4;
 /// instructions. All methods must be inlined into functions that enable those instructions.
 pub(super) trait SimdRegisters: Copy {
     /// Type of one key.
-    type Key: Unsigned;
+    type Key: UnsignedKey;
     /// Type of a register of keys.
     type Keys: Copy;
     /// Number of keys per register.
@@ -278,7 +278,7 @@ struct UnsortedRange<'a, K> {
     depth: u32,
 }
 
-impl<'a, K: Unsigned> UnsortedRange<'a, K> {
+impl<'a, K: UnsignedKey> UnsortedRange<'a, K> {
     #[inline(always)]
     fn from_unsorted_keys(keys: &'a mut [K], scratch: &'a mut [K]) -> UnsortedRange<'a, K> {
         let depth = 2 * usize::BITS - 2 * keys.len().leading_zeros();
@@ -415,7 +415,7 @@ pub(super) trait RegisterLoop<K> {
 pub(super) trait RegisterKey: Sized {
     /// Runs `work` at the lower of two SIMD levels: `level` and the processor's level. Returns `None` if the level has no registers for
     /// keys of type `Self`.
-    fn run_at_level<W: RegisterLoop<Self>>(level: SimdLevel, work: W) -> Option<W::Output> {
+    fn try_run_at_level<W: RegisterLoop<Self>>(level: SimdLevel, work: W) -> Option<W::Output> {
         let _ = (level, work);
         None
     }
@@ -439,7 +439,7 @@ impl<K> RegisterLoop<K> for MaxLenWithoutScratchLoop {
 
 /// Returns the maximum length of a row that is sorted without scratch, or `None` if rows of `len` keys are not sorted in SIMD registers.
 pub(super) fn max_len_without_scratch<K: RegisterKey>(len: usize) -> Option<usize> {
-    if len > MAX_LEN_IN_REGISTERS { None } else { K::run_at_level(simd_level(), MaxLenWithoutScratchLoop) }
+    if len > MAX_LEN_IN_REGISTERS { None } else { K::try_run_at_level(simd_level(), MaxLenWithoutScratchLoop) }
 }
 
 /// A [`RegisterLoop`] that sorts each row of `len` keys. Rows longer than [`max_len_without_scratch`] need a `scratch` of at least `len`

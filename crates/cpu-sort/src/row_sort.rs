@@ -12,7 +12,7 @@ use crate::key_coding::{ClosureDecoder, DecodeRecord, INDEX_MASK, KeyCoder, KeyO
 use crate::radix_partition::RecordSource;
 use crate::radix_sort::{self, BlockSorter, MAX_SERIAL_RECORDS, SortSink};
 use crate::register_sort::{self, MAX_LANES};
-use crate::sort_key::{Real, Unsigned};
+use crate::sort_key::{RealElement, UnsignedKey};
 use crate::sort_record::{KeyIndexPair, SortRecord};
 use crate::sorting_network::{ROWS_PER_NETWORK, SortColumnsLoop};
 
@@ -75,7 +75,7 @@ impl<'a, T> SortOutputs<'a, T> {
 }
 
 /// Sorts each row of `from` in the given `order` and writes the requested outputs.
-pub(super) fn sort_real_rows<T: Real>(from: &[T], rows: RowDivision, order: KeyOrder, results: SortOutputs<T>) -> Result<()> {
+pub(super) fn sort_real_rows<T: RealElement>(from: &[T], rows: RowDivision, order: KeyOrder, results: SortOutputs<T>) -> Result<()> {
     let block = max_serial_row_len(rows, &results);
     let is_long = |len: usize| len > MAX_SERIAL_ROW_LEN.max(block) || (len > block && from.len() / len < 2 * threads::max_threads());
     let sort_long = |row: &[T], results: SortOutputs<T>| sort_long_row(row, order, results);
@@ -84,7 +84,7 @@ pub(super) fn sort_real_rows<T: Real>(from: &[T], rows: RowDivision, order: KeyO
 
 /// Returns the maximum length of a row that one thread sorts even if other threads are idle. Splitting a row among all threads takes about
 /// three times the total processor time of a sort in SIMD registers.
-fn max_serial_row_len<T: Real>(rows: RowDivision, results: &SortOutputs<T>) -> usize {
+fn max_serial_row_len<T: RealElement>(rows: RowDivision, results: &SortOutputs<T>) -> usize {
     let is_whole = match rows {
         RowDivision::Uniform(len) => results.keep == len && results.nth.is_none(),
         RowDivision::Offsets(_) => true,
@@ -134,7 +134,7 @@ pub(super) fn sort_long_rows_separately<T>(
 }
 
 /// Sorts each row on one thread, by the fastest method for its length and type.
-fn sort_rows<T: Real>(from: &[T], rows: RowDivision, order: KeyOrder, results: SortOutputs<T>) -> Result<()> {
+fn sort_rows<T: RealElement>(from: &[T], rows: RowDivision, order: KeyOrder, results: SortOutputs<T>) -> Result<()> {
     let coder = KeyCoder::new(order, 0);
     let of_key = move |key: u64| coder.decode::<T>(key);
     // The conditions depend on the type `T` only, so that sorts with record types that `T` does not need are not compiled.
@@ -177,7 +177,7 @@ struct DecodingSink<'a, T, D> {
     decoder: &'a D,
 }
 
-impl<T: Real, R: SortRecord, D: DecodeRecord<T, R>> SortSink<R> for DecodingSink<'_, T, D> {
+impl<T: RealElement, R: SortRecord, D: DecodeRecord<T, R>> SortSink<R> for DecodingSink<'_, T, D> {
     fn output_len(&self) -> usize {
         self.results.len()
     }
@@ -277,7 +277,7 @@ fn allocate_records<R: SortRecord>(len: usize, failed: &OnceLock<Error>) -> Host
 
 /// Sorts short rows, several rows per task and each row on one thread. `index_bits` is the number of low bits of a record that hold the
 /// element's index.
-fn sort_short_rows<T: Real, R: SortRecord, D: DecodeRecord<T, R>>(
+fn sort_short_rows<T: RealElement, R: SortRecord, D: DecodeRecord<T, R>>(
     from: &[T],
     rows: RowDivision,
     index_bits: u32,
@@ -323,7 +323,7 @@ fn sort_short_rows<T: Real, R: SortRecord, D: DecodeRecord<T, R>>(
 }
 
 /// Sorts rows of `len` elements in SIMD registers.
-fn sort_short_rows_in_registers<T: Real, R: SortRecord, D: DecodeRecord<T, R>>(
+fn sort_short_rows_in_registers<T: RealElement, R: SortRecord, D: DecodeRecord<T, R>>(
     from: &[T],
     len: usize,
     record: impl Fn(T, usize) -> R + Copy + Sync,
@@ -389,7 +389,7 @@ struct DecodeRowsLoop<'a, T, R, D> {
     decoder: D,
 }
 
-impl<T: Real, R: SortRecord, D: DecodeRecord<T, R>> SimdLoop for DecodeRowsLoop<'_, T, R, D> {
+impl<T: RealElement, R: SortRecord, D: DecodeRecord<T, R>> SimdLoop for DecodeRowsLoop<'_, T, R, D> {
     type Output = ();
     #[inline(always)]
     fn run(self) {
@@ -415,7 +415,7 @@ impl<T: Real, R: SortRecord, D: DecodeRecord<T, R>> SimdLoop for DecodeRowsLoop<
 }
 
 /// Sorts very short rows by a sorting network, one row per SIMD lane.
-fn sort_short_rows_by_network<T: Real, R: SortRecord, D: DecodeRecord<T, R>>(
+fn sort_short_rows_by_network<T: RealElement, R: SortRecord, D: DecodeRecord<T, R>>(
     from: &[T],
     len: usize,
     record: impl Fn(T, usize) -> R + Copy + Sync,
@@ -443,7 +443,7 @@ fn sort_short_rows_by_network<T: Real, R: SortRecord, D: DecodeRecord<T, R>>(
 /// Loop that returns the least and the greatest key of the elements. The closure returns the key of an element.
 struct KeyExtremesLoop<'a, T, K>(&'a [T], K);
 
-impl<T: Copy, U: Unsigned, K: Fn(T) -> U> SimdLoop for KeyExtremesLoop<'_, T, K> {
+impl<T: Copy, U: UnsignedKey, K: Fn(T) -> U> SimdLoop for KeyExtremesLoop<'_, T, K> {
     type Output = (U, U);
     #[inline(always)]
     fn run(self) -> (U, U) {
@@ -455,7 +455,7 @@ impl<T: Copy, U: Unsigned, K: Fn(T) -> U> SimdLoop for KeyExtremesLoop<'_, T, K>
 }
 
 /// Sorts one row on all threads and writes the requested outputs.
-fn sort_long_row<T: Real>(row: &[T], order: KeyOrder, results: SortOutputs<T>) -> Result<()> {
+fn sort_long_row<T: RealElement>(row: &[T], order: KeyOrder, results: SortOutputs<T>) -> Result<()> {
     let with_indices = results.indices.is_some();
     let key = move |v: T| order.to_ascending_key(if with_indices { v.sort_key() } else { v.bitwise_key() });
     let ends = threads::map(row.chunks(MAX_SERIAL_RECORDS), row.len(), || (), |_, part| dispatch_simd(KeyExtremesLoop(part, key)))?;
@@ -492,7 +492,7 @@ fn sort_long_row<T: Real>(row: &[T], order: KeyOrder, results: SortOutputs<T>) -
 }
 
 /// Sorts one row on all threads and writes the sorted indices, and the values if requested. Keys encoded by `coder` are at most `range`.
-fn sort_long_row_with_indices<T: Real>(row: &[T], coder: KeyCoder, range: u64, results: SortOutputs<T>) -> Result<()> {
+fn sort_long_row_with_indices<T: RealElement>(row: &[T], coder: KeyCoder, range: u64, results: SortOutputs<T>) -> Result<()> {
     let index_bits = usize::BITS - (row.len() - 1).leading_zeros();
     // Keys of 16 bits always fit next to the index in 64 bits, because no memory holds 2^48 elements.
     if const { size_of::<T>() < 4 } || range.leading_zeros() >= index_bits {

@@ -309,15 +309,15 @@ avx2! {
 macro_rules! keys {
     ($($key:ty: $avx512:ident, $avx2:ident;)*) => {$(
         impl RegisterKey for $key {
-            fn run_at_level<W: RegisterLoop<$key>>(level: SimdLevel, work: W) -> Option<W::Output> {
+            fn try_run_at_level<W: RegisterLoop<$key>>(level: SimdLevel, work: W) -> Option<W::Output> {
                 #[target_feature(enable = "avx512f,avx512bw,avx512cd,avx512dq,avx512vl,avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt")]
                 fn v4<W: RegisterLoop<$key>>(work: W) -> W::Output {
-                    // SAFETY: `run_at_level` calls `v4` only if `processor_simd_level` has detected AVX-512.
+                    // SAFETY: `try_run_at_level` calls `v4` only if `processor_simd_level` has detected AVX-512.
                     work.run_with_registers(unsafe { $avx512::assume_supported() })
                 }
                 #[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt")]
                 fn v3<W: RegisterLoop<$key>>(work: W) -> W::Output {
-                    // SAFETY: `run_at_level` calls `v3` only if `processor_simd_level` has detected AVX2.
+                    // SAFETY: `try_run_at_level` calls `v3` only if `processor_simd_level` has detected AVX2.
                     work.run_with_registers(unsafe { $avx2::assume_supported() })
                 }
                 match level.min(simd::processor_simd_level()) {

@@ -14,7 +14,7 @@ use smallvec::SmallVec;
 
 use crate::key_coding::KeyOrder;
 use crate::row_sort::{RowDivision, SortOutputs};
-use crate::sort_key::{Ordered, Real};
+use crate::sort_key::{Ordered, RealElement};
 use crate::{complex_sort, row_sort};
 
 /// Element types that the kernel of the family `Sort` takes.
@@ -45,7 +45,7 @@ sortable!(signed i8 as u8, i16 as u16, i32 as u32, i64 as u64);
 sortable!(complex_sort::sort_complex_rows: Complex<f32>, Complex<f64>);
 
 /// Sorts rows of a real type other than a signed integer type, so the [`KeyOrder`] has no sign bit.
-fn sort_unsigned_or_float_rows<T: Real>(from: &[T], rows: RowDivision, descending: bool, results: SortOutputs<T>) -> Result<()> {
+fn sort_unsigned_or_float_rows<T: RealElement>(from: &[T], rows: RowDivision, descending: bool, results: SortOutputs<T>) -> Result<()> {
     row_sort::sort_real_rows(from, rows, KeyOrder::new(0, descending), results)
 }
 

@@ -3,7 +3,7 @@
 use cuprum_core::{Complex, Element, bf16, f16};
 
 /// An unsigned integer type of up to 64 bits.
-pub trait Unsigned: Copy + Ord + Default + Send + Sync + 'static {
+pub trait UnsignedKey: Copy + Ord + Default + Send + Sync + 'static {
     /// All bits set.
     const ALL_ONES: Self;
     /// Widens to 64 bits.
@@ -13,7 +13,7 @@ pub trait Unsigned: Copy + Ord + Default + Send + Sync + 'static {
 }
 macro_rules! unsigned {
     ($($t:ty)*) => {$(
-        impl Unsigned for $t {
+        impl UnsignedKey for $t {
             const ALL_ONES: $t = <$t>::MAX;
             #[inline(always)]
             fn to_u64(self) -> u64 { self as u64 }
@@ -33,10 +33,11 @@ pub trait Ordered: Element {
 }
 
 /// Real elements, which can be recovered from their keys.
-pub trait Real: Ordered<Key: Unsigned> {
+pub trait RealElement: Ordered<Key: UnsignedKey> {
     /// Returns a key that also distinguishes equal elements with different bits, such as 0.0 and -0.0.
     fn bitwise_key(self) -> Self::Key;
-    /// Returns the element whose [`Real::bitwise_key`] is `key`. For an [`Ordered::sort_key`], returns an element equal to the original.
+    /// Returns the element whose [`RealElement::bitwise_key`] is `key`. For an [`Ordered::sort_key`], returns an element equal to the
+    /// original.
     fn from_sort_key(key: Self::Key) -> Self;
 }
 
@@ -47,7 +48,7 @@ macro_rules! real {
             #[inline(always)]
             fn sort_key(self) -> $key { let $v = self; $in }
         }
-        impl Real for $t {
+        impl RealElement for $t {
             #[inline(always)]
             fn bitwise_key(self) -> $key { self.sort_key() }
             #[inline(always)]
@@ -81,7 +82,7 @@ macro_rules! float {
                 if zero << 1 > $infinity << 1 { <$key>::MAX } else { <$t>::from_bits(zero).bitwise_key() }
             }
         }
-        impl Real for $t {
+        impl RealElement for $t {
             // Inverting all bits of negative numbers, and only the sign bit of other numbers, gives unsigned integers in the order of the
             // numbers. The subtraction wraps negative NaNs from the start to the end of that order.
             #[inline(always)]

@@ -12,8 +12,8 @@ use crate::csr_structure::{CsrStructure, FirstOutOfBoundsIndex};
 use crate::sparse_element::SparseElement;
 use crate::sparse_index::SparseIndex;
 
-/// Number of partial sums of a dot_product product. Term n is added to partial sum n modulo `PARTIAL_SUMS`.
-const PARTIAL_SUMS: usize = 8;
+/// Number of partial sums of a dot_product product. Term n is added to partial sum n modulo `PARTIAL_SUMS_PER_DOT_PRODUCT`.
+const PARTIAL_SUMS_PER_DOT_PRODUCT: usize = 8;
 
 /// Computes the sampled product.
 pub(crate) fn compute_sampled_product<T: SparseElement, I: SparseIndex>(call: &Call) -> Result<Outcome> {
@@ -81,14 +81,14 @@ impl<T: SparseElement, I: SparseIndex> SimdLoop for SampledRowsTask<'_, '_, T, I
     }
 }
 
-/// Returns the dot_product product of two slices, computed in `PARTIAL_SUMS` partial sums.
+/// Returns the dot_product product of two slices, computed in `PARTIAL_SUMS_PER_DOT_PRODUCT` partial sums.
 #[inline(always)]
 fn dot_product<T: SparseElement>(a: &[T], b: &[T]) -> T {
-    let mut sums = [T::ZERO; PARTIAL_SUMS];
-    let (a_blocks, b_blocks) = (a.chunks_exact(PARTIAL_SUMS), b.chunks_exact(PARTIAL_SUMS));
+    let mut sums = [T::ZERO; PARTIAL_SUMS_PER_DOT_PRODUCT];
+    let (a_blocks, b_blocks) = (a.chunks_exact(PARTIAL_SUMS_PER_DOT_PRODUCT), b.chunks_exact(PARTIAL_SUMS_PER_DOT_PRODUCT));
     let (a_tail, b_tail) = (a_blocks.remainder(), b_blocks.remainder());
     for (a, b) in a_blocks.zip(b_blocks) {
-        for lane in 0..PARTIAL_SUMS {
+        for lane in 0..PARTIAL_SUMS_PER_DOT_PRODUCT {
             sums[lane] = sums[lane].plus(a[lane].times(b[lane]));
         }
     }

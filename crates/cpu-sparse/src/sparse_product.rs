@@ -42,8 +42,8 @@ pub(crate) fn multiply_sparse_matrices<T: SparseElement, I: SparseIndex>(call: &
     }
     let total = complete.iter().flat_map(|part| &part.counts).sum::<usize>();
     let indptr = write_indptr::<I>(call, factors.a.row_count(), &complete, total)?;
-    let indices = concatenate_parts::<I>(call, 1, total, complete.iter_mut().map(|part| &mut part.indices))?;
-    let values = concatenate_parts::<T>(call, 2, total, complete.iter_mut().map(|part| &mut part.values))?;
+    let indices = concatenate_row_parts::<I>(call, 1, total, complete.iter_mut().map(|part| &mut part.indices))?;
+    let values = concatenate_row_parts::<T>(call, 2, total, complete.iter_mut().map(|part| &mut part.values))?;
     Ok(Outcome::Done([indptr, indices, values].into_iter().collect()))
 }
 
@@ -216,7 +216,7 @@ fn write_indptr<I: SparseIndex>(call: &Call, rows: usize, parts: &[ProductRows],
 }
 
 /// Returns output `n` of the call: the concatenation of `parts`, which have `total` elements.
-fn concatenate_parts<'p, E: Element>(
+fn concatenate_row_parts<'p, E: Element>(
     call: &Call,
     n: usize,
     total: usize,

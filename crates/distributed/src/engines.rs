@@ -85,6 +85,6 @@ pub(crate) trait Engine: Send + Sync {
 }
 
 /// Returns whether two engines count as equal when meshes are compared: they are the same object, or both are `loopback`.
-pub(crate) fn is_same_engine(a: &Arc<dyn Engine>, b: &Arc<dyn Engine>) -> bool {
+pub(crate) fn engines_count_as_equal(a: &Arc<dyn Engine>, b: &Arc<dyn Engine>) -> bool {
     Arc::ptr_eq(a, b) || (a.name() == loopback_engine::LOOPBACK_ENGINE_NAME && b.name() == loopback_engine::LOOPBACK_ENGINE_NAME)
 }

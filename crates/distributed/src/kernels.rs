@@ -22,14 +22,14 @@ use cuprum_core::{
     registry,
 };
 
-use crate::mesh::{DEVICE_KIND_NAME, Mesh};
+use crate::mesh::{MESH_KIND_NAME, Mesh};
 use crate::mesh_driver::{MeshDriver, discard_device_faults};
 use crate::rank_calls::{has_sharded_input, mesh_of_call};
 
-/// Expands to a kernel that runs the function `$rule`, or returns the mesh's failure if the mesh has failed ([`run_unless_failed`]).
+/// Expands to a kernel that runs the function `$rule`, or returns the mesh's failure if the mesh has failed ([`run_unless_mesh_failed`]).
 macro_rules! guarded {
     ($rule:path) => {
-        |call: &Call| run_unless_failed(call, $rule)
+        |call: &Call| run_unless_mesh_failed(call, $rule)
     };
 }
 
@@ -41,14 +41,14 @@ macro_rules! divided {
             if reads_divided_array_argument(call) {
                 decline!("a user-defined operation reads a divided array as a whole");
             }
-            run_unless_failed(call, $rule)
+            run_unless_mesh_failed(call, $rule)
         }
     };
 }
 
 /// Calls `rule`, the kernel of an operation on a mesh, unless the mesh has failed. An error that may occur in this process only, such as
 /// out of memory, marks the mesh as failed, because the other processes would wait for this process.
-fn run_unless_failed(call: &Call, rule: fn(&Call) -> Result<Outcome>) -> Result<Outcome> {
+fn run_unless_mesh_failed(call: &Call, rule: fn(&Call) -> Result<Outcome>) -> Result<Outcome> {
     let engine = mesh_of_call(call)?.engine();
     engine.check_for_failure()?;
     let result = rule(call);
@@ -92,10 +92,10 @@ fn engine_availability() -> Availability {
     Availability::Ready(format!("engines loopback, tcp{libraries}"))
 }
 
-/// The base accelerator of device kind `mesh`.
+/// The accelerator that opens devices of the kind `mesh` and serves every call on them.
 pub static MESH: Accelerator = Accelerator {
     name: "mesh",
-    device: DEVICE_KIND_NAME,
+    device: MESH_KIND_NAME,
     rank: 100,
     summary: "every operation on sharded arrays: local calls and collectives",
     probe: engine_availability,

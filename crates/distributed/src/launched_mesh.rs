@@ -7,7 +7,7 @@ use cuprum_core::settings::mesh as settings;
 use cuprum_core::{Device, Error, Result, random};
 
 use crate::engines::{Engine, LibraryEngine, TcpEngine};
-use crate::mesh::{DEVICE_KIND_NAME, Mesh, check_rank_count};
+use crate::mesh::{MESH_KIND_NAME, Mesh, check_rank_count};
 use crate::processes::engine_choice::{EngineChoice, make_library_offer};
 use crate::processes::launcher_environment::{LaunchedProcess, find_launched_process};
 use crate::processes::mesh_connections::MeshConnections;
@@ -126,7 +126,7 @@ fn join_mesh(launch: LaunchedProcess) -> Result<LaunchedRank> {
 /// Returns the device of the process whose rank on its machine is `local_rank`.
 fn device_of_local_rank(local_rank: usize) -> Result<Device> {
     let current = Device::current()?;
-    if current.kind().name() == DEVICE_KIND_NAME {
+    if current.kind().name() == MESH_KIND_NAME {
         return Err(Error::value("mesh", format!("a rank cannot be on {current}, which is a mesh")));
     }
     if current == Device::CPU {

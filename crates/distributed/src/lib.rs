@@ -45,7 +45,8 @@ pub use mesh::Mesh;
 pub use placement::{PartialOp, Placement};
 pub use sharding_methods::ShardedArray;
 
-/// Registers the device kind where `inventory` cannot, as in static libraries. A second call has no effect.
+/// Registers the device kind of meshes, for programs whose linker drops `inventory` submissions, as it can do with static libraries. A
+/// second call has no effect.
 ///
 /// # Errors
 /// Returns an error if another accelerator has the same name.

@@ -8,10 +8,10 @@ use cuprum_core::profiler::trace;
 use cuprum_core::{Device, DeviceKind, Error, Result, with_device};
 
 use crate::axis_blocks::MAX_BLOCKS_PER_AXIS;
-use crate::engines::{Engine, LoopbackEngine, is_same_engine};
+use crate::engines::{Engine, LoopbackEngine, engines_count_as_equal};
 
 /// Name of the device kind of meshes.
-pub(crate) const DEVICE_KIND_NAME: &str = "mesh";
+pub(crate) const MESH_KIND_NAME: &str = "mesh";
 /// Maximum number of meshes in a process.
 const MAX_MESHES: usize = 64;
 /// Maximum number of ranks of a mesh.
@@ -92,7 +92,7 @@ impl Mesh {
             return Err(Error::value("mesh", message));
         }
         for device in devices {
-            if device.kind().name() == DEVICE_KIND_NAME {
+            if device.kind().name() == MESH_KIND_NAME {
                 return Err(Error::value("mesh", format!("a rank cannot be on {device}, which is a mesh")));
             }
             cuprum_core::device::driver(*device)?;
@@ -104,7 +104,7 @@ impl Mesh {
     pub(crate) fn find_or_create_mesh(shape: &[usize], members: &[Device], first_rank: usize, engine: Arc<dyn Engine>) -> Result<Mesh> {
         let mut meshes = MESHES.lock().unwrap_or_else(|e| e.into_inner());
         let is_equal = |m: &&Mesh| {
-            m.shape() == shape && m.0.members == members && m.0.first_rank == first_rank && is_same_engine(&m.0.engine, &engine)
+            m.shape() == shape && m.0.members == members && m.0.first_rank == first_rank && engines_count_as_equal(&m.0.engine, &engine)
         };
         if let Some(mesh) = meshes.iter().find(is_equal) {
             return Ok(*mesh);
@@ -112,7 +112,7 @@ impl Mesh {
         if meshes.len() == MAX_MESHES {
             return Err(Error::value("mesh", format!("there are {MAX_MESHES} meshes already")));
         }
-        let device = Device::new(DeviceKind::intern(DEVICE_KIND_NAME)?, meshes.len() as u16);
+        let device = Device::new(DeviceKind::intern(MESH_KIND_NAME)?, meshes.len() as u16);
         let state = MeshState { device, shape: shape.into(), members: members.to_vec(), first_rank, engine };
         let mesh = Mesh(Box::leak(Box::new(state)));
         meshes.push(mesh);
@@ -125,7 +125,7 @@ impl Mesh {
     /// Returns an error if `device` is not a mesh.
     pub fn of_device(device: Device) -> Result<Mesh> {
         let meshes = MESHES.lock().unwrap_or_else(|e| e.into_inner());
-        let found = if device.kind().name() == DEVICE_KIND_NAME { meshes.get(device.ordinal()).copied() } else { None };
+        let found = if device.kind().name() == MESH_KIND_NAME { meshes.get(device.ordinal()).copied() } else { None };
         found.ok_or_else(|| Error::Device { op: "mesh", message: format!("{device} is not a mesh of this process") })
     }
 

@@ -7,7 +7,7 @@ use cuprum_core::device::{Buffer, DeviceDriver, DeviceEvent, DeviceInfo, driver}
 use cuprum_core::{DType, Device, Error, Layout, MemoryStats, Result, StoredArray, Stream, full};
 
 use crate::mesh::Mesh;
-use crate::placement::Distribution;
+use crate::placement::ArrayDistribution;
 use crate::redistribute::{all_gather, gather_on_leaders};
 use crate::sharded_buffer::{ShardedBuffer, sharded_array_from_parts};
 
@@ -33,7 +33,7 @@ impl MeshDriver {
             };
             parts.push(part);
         }
-        Ok(sharded_array_from_parts(mesh, DType::U8, layout, Distribution::new_replicated(mesh, &[nbytes]), parts)?.buffer().clone())
+        Ok(sharded_array_from_parts(mesh, DType::U8, layout, ArrayDistribution::new_replicated(mesh, &[nbytes]), parts)?.buffer().clone())
     }
 }
 

@@ -106,17 +106,17 @@ pub(crate) fn check_placements(op: &'static str, mesh: Mesh, placements: &[Place
 
 /// The shape of an array, and its placement along each axis of a mesh.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Distribution {
+pub(crate) struct ArrayDistribution {
     /// Extents of the whole array.
     pub shape: Dims,
     /// One placement per mesh axis, with non-negative axes.
     pub placements: Placements,
 }
 
-impl Distribution {
+impl ArrayDistribution {
     /// Returns the distribution of an array that every rank holds.
-    pub fn new_replicated(mesh: Mesh, shape: &[usize]) -> Distribution {
-        Distribution { shape: shape.into(), placements: SmallVec::from_elem(Placement::Replicate, mesh.shape().len()) }
+    pub fn new_replicated(mesh: Mesh, shape: &[usize]) -> ArrayDistribution {
+        ArrayDistribution { shape: shape.into(), placements: SmallVec::from_elem(Placement::Replicate, mesh.shape().len()) }
     }
 
     /// Returns whether every rank holds the array.

@@ -4,7 +4,7 @@
 use cuprum_core::{Array, Call, Error, Layout, Outcome, OutputSpec, Outputs, Result, StoredArray, Stream, Work, decline, dispatch};
 
 use crate::mesh::Mesh;
-use crate::placement::{Distribution, DividedAxes, Placement, region_extents, region_of_rank};
+use crate::placement::{ArrayDistribution, DividedAxes, Placement, region_extents, region_of_rank};
 use crate::sharded_buffer::{ShardedBuffer, axes_in_memory_order, sharded_array_from_parts};
 use crate::sharded_views::{divided_axes_of_view, permute_shape};
 
@@ -39,7 +39,7 @@ pub(crate) fn has_sharded_input(inputs: &[StoredArray]) -> bool {
 
 /// Returns the axis that each mesh axis divides in a loop over `inputs`, which have equal shapes. The loop is divided like the largest
 /// divided input. Broadcast axes (stride 0) do not count toward the size of an input.
-pub(crate) fn divided_axes_of_largest(mesh: Mesh, inputs: &[StoredArray]) -> DividedAxes {
+pub(crate) fn divided_axes_of_largest_input(mesh: Mesh, inputs: &[StoredArray]) -> DividedAxes {
     let distinct = |input: &StoredArray| -> usize {
         let axes = input.layout().shape().iter().zip(input.layout().strides());
         axes.filter(|(_, stride)| **stride != 0).map(|(n, _)| *n).product::<usize>().saturating_mul(input.dtype().itemsize())
@@ -72,7 +72,8 @@ pub(crate) fn sharded_output_from_parts(
         Some(position) => Placement::Shard(position as isize),
         None => Placement::Replicate,
     };
-    let distribution = Distribution { shape: permute_shape(output.layout.shape(), &order), placements: cuts.iter().map(place).collect() };
+    let distribution =
+        ArrayDistribution { shape: permute_shape(output.layout.shape(), &order), placements: cuts.iter().map(place).collect() };
     sharded_array_from_parts(mesh, output.dtype, output.layout.clone(), distribution, parts)
 }
 

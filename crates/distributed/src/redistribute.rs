@@ -10,7 +10,7 @@ use cuprum_core::{Call, OutputSpec, StepKind, Work, dispatch, plan::reduce::Redu
 use crate::mesh::Mesh;
 use crate::piece_assembly::PieceAssembly;
 use crate::piece_exchange::{Piece, exchange_pieces};
-use crate::placement::{Distribution, PartialOp, Placement, Placements, Region, region_extents, region_intersection};
+use crate::placement::{ArrayDistribution, PartialOp, Placement, Placements, Region, region_extents, region_intersection};
 use crate::sharded_buffer::{ShardedBuffer, sharded_array_from_parts, zero_size_array};
 use crate::sharded_views::ShardedView;
 
@@ -21,7 +21,7 @@ struct RegionSource<'a> {
     /// Extents of the array.
     shape: &'a [usize],
     /// The distribution of the stored array.
-    distribution: &'a Distribution,
+    distribution: &'a ArrayDistribution,
     /// The regions of the array that the ranks hold, by rank.
     held: Vec<Region>,
     /// Returns a region that a rank of this process holds, as a view of the rank's part. The first argument is the index of the rank among
@@ -43,7 +43,7 @@ impl RegionSource<'_> {
         pieces
     }
 
-    fn run_exchange(&self, wants: &[Region], pieces: Vec<Piece>, assemblies: Vec<PieceAssembly>) -> Result<Vec<StoredArray>> {
+    fn exchange_into_assemblies(&self, wants: &[Region], pieces: Vec<Piece>, assemblies: Vec<PieceAssembly>) -> Result<Vec<StoredArray>> {
         let first_rank = self.mesh.local_ranks().start;
         let name = collective_name(self.mesh, self.shape, wants, &pieces);
         exchange_pieces(self.mesh, name, self.dtype, pieces, assemblies, &|piece| (self.view)(piece.from - first_rank, &piece.region))
@@ -57,7 +57,7 @@ impl RegionSource<'_> {
         pieces.iter_mut().for_each(|piece| piece.slot = piece.to.wrapping_sub(mesh.local_ranks().start));
         let assembly = |(local, rank): (usize, usize)| PieceAssembly::new(mesh, local, self.dtype, wants[rank].clone());
         let assemblies = mesh.local_ranks().enumerate().map(assembly).collect();
-        self.run_exchange(&wants, pieces, assemblies)
+        self.exchange_into_assemblies(&wants, pieces, assemblies)
     }
 
     /// Returns, for each rank of this process, the region `wanted(rank)` on the rank's device, as separate parts from each rank that holds
@@ -74,7 +74,7 @@ impl RegionSource<'_> {
             places.push((local, piece.region.clone()));
         }
         let mut parts: Vec<Vec<HeldRegion>> = mesh.local_ranks().map(|_| Vec::new()).collect();
-        for (array, (local, region)) in self.run_exchange(&wants, pieces, assemblies)?.into_iter().zip(places) {
+        for (array, (local, region)) in self.exchange_into_assemblies(&wants, pieces, assemblies)?.into_iter().zip(places) {
             parts[local].push((NdArray::from(array), region));
         }
         Ok(parts)
@@ -109,7 +109,7 @@ pub(crate) fn fetch_region_parts(buffer: &ShardedBuffer, wanted: &dyn Fn(usize) 
 
 /// Returns the ranks whose parts together form one copy of the array. Along mesh axes that do not divide the array, these ranks have the
 /// coordinates of `rank`.
-fn ranks_holding_one_copy(mesh: Mesh, distribution: &Distribution, rank: usize) -> Vec<usize> {
+fn ranks_holding_one_copy(mesh: Mesh, distribution: &ArrayDistribution, rank: usize) -> Vec<usize> {
     let is_alike = |other: &usize| {
         (0..mesh.shape().len())
             .all(|m| distribution.sharded_axis(m).is_some() || mesh.rank_coordinate(*other, m) == mesh.rank_coordinate(rank, m))
@@ -168,8 +168,10 @@ pub(crate) fn gather_on_leaders(buffer: &ShardedBuffer) -> Result<Vec<Option<Sto
 /// Returns the arrays of all ranks, one after the other, on the host. Each rank's array has `length` elements.
 pub(crate) fn all_gather(mesh: Mesh, dtype: DType, length: usize, parts: Vec<StoredArray>) -> Result<NdArray> {
     let shape = [mesh.size(), length];
-    let distribution =
-        Distribution { shape: shape.into_iter().collect(), placements: Placements::from_elem(Placement::Shard(0), mesh.shape().len()) };
+    let distribution = ArrayDistribution {
+        shape: shape.into_iter().collect(),
+        placements: Placements::from_elem(Placement::Shard(0), mesh.shape().len()),
+    };
     let array = sharded_array_from_parts(mesh, dtype, Layout::contiguous(&shape)?, distribution, parts)?;
     let Some(buffer) = ShardedBuffer::of(&array) else { return Err(Error::value("mesh", "an array is not on a mesh")) };
     let whole = gather_on_leaders(buffer)?.into_iter().flatten().next();
@@ -295,7 +297,7 @@ pub(crate) fn redistribute(buffer: &ShardedBuffer, placements: &Placements) -> R
     let mesh = buffer.mesh;
     let resolved = resolve_pending_reductions(buffer)?;
     let source = resolved.as_ref().and_then(ShardedBuffer::of).unwrap_or(buffer);
-    let distribution = Distribution { shape: source.distribution.shape.clone(), placements: placements.clone() };
+    let distribution = ArrayDistribution { shape: source.distribution.shape.clone(), placements: placements.clone() };
     let layout = Layout::contiguous(&distribution.shape)?;
     let fetched = fetch_regions(source, &|rank| distribution.rank_region(mesh, rank))?;
     let parts = fetched.into_iter().map(|part| to_c_contiguous(&part)).collect::<Result<Vec<_>>>()?;
@@ -316,7 +318,7 @@ pub(crate) fn redistribute_view(view: &ShardedView, placements: &Placements) -> 
         held: view.held.clone(),
         view: &local_view,
     };
-    let distribution = Distribution { shape: array.shape().into(), placements: placements.clone() };
+    let distribution = ArrayDistribution { shape: array.shape().into(), placements: placements.clone() };
     let parts =
         source.fetch_regions(&|rank| distribution.rank_region(mesh, rank))?.iter().map(to_c_contiguous).collect::<Result<Vec<_>>>()?;
     sharded_array_from_parts(mesh, array.dtype(), Layout::contiguous(array.shape())?, distribution, parts)

@@ -8,7 +8,7 @@ use cuprum_core::layout::Dims;
 use cuprum_core::{Array, DType, Device, Layout, Result, StoredArray, Stream};
 
 use crate::mesh::Mesh;
-use crate::placement::{Distribution, region_extents};
+use crate::placement::{ArrayDistribution, region_extents};
 
 /// The memory of an array on a mesh, of which each rank holds one part. Byte offsets refer to the whole array in C order, with the shape of
 /// `distribution`.
@@ -16,7 +16,7 @@ pub(crate) struct ShardedBuffer {
     pub mesh: Mesh,
     /// dtype of the elements in `parts`. An array over this buffer may have another dtype, such as a view of the raw bytes.
     pub dtype: DType,
-    pub distribution: Distribution,
+    pub distribution: ArrayDistribution,
     /// One C-contiguous part per rank of this process. Each part starts at offset 0 of its own buffer.
     pub parts: Vec<StoredArray>,
 }
@@ -63,7 +63,7 @@ pub(crate) fn sharded_array_from_parts(
     mesh: Mesh,
     dtype: DType,
     layout: Layout,
-    distribution: Distribution,
+    distribution: ArrayDistribution,
     parts: Vec<StoredArray>,
 ) -> Result<StoredArray> {
     let whole = |(part, rank): (StoredArray, usize)| {
@@ -83,7 +83,7 @@ pub(crate) fn replicated_array_from_leaders(mesh: Mesh, leaders: &[Option<Stored
     let count = usize::try_from(first.layout().buffer_range().1).unwrap_or(0);
     let shape: Dims = [count].into_iter().collect();
     let parts = (0..mesh.local_devices().len()).map(|local| part(local).unwrap_or(first).clone()).collect();
-    sharded_array_from_parts(mesh, first.dtype(), first.layout().clone(), Distribution::new_replicated(mesh, &shape), parts)
+    sharded_array_from_parts(mesh, first.dtype(), first.layout().clone(), ArrayDistribution::new_replicated(mesh, &shape), parts)
 }
 
 /// Returns the axes of a layout without gaps in memory order, outermost first.

@@ -4,7 +4,7 @@ use cuprum_core::{Array, Complex, Error, NdArray, Result, Scalar, StoredArray};
 use smallvec::SmallVec;
 
 use crate::mesh::Mesh;
-use crate::placement::{Distribution, DividedAxes, PartialOp, Placement, Placements, check_placements};
+use crate::placement::{ArrayDistribution, DividedAxes, PartialOp, Placement, Placements, check_placements};
 use crate::redistribute::{redistribute, redistribute_view, resolve_pending_reductions_along, to_c_contiguous};
 use crate::sharded_buffer::{ShardedBuffer, sharded_array_from_parts};
 use crate::sharded_views::{ShardedView, divided_axes_of_view, fetch_local_parts};
@@ -184,7 +184,7 @@ fn add_partial_placements(mesh: Mesh, settled: StoredArray, placements: &Placeme
             None => part.clone(),
         });
     }
-    let distribution = Distribution { shape: buffer.distribution.shape.clone(), placements: placements.clone() };
+    let distribution = ArrayDistribution { shape: buffer.distribution.shape.clone(), placements: placements.clone() };
     Ok(NdArray::from(sharded_array_from_parts(mesh, buffer.dtype, settled.layout().clone(), distribution, parts)?))
 }
 
@@ -220,5 +220,5 @@ fn with_own_contiguous_buffer(stored: &StoredArray, mesh: Mesh) -> Result<Stored
     let placements: SmallVec<[Placement; 2]> =
         cuts.iter().map(|cut| cut.map_or(Placement::Replicate, |axis| Placement::Shard(axis as isize))).collect();
     let layout = cuprum_core::Layout::contiguous(stored.shape())?;
-    sharded_array_from_parts(mesh, stored.dtype(), layout, Distribution { shape: stored.shape().into(), placements }, parts)
+    sharded_array_from_parts(mesh, stored.dtype(), layout, ArrayDistribution { shape: stored.shape().into(), placements }, parts)
 }

@@ -52,7 +52,7 @@ pub unsafe fn import_on<M: ManagedTensorBase + 'static>(tensor: *mut M, ready: S
     // `Managed` calls the deleter.
     let managed = unsafe { Managed::from_raw(tensor) }.map_err(|error| Error::value(OP, error.to_string()))?;
     // SAFETY: the caller guarantees that the tensor follows the specification.
-    let (place, dtype, memory) = unsafe { read_tensor(managed.tensor()) }?;
+    let (place, dtype, memory) = unsafe { check_and_read_tensor(managed.tensor()) }?;
     let TensorMemory { start, nbytes, layout } = memory;
     let buffer = match place.device_type {
         DLDeviceType::CPU | DLDeviceType::CUDAHOST => {
@@ -78,7 +78,7 @@ struct TensorMemory {
 ///
 /// # Safety
 /// The pointers of the tensor are null, or valid for its number of dimensions.
-unsafe fn read_tensor(tensor: &DLTensor) -> Result<(DLDevice, DType, TensorMemory)> {
+unsafe fn check_and_read_tensor(tensor: &DLTensor) -> Result<(DLDevice, DType, TensorMemory)> {
     let dtype = dtype::from_dlpack(OP, tensor.dtype)?;
     let ndim = usize::try_from(tensor.ndim).ok().filter(|&ndim| ndim <= MAX_NDIM);
     let ndim = ndim.ok_or_else(|| Error::value(OP, format!("{} dimensions are outside 0..={MAX_NDIM}", tensor.ndim)))?;

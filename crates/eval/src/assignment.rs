@@ -1,6 +1,6 @@
 //! Assignment to elements, augmented assignment, and unpacking.
 
-use cuprum_core::ops::value::Value;
+use cuprum_core::ops::python_value::Value;
 use cuprum_core::{Error, Item, NdArray, Operand, with_device};
 
 use crate::ast::{Expr, ExprKind, Index};
@@ -11,7 +11,7 @@ use crate::library_names;
 use crate::operators::BinaryOp;
 use crate::span::Span;
 use crate::unlocated_error::{Unlocated, UnlocatedError};
-use crate::value_operators::apply_binary_operator;
+use crate::value_operators::apply_binary_value_operator;
 
 /// An assignment target `name[..]` or `name[..][..]` with evaluated indices.
 pub(crate) struct ElementTarget<'e> {
@@ -72,7 +72,7 @@ impl Evaluator<'_> {
         let result = match self.variables.get_mut(target.name) {
             Some(Value::Array(array)) => {
                 let is_list = matches!(value, Value::List(_) | Value::Tuple(_));
-                convert_assigned_value(value, array).and_then(|value| {
+                assigned_value_to_operand(value, array).and_then(|value| {
                     if is_list && has_more_axes_than_view(&value, array, &target.indices) {
                         return Err(UnlocatedError::value_error("setting an array element with a sequence"));
                     }
@@ -87,7 +87,7 @@ impl Evaluator<'_> {
     /// Stores `value` in the elements of a variable that `base[index]` selects. `value` is the result of a function that updates this
     /// argument in place, such as `add.at(a[0], i, 1)`. Returns false if the variable holds no array, or if the index selects no view: a
     /// mask, an index array, or a single element.
-    pub(crate) fn assign_to_view(&mut self, base: &Expr, index: &Index, value: &Value) -> Result<bool, EvalError> {
+    pub(crate) fn try_assign_to_view(&mut self, base: &Expr, index: &Index, value: &Value) -> Result<bool, EvalError> {
         let Ok(target) = self.evaluate_element_target(base, index) else { return Ok(false) };
         let Some(Value::Array(array)) = self.variables.get(target.name) else { return Ok(false) };
         let view = target.indices.iter().try_fold(array.clone(), |array, parts| index_array(&array, parts));
@@ -118,7 +118,7 @@ impl Evaluator<'_> {
         let advice = "convert the array first: `x = x.astype(dtype)`";
         let new = match old.ndim() > 0 || target.has_ellipsis() {
             true => augmented_assign_array(op, old, right, advice),
-            false => apply_binary_operator(op, old.into(), right),
+            false => apply_binary_value_operator(op, old.into(), right),
         };
         let new = new.map_err(|error| error.at(self.source, op_span))?;
         self.assign_elements(&target, span, new)?;
@@ -127,7 +127,7 @@ impl Evaluator<'_> {
 }
 
 /// Converts `value` to the operand of an assignment to elements of `array`. Lists and tuples become arrays of the dtype of `array`.
-fn convert_assigned_value(value: Value, array: &NdArray) -> Unlocated<Operand> {
+fn assigned_value_to_operand(value: Value, array: &NdArray) -> Unlocated<Operand> {
     match value {
         Value::Scalar(scalar) => Ok(scalar.into()),
         Value::Array(value) => Ok(value.into()),
@@ -188,13 +188,13 @@ pub(crate) fn unpack_values(value: Value, count: usize) -> Unlocated<Vec<Value>>
 pub(crate) fn compute_augmented_assignment(op: BinaryOp, old: Value, right: Value, advice: &str) -> Unlocated<Value> {
     match old {
         Value::Array(array) if array.ndim() > 0 => augmented_assign_array(op, array, right, advice),
-        old => apply_binary_operator(op, old, right),
+        old => apply_binary_value_operator(op, old, right),
     }
 }
 
 /// Computes `array op= right` in the dtype and the shape of `array`.
 fn augmented_assign_array(op: BinaryOp, array: NdArray, right: Value, advice: &str) -> Unlocated<Value> {
-    let result = match apply_binary_operator(op, array.clone().into(), right)? {
+    let result = match apply_binary_value_operator(op, array.clone().into(), right)? {
         Value::Array(result) => result,
         other => return Ok(other),
     };

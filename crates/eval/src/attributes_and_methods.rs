@@ -2,7 +2,7 @@
 
 use cuprum_core::function::Function;
 use cuprum_core::host_buffer::{check_memory_available, try_collect, try_reserve};
-use cuprum_core::ops::value::{MAX_SEQUENCE_VALUES, Object, SequenceItems, Value};
+use cuprum_core::ops::python_value::{MAX_SEQUENCE_VALUES, Object, SequenceItems, Value};
 use cuprum_core::{Device, Error, Item, Kind, NdArray, Result, Scalar};
 
 use crate::library_names::nearest_name;

@@ -2,7 +2,7 @@
 //!
 //! All other NumPy functions are declared at their Rust definitions (`cuprum_core::function`).
 
-use cuprum_core::ops::value::Value;
+use cuprum_core::ops::python_value::Value;
 use cuprum_core::{DType, Scalar};
 
 use crate::operators::{BinaryOp, CompareOp};
@@ -12,8 +12,8 @@ use crate::unlocated_error::{Unlocated, UnlocatedError};
 /// The implementation of a function in [`BUILTINS`]. It receives the evaluated positional arguments.
 pub(crate) type Builtin = fn(&[Value]) -> Unlocated<Value>;
 
-/// Built-in functions whose names are neither declared functions nor dtypes. [`call_python_builtin`] implements built-ins such as `abs` and
-/// `int`, which share their name with a declared function or a dtype.
+/// Built-in functions whose names are neither declared functions nor dtypes. [`try_call_python_builtin`] implements built-ins such as `abs`
+/// and `int`, which share their name with a declared function or a dtype.
 pub(crate) static BUILTINS: [(&str, Builtin); 2] = [("len", python_len), ("dtype", call_numpy_dtype)];
 
 /// Python's `len(x)`: the length of an array's first axis, or the number of items of a sequence or string.
@@ -46,7 +46,7 @@ fn argument_count_error(name: &str, args: &[Value]) -> UnlocatedError {
 }
 
 /// Returns the number that a scalar or a 0-d array holds, and `None` for any other value. As in NumPy 2.4, arrays with axes are no numbers.
-fn extract_single_number(value: &Value) -> Unlocated<Option<Scalar>> {
+fn scalar_or_0d_number(value: &Value) -> Unlocated<Option<Scalar>> {
     match value {
         Value::Scalar(s) => Ok(Some(*s)),
         Value::Array(a) if a.ndim() == 0 => Ok(Some(a.item()?)),
@@ -55,9 +55,9 @@ fn extract_single_number(value: &Value) -> Unlocated<Option<Scalar>> {
 }
 
 /// Calls Python's built-in function `name`. Returns `None` if the arguments require NumPy's function of the same name instead.
-pub(crate) fn call_python_builtin(name: &str, args: &[Value], keywords: &[(String, Value)]) -> Unlocated<Option<Value>> {
+pub(crate) fn try_call_python_builtin(name: &str, args: &[Value], keywords: &[(String, Value)]) -> Unlocated<Option<Value>> {
     if name == "round" {
-        return python_round(args, keywords);
+        return try_python_round(args, keywords);
     }
     if !keywords.is_empty() {
         return Ok(None);
@@ -65,12 +65,12 @@ pub(crate) fn call_python_builtin(name: &str, args: &[Value], keywords: &[(Strin
     match (name, args) {
         ("int" | "float", [Value::Str(text)]) => return parse_number_argument(name, text).map(|s| Some(s.into())),
         ("divmod", [Value::Scalar(a), Value::Scalar(b)]) => {
-            let parts = [BinaryOp::FloorDiv, BinaryOp::Rem].map(|op| crate::scalar_operations::apply_binary_operator(op, *a, *b));
+            let parts = [BinaryOp::FloorDiv, BinaryOp::Rem].map(|op| crate::scalar_operations::apply_binary_scalar_operator(op, *a, *b));
             let [quotient, remainder] = parts;
             return Ok(Some(Value::tuple([quotient?.into(), remainder?.into()])));
         }
         ("pow", [base @ Value::Array(_), exponent]) => {
-            return crate::value_operators::apply_binary_operator(BinaryOp::Pow, base.clone(), exponent.clone()).map(Some);
+            return crate::value_operators::apply_binary_value_operator(BinaryOp::Pow, base.clone(), exponent.clone()).map(Some);
         }
         ("abs", [Value::Object(object)]) => return object.unary_operator("abs").transpose().map_err(UnlocatedError::from),
         // Nested lists, which Python does not add, are summed as an array.
@@ -78,12 +78,12 @@ pub(crate) fn call_python_builtin(name: &str, args: &[Value], keywords: &[(Strin
             return python_sum(items, 0.into()).map(Some);
         }
         ("sum", [Value::Tuple(items) | Value::List(items), start]) => return python_sum(items, start.clone()).map(Some),
-        ("min", [_, _, ..]) => return python_min_or_max(CompareOp::Lt, args),
-        ("max", [_, _, ..]) => return python_min_or_max(CompareOp::Gt, args),
+        ("min", [_, _, ..]) => return try_python_min_or_max(CompareOp::Lt, args),
+        ("max", [_, _, ..]) => return try_python_min_or_max(CompareOp::Gt, args),
         // The real and imaginary parts are computed separately: `re + im * 1j` turns infinities into NaN, and adding a zero loses the sign
         // of -0.0.
         ("complex", [re, im]) => {
-            let (Some(re), Some(im)) = (extract_single_number(re)?, extract_single_number(im)?) else {
+            let (Some(re), Some(im)) = (scalar_or_0d_number(re)?, scalar_or_0d_number(im)?) else {
                 return Err(UnlocatedError::type_error("complex() takes two numbers"));
             };
             let cross = |part: Scalar| if let Scalar::Complex(c) = part { Some(c.im) } else { None };
@@ -94,7 +94,7 @@ pub(crate) fn call_python_builtin(name: &str, args: &[Value], keywords: &[(Strin
         _ => {}
     }
     let convert = |as_array: &str| match args {
-        [value] => extract_single_number(value)?.ok_or_else(|| match value {
+        [value] => scalar_or_0d_number(value)?.ok_or_else(|| match value {
             Value::Array(_) | Value::List(_) => UnlocatedError::type_error(format!("only a single number can be made {as_array}"))
                 .with_help(format!("use `.astype({name})` on arrays")),
             other => UnlocatedError::type_error(format!("'{}' cannot be made {as_array}", other.type_name())),
@@ -124,7 +124,7 @@ pub(crate) fn call_python_builtin(name: &str, args: &[Value], keywords: &[(Strin
         ("abs", Some([s])) => {
             s.as_int().and_then(i128::checked_abs).ok_or_else(|| UnlocatedError::value_error("the result is too large"))?.into()
         }
-        ("pow", Some([a, b])) => crate::scalar_operations::apply_binary_operator(BinaryOp::Pow, *a, *b)?,
+        ("pow", Some([a, b])) => crate::scalar_operations::apply_binary_scalar_operator(BinaryOp::Pow, *a, *b)?,
         _ => return Ok(None),
     };
     Ok(Some(value.into()))
@@ -132,7 +132,7 @@ pub(crate) fn call_python_builtin(name: &str, args: &[Value], keywords: &[(Strin
 
 /// Python's `round(number, ndigits=None)`. Returns `None` if `number` is neither a real scalar nor a real 0-d array without `ndigits`, or
 /// if the arguments do not match this signature.
-fn python_round(args: &[Value], keywords: &[(String, Value)]) -> Unlocated<Option<Value>> {
+fn try_python_round(args: &[Value], keywords: &[(String, Value)]) -> Unlocated<Option<Value>> {
     let number = match args {
         [Value::Scalar(number @ (Scalar::Bool(_) | Scalar::Int(_) | Scalar::Float(_))), ..] => *number,
         // NumPy's scalars, which are 0-d arrays here, keep their dtype if they are rounded to a number of digits.
@@ -160,7 +160,7 @@ fn python_round(args: &[Value], keywords: &[(String, Value)]) -> Unlocated<Optio
 
 /// Python's `sum(items, start)`: adds the items to `start` from left to right.
 fn python_sum(items: &[Value], start: Value) -> Unlocated<Value> {
-    items.iter().try_fold(start, |sum, item| crate::value_operators::apply_binary_operator(BinaryOp::Add, sum, item.clone()))
+    items.iter().try_fold(start, |sum, item| crate::value_operators::apply_binary_value_operator(BinaryOp::Add, sum, item.clone()))
 }
 
 /// Parses the string `text` that the built-in function `name` converts, as in `int('12')` or `float('-inf')`.
@@ -175,7 +175,7 @@ fn parse_number_argument(name: &str, text: &str) -> Unlocated<Scalar> {
 
 /// Returns Python's `min` (`better` is `<`) or `max` (`better` is `>`) of numbers and 0-d arrays: the first one if several are equal. The
 /// result is the argument itself, with its dtype. Returns `None` if another argument is given.
-fn python_min_or_max(better: CompareOp, args: &[Value]) -> Unlocated<Option<Value>> {
+fn try_python_min_or_max(better: CompareOp, args: &[Value]) -> Unlocated<Option<Value>> {
     let mut best: Option<(Scalar, &Value)> = None;
     for value in args {
         let number = match value {

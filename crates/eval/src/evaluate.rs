@@ -4,9 +4,10 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use cuprum_core::function::{Function, Parameters};
-use cuprum_core::ops::value::{Args, SequenceItems, Value};
+use cuprum_core::ops::python_value::{Args, SequenceItems, Value};
 use cuprum_core::{Complex, DType, Item, NdArray};
 
+use crate::assigned_names::AssignedNames;
 use crate::ast::{Comparison, Expr, ExprKind, Index, IndexItem, IndexItemKind, KeywordArg};
 use crate::attributes_and_methods;
 use crate::builtins;
@@ -15,10 +16,9 @@ use crate::indexing::{self, IndexPart, SequenceSelection};
 use crate::library_names::{self, LibraryItem};
 use crate::operators::{BinaryOp, LogicalOp, UnaryOp};
 use crate::scalar_operations;
-use crate::session::AssignedNames;
 use crate::span::Span;
 use crate::unlocated_error::{Unlocated, UnlocatedError};
-use crate::value_operators::{apply_binary_operator, call_function_by_path, compare_values, python_truth_value};
+use crate::value_operators::{apply_binary_value_operator, call_function_by_path, compare_values, python_truth_value};
 use crate::value_text;
 
 /// A function that receives each line that `print` writes.
@@ -110,7 +110,7 @@ impl Evaluator<'_> {
             ExprKind::Unary { op, operand } => self.evaluate_unary(expr.span, *op, operand),
             ExprKind::Binary { op, op_span, left, right } => {
                 let (left, right) = (self.evaluate(left)?, self.evaluate(right)?);
-                self.add_position_to_error(*op_span, apply_binary_operator(*op, left, right))
+                self.add_position_to_error(*op_span, apply_binary_value_operator(*op, left, right))
             }
             ExprKind::Compare { first, rest } => self.evaluate_comparison_chain(first, rest),
             ExprKind::Logical { op, values } => self.evaluate_logical(*op, values),
@@ -126,8 +126,8 @@ impl Evaluator<'_> {
                     self.add_position_to_error(*name_span, attributes_and_methods::get_attribute(&object, name))
                 }
             },
-            ExprKind::Index { base, index } => match self.resolve_grid_function(base) {
-                Some(function) => self.evaluate_grid(function, index),
+            ExprKind::Index { base, index } => match self.resolve_subscript_function(base) {
+                Some(function) => self.evaluate_subscript_function(function, index),
                 None => {
                     let object = self.evaluate(base)?;
                     self.evaluate_index(object, index)
@@ -186,7 +186,7 @@ impl Evaluator<'_> {
                 self.add_position_to_error(span, NdArray::scalar_as(b, DType::Bool).map(Value::Array).map_err(UnlocatedError::from))
             }
             Some(LibraryItem::TypeClass(name)) => Ok(Value::Str(name.into())),
-            Some(LibraryItem::Grid(_)) => self.error_at_span(
+            Some(LibraryItem::SubscriptFunction(_)) => self.error_at_span(
                 span,
                 UnlocatedError::type_error(format!("`{path}` takes its arguments in brackets"))
                     .with_help(format!("write `{path}[0:3, 0:2]`")),
@@ -217,7 +217,7 @@ impl Evaluator<'_> {
         let of_object = if let Value::Object(object) = &value { object.unary_operator(op.function()) } else { None };
         let result = match (&value, of_object) {
             (_, Some(result)) => result.map_err(UnlocatedError::from),
-            (Value::Scalar(s), None) => scalar_operations::apply_unary_operator(op, *s).map(Value::from),
+            (Value::Scalar(s), None) => scalar_operations::apply_unary_scalar_operator(op, *s).map(Value::from),
             (Value::Array(_), None) => call_function_by_path(op.function(), vec![value]),
             (other, None) => {
                 Err(UnlocatedError::type_error(format!("bad operand type for unary {}: '{}'", op.symbol(), other.type_name())))
@@ -283,7 +283,7 @@ impl Evaluator<'_> {
             keyword.push((k.name.clone(), value));
         }
         if let (ExprKind::Name(name), ResolvedCallee::LibraryItem(_)) = (&callee.kind, &target)
-            && let Some(value) = self.add_position_to_error(span, builtins::call_python_builtin(name, &positional, &keyword))?
+            && let Some(value) = self.add_position_to_error(span, builtins::try_call_python_builtin(name, &positional, &keyword))?
         {
             return Ok(value);
         }
@@ -307,7 +307,7 @@ impl Evaluator<'_> {
                 | LibraryItem::LittleEndian
                 | LibraryItem::NumpyBool(_)
                 | LibraryItem::TypeClass(_)
-                | LibraryItem::Grid(_),
+                | LibraryItem::SubscriptFunction(_),
             ) => Err(UnlocatedError::type_error("a constant cannot be called")),
             ResolvedCallee::UfuncMethod(function, ufunc) => {
                 keyword.push(("ufunc".into(), Value::Str(ufunc)));
@@ -352,7 +352,7 @@ impl Evaluator<'_> {
                 self.variables.insert(name.clone(), value.clone());
                 Ok(())
             }
-            (ExprKind::Index { base, index }, value) => match self.assign_to_view(base, index, value)? {
+            (ExprKind::Index { base, index }, value) => match self.try_assign_to_view(base, index, value)? {
                 true => Ok(()),
                 false => self.updated_array_must_be_name_error(out),
             },

@@ -1,7 +1,7 @@
 //! Indexing of arrays, tuples and lists by evaluated items.
 
-pub(crate) use cuprum_core::ops::value::IndexPart;
-use cuprum_core::ops::value::Value;
+pub(crate) use cuprum_core::ops::python_value::IndexPart;
+use cuprum_core::ops::python_value::Value;
 use cuprum_core::{DType, Error, IndexItem, Item, NdArray, Scalar};
 
 use crate::unlocated_error::{Unlocated, UnlocatedError};

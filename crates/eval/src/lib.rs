@@ -100,6 +100,7 @@
 
 #![forbid(unsafe_code)]
 
+mod assigned_names;
 mod assignment;
 pub mod ast;
 mod attributes_and_methods;
@@ -107,7 +108,6 @@ mod builtins;
 mod error;
 mod evaluate;
 mod expression_parser;
-mod grid_functions;
 mod indexing;
 mod lexer;
 mod library_names;
@@ -120,6 +120,7 @@ mod scalar_operations;
 mod session;
 mod span;
 mod statement_parser;
+mod subscript_functions;
 mod syntax_errors;
 mod unlocated_error;
 mod value_operators;

@@ -13,7 +13,7 @@ use cuprum_numpy::TypeClass;
 
 /// A function whose arguments are written as an index, such as `mgrid[0:3]`.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum GridFunction {
+pub(crate) enum SubscriptFunction {
     /// `mgrid`: the coordinates of a whole grid.
     Dense,
     /// `ogrid`: the coordinates along each axis of a grid.
@@ -24,8 +24,12 @@ pub(crate) enum GridFunction {
     Columns,
 }
 
-const GRID_FUNCTIONS: [(&str, GridFunction); 4] =
-    [("mgrid", GridFunction::Dense), ("ogrid", GridFunction::Sparse), ("r_", GridFunction::Rows), ("c_", GridFunction::Columns)];
+const SUBSCRIPT_FUNCTIONS: [(&str, SubscriptFunction); 4] = [
+    ("mgrid", SubscriptFunction::Dense),
+    ("ogrid", SubscriptFunction::Sparse),
+    ("r_", SubscriptFunction::Rows),
+    ("c_", SubscriptFunction::Columns),
+];
 
 /// An item of the library, to which a name in a script refers.
 #[derive(Clone, Copy)]
@@ -47,7 +51,7 @@ pub(crate) enum LibraryItem {
     /// An abstract type, such as `floating`, with its name.
     TypeClass(&'static str),
     /// A function whose arguments are written as an index, such as `mgrid[0:3]`.
-    Grid(GridFunction),
+    SubscriptFunction(SubscriptFunction),
 }
 
 const NUMERIC_CONSTANTS: [(&str, f64); 5] = [
@@ -104,7 +108,7 @@ static LIBRARY_ITEMS: LazyLock<HashMap<&'static str, LibraryItem>> = LazyLock::n
     members.insert("little_endian", LibraryItem::LittleEndian);
     members.extend([("True_", true), ("False_", false)].map(|(name, value)| (name, LibraryItem::NumpyBool(value))));
     members.extend(TypeClass::abstract_type_names().map(|name| (name, LibraryItem::TypeClass(name))));
-    members.extend(GRID_FUNCTIONS.map(|(name, function)| (name, LibraryItem::Grid(function))));
+    members.extend(SUBSCRIPT_FUNCTIONS.map(|(name, function)| (name, LibraryItem::SubscriptFunction(function))));
     members
 });
 

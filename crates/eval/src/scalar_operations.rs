@@ -34,7 +34,7 @@ fn promote_to_common_type(a: Scalar, b: Scalar) -> PromotedPair {
 }
 
 /// Computes `a op b` for two numbers.
-pub(crate) fn apply_binary_operator(op: BinaryOp, a: Scalar, b: Scalar) -> Unlocated<Scalar> {
+pub(crate) fn apply_binary_scalar_operator(op: BinaryOp, a: Scalar, b: Scalar) -> Unlocated<Scalar> {
     let unsupported = || {
         let error = UnlocatedError::type_error(format!(
             "unsupported operand types for {}: '{}' and '{}'",
@@ -52,7 +52,7 @@ pub(crate) fn apply_binary_operator(op: BinaryOp, a: Scalar, b: Scalar) -> Unloc
             (BinaryOp::MatMul, ..) => unsupported(),
             _ => apply_int_operator(op, x, y),
         },
-        PromotedPair::Floats(x, y) => match apply_float_operator(op, x, y) {
+        PromotedPair::Floats(x, y) => match try_apply_float_operator(op, x, y) {
             Some(result) => result,
             None => unsupported(),
         },
@@ -137,7 +137,7 @@ fn apply_int_operator(op: BinaryOp, x: i128, y: i128) -> Unlocated<Scalar> {
 }
 
 /// Computes `x op y` for floats. Returns `None` if the operator is not defined for floats.
-fn apply_float_operator(op: BinaryOp, x: f64, y: f64) -> Option<Unlocated<Scalar>> {
+fn try_apply_float_operator(op: BinaryOp, x: f64, y: f64) -> Option<Unlocated<Scalar>> {
     let float = |v: f64| Some(Ok(Scalar::Float(v)));
     match op {
         BinaryOp::Add => float(x + y),
@@ -264,7 +264,7 @@ fn round_float(v: f64, digits: i128) -> f64 {
 }
 
 /// Computes `op a` for a number.
-pub(crate) fn apply_unary_operator(op: UnaryOp, a: Scalar) -> Unlocated<Scalar> {
+pub(crate) fn apply_unary_scalar_operator(op: UnaryOp, a: Scalar) -> Unlocated<Scalar> {
     let whole = a.as_int().filter(|_| matches!(a, Scalar::Int(_) | Scalar::Bool(_)));
     match (op, whole, a) {
         (UnaryOp::Not, ..) => Ok(Scalar::Bool(!a.as_bool())),
@@ -332,13 +332,13 @@ mod tests {
             (BinaryOp::BitXor, 6, 3, int(5)),
         ];
         for (op, a, b, want) in rows {
-            assert_same(apply_binary_operator(op, int(a), int(b)).unwrap(), want, &format!("{a} {} {b}", op.symbol()));
+            assert_same(apply_binary_scalar_operator(op, int(a), int(b)).unwrap(), want, &format!("{a} {} {b}", op.symbol()));
         }
-        assert!(apply_binary_operator(BinaryOp::Mul, int(i128::MAX), int(2)).is_err());
-        assert!(apply_binary_operator(BinaryOp::FloorDiv, int(i128::MIN), int(-1)).is_err());
-        assert_eq!(apply_binary_operator(BinaryOp::Rem, int(i128::MIN), int(-1)).unwrap(), int(0));
-        assert!(apply_binary_operator(BinaryOp::Shl, int(1), int(127)).is_err());
-        assert!(apply_binary_operator(BinaryOp::Rem, int(1), int(0)).is_err());
+        assert!(apply_binary_scalar_operator(BinaryOp::Mul, int(i128::MAX), int(2)).is_err());
+        assert!(apply_binary_scalar_operator(BinaryOp::FloorDiv, int(i128::MIN), int(-1)).is_err());
+        assert_eq!(apply_binary_scalar_operator(BinaryOp::Rem, int(i128::MIN), int(-1)).unwrap(), int(0));
+        assert!(apply_binary_scalar_operator(BinaryOp::Shl, int(1), int(127)).is_err());
+        assert!(apply_binary_scalar_operator(BinaryOp::Rem, int(1), int(0)).is_err());
     }
 
     /// Expected values are CPython's results.
@@ -354,19 +354,19 @@ mod tests {
             (BinaryOp::Pow, 2.0, 0.5, float(2f64.sqrt())),
         ];
         for (op, a, b, want) in rows {
-            assert_same(apply_binary_operator(op, float(a), float(b)).unwrap(), want, &format!("{a} {} {b}", op.symbol()));
+            assert_same(apply_binary_scalar_operator(op, float(a), float(b)).unwrap(), want, &format!("{a} {} {b}", op.symbol()));
         }
-        let Scalar::Complex(root) = apply_binary_operator(BinaryOp::Pow, float(-1.0), float(0.5)).unwrap() else { panic!() };
+        let Scalar::Complex(root) = apply_binary_scalar_operator(BinaryOp::Pow, float(-1.0), float(0.5)).unwrap() else { panic!() };
         assert!((root - Complex::I).norm() < 1e-15);
         assert_eq!(
-            apply_binary_operator(BinaryOp::Pow, Scalar::Complex(Complex::I), int(2)).unwrap(),
+            apply_binary_scalar_operator(BinaryOp::Pow, Scalar::Complex(Complex::I), int(2)).unwrap(),
             Scalar::Complex(Complex::new(-1.0, 0.0))
         );
-        let over = |y: Scalar| apply_binary_operator(BinaryOp::Div, Scalar::Complex(Complex::I), y).unwrap();
+        let over = |y: Scalar| apply_binary_scalar_operator(BinaryOp::Div, Scalar::Complex(Complex::I), y).unwrap();
         assert_eq!(over(float(f64::INFINITY)), Scalar::Complex(Complex::ZERO));
         assert_eq!(over(Scalar::Complex(Complex::new(0.0, 1e300))), Scalar::Complex(Complex::new(1e-300, 0.0)));
-        assert!(apply_binary_operator(BinaryOp::BitAnd, float(1.0), int(1)).is_err());
-        assert!(apply_binary_operator(BinaryOp::Pow, float(10.0), int(400)).is_err());
+        assert!(apply_binary_scalar_operator(BinaryOp::BitAnd, float(1.0), int(1)).is_err());
+        assert!(apply_binary_scalar_operator(BinaryOp::Pow, float(10.0), int(400)).is_err());
     }
 
     #[test]

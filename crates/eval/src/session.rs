@@ -4,8 +4,9 @@ use std::collections::HashMap;
 use std::fmt;
 
 use cuprum_core::NdArray;
-use cuprum_core::ops::value::Value;
+use cuprum_core::ops::python_value::Value;
 
+use crate::assigned_names::AssignedNames;
 use crate::assignment::{compute_augmented_assignment, unpack_values};
 use crate::ast::{Script, Stmt, StmtKind, Target, TargetKind};
 use crate::error::{EvalError, EvalErrorKind};
@@ -75,24 +76,6 @@ pub struct Session {
     assigned: AssignedNames,
     print: Option<LinePrinter>,
     max_elements: Option<usize>,
-}
-
-/// The variables that scripts have assigned or updated in place.
-#[derive(Default)]
-pub(crate) struct AssignedNames {
-    /// Each name once, in order of first assignment.
-    names: Vec<String>,
-    /// The last name of the current statement.
-    last: Option<String>,
-}
-
-impl AssignedNames {
-    pub(crate) fn record(&mut self, name: &str) {
-        if !self.names.iter().any(|assigned| assigned == name) {
-            self.names.push(name.into());
-        }
-        self.last = Some(name.into());
-    }
 }
 
 impl fmt::Debug for Session {

@@ -1,7 +1,7 @@
 //! Python's operators, comparisons and truth tests on values: arrays, numbers, strings, tuples and lists.
 
 use cuprum_core::function::Function;
-use cuprum_core::ops::value::{SequenceItems, Value};
+use cuprum_core::ops::python_value::{SequenceItems, Value};
 use cuprum_core::{DType, Scalar};
 
 use crate::operators::{BinaryOp, CompareOp};
@@ -9,7 +9,7 @@ use crate::scalar_operations;
 use crate::unlocated_error::{Unlocated, UnlocatedError};
 
 /// Maximum length of a tuple or list made by `+` or `*`. Programs use these operators to build shapes, so the limit is small.
-const MAX_SEQUENCE_LEN: usize = 1 << 16;
+const MAX_COMPUTED_SEQUENCE_LEN: usize = 1 << 16;
 
 /// Calls the declared function with the path `path`, such as `linalg.norm`.
 pub(crate) fn call_function_by_path(path: &str, positional: Vec<Value>) -> Unlocated<Value> {
@@ -20,27 +20,27 @@ pub(crate) fn call_function_by_path(path: &str, positional: Vec<Value>) -> Unloc
 }
 
 /// Returns the value of `left op right`.
-pub(crate) fn apply_binary_operator(op: BinaryOp, left: Value, right: Value) -> Unlocated<Value> {
+pub(crate) fn apply_binary_value_operator(op: BinaryOp, left: Value, right: Value) -> Unlocated<Value> {
     let error = |left: &Value, right: &Value| {
         let message = format!("unsupported operand types for {}: '{}' and '{}'", op.symbol(), left.type_name(), right.type_name());
         let error = UnlocatedError::type_error(message);
         let lists = matches!(left, Value::List(_)) || matches!(right, Value::List(_));
         if lists { error.with_help("make the list an array: `array([...])`") } else { error }
     };
-    if let Some(result) = apply_object_operator(op.function(), &left, &right) {
+    if let Some(result) = try_apply_object_operator(op.function(), &left, &right) {
         return result;
     }
     match (left, right) {
-        (Value::Scalar(a), Value::Scalar(b)) => scalar_operations::apply_binary_operator(op, a, b).map(Value::from),
+        (Value::Scalar(a), Value::Scalar(b)) => scalar_operations::apply_binary_scalar_operator(op, a, b).map(Value::from),
         // As in NumPy, `**` has fast paths for some exponents that the function `power` does not have.
         (Value::Array(base), Value::Scalar(exponent)) if op == BinaryOp::Pow => Ok(base.power(exponent)?.into()),
         (left @ Value::Array(_), right) | (left, right @ Value::Array(_)) => call_function_by_path(op.function(), vec![left, right]),
         (Value::Tuple(a), Value::Tuple(b)) if op == BinaryOp::Add => concatenate_sequences(a, b).map(Value::Tuple),
         (Value::List(a), Value::List(b)) if op == BinaryOp::Add => concatenate_sequences(a, b).map(Value::List),
-        (Value::Tuple(a), Value::Scalar(n)) | (Value::Scalar(n), Value::Tuple(a)) if op == BinaryOp::Mul && !is_inexact(n) => {
+        (Value::Tuple(a), Value::Scalar(n)) | (Value::Scalar(n), Value::Tuple(a)) if op == BinaryOp::Mul && !is_inexact_scalar(n) => {
             repeat_sequence(&a, n).map(Value::Tuple)
         }
-        (Value::List(a), Value::Scalar(n)) | (Value::Scalar(n), Value::List(a)) if op == BinaryOp::Mul && !is_inexact(n) => {
+        (Value::List(a), Value::Scalar(n)) | (Value::Scalar(n), Value::List(a)) if op == BinaryOp::Mul && !is_inexact_scalar(n) => {
             repeat_sequence(&a, n).map(Value::List)
         }
         (left, right) => Err(error(&left, &right)),
@@ -48,7 +48,7 @@ pub(crate) fn apply_binary_operator(op: BinaryOp, left: Value, right: Value) -> 
 }
 
 /// Returns the result of an operator if one of its operands is an object that implements the operator. The left operand takes precedence.
-fn apply_object_operator(function: &str, left: &Value, right: &Value) -> Option<Unlocated<Value>> {
+fn try_apply_object_operator(function: &str, left: &Value, right: &Value) -> Option<Unlocated<Value>> {
     let own = if let Value::Object(object) = left { object.binary_operator(function, right, false) } else { None };
     let result = match (own, right) {
         (None, Value::Object(object)) => object.binary_operator(function, left, true),
@@ -57,12 +57,12 @@ fn apply_object_operator(function: &str, left: &Value, right: &Value) -> Option<
     result.map(|value| Ok(value?))
 }
 
-fn is_inexact(s: Scalar) -> bool {
+fn is_inexact_scalar(s: Scalar) -> bool {
     matches!(s, Scalar::Float(_) | Scalar::Complex(_))
 }
 
 fn concatenate_sequences(a: SequenceItems, b: SequenceItems) -> Unlocated<SequenceItems> {
-    if a.len() + b.len() > MAX_SEQUENCE_LEN {
+    if a.len() + b.len() > MAX_COMPUTED_SEQUENCE_LEN {
         return Err(UnlocatedError::value_error("this sequence is too long").with_help("data belongs in an array: `concat((a, b))`"));
     }
     Ok(SequenceItems::new("add", [&a[..], &b[..]].concat())?)
@@ -71,14 +71,14 @@ fn concatenate_sequences(a: SequenceItems, b: SequenceItems) -> Unlocated<Sequen
 fn repeat_sequence(items: &[Value], count: Scalar) -> Unlocated<SequenceItems> {
     let count = usize::try_from(count.as_int().unwrap_or(0).max(0)).unwrap_or(usize::MAX);
     match items.len().checked_mul(count) {
-        Some(n) if n <= MAX_SEQUENCE_LEN => Ok(SequenceItems::new("multiply", items.iter().cycle().take(n).cloned().collect())?),
+        Some(n) if n <= MAX_COMPUTED_SEQUENCE_LEN => Ok(SequenceItems::new("multiply", items.iter().cycle().take(n).cloned().collect())?),
         _ => Err(UnlocatedError::value_error("this sequence is too long").with_help("data belongs in an array: `full(n, value)`")),
     }
 }
 
 /// Returns the value of `left op right` for one comparison of a chain.
 pub(crate) fn compare_values(op: CompareOp, left: &Value, right: &Value) -> Unlocated<Value> {
-    if let Some(result) = apply_object_operator(op.function(), left, right) {
+    if let Some(result) = try_apply_object_operator(op.function(), left, right) {
         return result;
     }
     match (left, right) {

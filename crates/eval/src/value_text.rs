@@ -3,7 +3,7 @@
 use cuprum_core::Result;
 use cuprum_core::fmt::scalar_text;
 use cuprum_core::host_buffer::try_push_str;
-use cuprum_core::ops::value::Value;
+use cuprum_core::ops::python_value::Value;
 
 /// Returns Python's `repr` of a value: arrays as `array([1., 2.])`, strings in quotes. Named tuples have the names of their items, but no
 /// name of their type. Waits for the device.
@@ -15,7 +15,7 @@ use cuprum_core::ops::value::Value;
 /// # Examples
 ///
 /// ```
-/// use cuprum_core::{DType, ops::value::Value};
+/// use cuprum_core::{DType, ops::python_value::Value};
 /// let value = Value::Tuple(vec![2.into(), 0.5.into(), Value::Str("ij".into()), Value::None].into());
 /// assert_eq!(cuprum_eval::repr(&value)?, "(2, 0.5, 'ij', None)");
 /// assert_eq!(cuprum_eval::repr(&Value::DType(DType::F32))?, "dtype('float32')");

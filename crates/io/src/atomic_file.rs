@@ -93,7 +93,7 @@ fn write_and_replace_file(path: &Path, fill: impl FnOnce(&mut dyn Write) -> Resu
     if let Some(metadata) = &existing {
         copy_permissions_and_owner(&temporary.file, metadata)?;
     }
-    temporary.persist(folder, &target)
+    temporary.rename_to_target(folder, &target)
 }
 
 /// Returns whether `path` names an open file by its descriptor: `/dev/fd/1` or `/proc/self/fd/1`. A rename to the file's name would not
@@ -156,7 +156,7 @@ fn copy_permissions_and_owner(file: &File, existing: &Metadata) -> Result<()> {
     file.set_permissions(existing.permissions()).map_err(convert_system_error)
 }
 
-/// A file that is being written. The file disappears if the value is dropped before [`TemporaryFile::persist`].
+/// A file that is being written. The file disappears if the value is dropped before [`TemporaryFile::rename_to_target`].
 struct TemporaryFile {
     file: File,
     /// Name of the file, if it has one.
@@ -185,7 +185,7 @@ impl TemporaryFile {
     }
 
     /// Renames the file to `target`, which is in `folder`.
-    fn persist(mut self, folder: &Path, target: &Path) -> Result<()> {
+    fn rename_to_target(mut self, folder: &Path, target: &Path) -> Result<()> {
         if self.name.is_none() {
             let (name, ()) = create_with_unused_name(|| random_temporary_name(folder), |name| name_unnamed_file(&self.file, name))?;
             self.name = Some(name);
@@ -299,7 +299,7 @@ mod tests {
         let (name, file) = create_with_unused_name(|| names.next().unwrap(), open).unwrap();
         assert_eq!(name, ours);
         assert!(!lock_partial_file_list().contains(&theirs));
-        TemporaryFile { file, name: Some(name) }.persist(folder.path(), &target).unwrap();
+        TemporaryFile { file, name: Some(name) }.rename_to_target(folder.path(), &target).unwrap();
         assert!(create_with_unused_name(|| theirs.clone(), open).is_err());
         assert_eq!(std::fs::read(&theirs).unwrap(), b"theirs");
         assert!(target.is_file() && !ours.exists());
@@ -316,14 +316,14 @@ mod tests {
         assert!(names().is_empty());
 
         let temporary = TemporaryFile::create_with_random_name(folder.path(), false).unwrap();
-        temporary.persist(folder.path(), &folder.path().join("a")).unwrap();
+        temporary.rename_to_target(folder.path(), &folder.path().join("a")).unwrap();
         assert_eq!(names(), ["a"]);
 
         let temporary = TemporaryFile::create_with_random_name(folder.path(), false).unwrap();
         let own = lock_partial_file_list().iter().filter(|p| p.starts_with(folder.path())).count();
         assert_eq!(own, 1);
         std::fs::remove_file(temporary.name.as_ref().unwrap()).unwrap();
-        assert!(temporary.persist(folder.path(), &folder.path().join("b")).is_err(), "a removed file cannot be renamed");
+        assert!(temporary.rename_to_target(folder.path(), &folder.path().join("b")).is_err(), "a removed file cannot be renamed");
         assert_eq!(names(), ["a"]);
 
         #[cfg(unix)]

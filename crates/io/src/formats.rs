@@ -281,7 +281,7 @@ pub fn write_named(path: impl AsRef<Path>, arrays: &[(&str, &NdArray)]) -> Resul
     let format = Format::of_path(path).ok_or_else(|| {
         Error::io(path, "the extension names no format; use npy, npz, safetensors, csv, tsv, txt, png or ppm, or tofile for raw bytes")
     })?;
-    let encoded = encode_arrays(format, arrays).map_err(|e| add_path_to_error(path, e))?;
+    let encoded = prepare_arrays(format, arrays).map_err(|e| add_path_to_error(path, e))?;
     atomic_file::write_file_atomically(path, |file| encoded.write(file))
 }
 
@@ -302,23 +302,23 @@ pub fn write_named(path: impl AsRef<Path>, arrays: &[(&str, &NdArray)]) -> Resul
 /// # }
 /// ```
 pub fn write_stream(stream: &mut dyn Write, format: Format, arrays: &[(&str, &NdArray)]) -> Result<()> {
-    encode_arrays(format, arrays)?.write(stream)
+    prepare_arrays(format, arrays)?.write(stream)
 }
 
 /// Evaluated arrays in a format, ready to be written.
-enum EncodedArrays<'a> {
-    Npy(npy::EncodedNpy),
-    Npz(Vec<(String, npy::EncodedNpy)>),
-    Safetensors(safetensors::EncodedSafetensors<'a>),
+enum PreparedArrays<'a> {
+    Npy(npy::PreparedNpy),
+    Npz(Vec<(String, npy::PreparedNpy)>),
+    Safetensors(safetensors::PreparedSafetensors<'a>),
     Text(&'a NdArray, TextFormat),
-    Image(image::EncodedImage),
+    Image(image::PreparedImage),
 }
 
 /// Evaluates the arrays and checks that the format takes them, before a file is created.
-fn encode_arrays<'a>(format: Format, arrays: &[(&str, &'a NdArray)]) -> Result<EncodedArrays<'a>> {
+fn prepare_arrays<'a>(format: Format, arrays: &[(&str, &'a NdArray)]) -> Result<PreparedArrays<'a>> {
     match format {
-        Format::Npz => return npz::encode_npy_members(arrays).map(EncodedArrays::Npz),
-        Format::Safetensors => return safetensors::EncodedSafetensors::prepare_for_writing(arrays, &[]).map(EncodedArrays::Safetensors),
+        Format::Npz => return npz::prepare_npy_members(arrays).map(PreparedArrays::Npz),
+        Format::Safetensors => return safetensors::PreparedSafetensors::prepare_for_writing(arrays, &[]).map(PreparedArrays::Safetensors),
         _ => {}
     }
     let &[(_, array)] = arrays else {
@@ -326,27 +326,27 @@ fn encode_arrays<'a>(format: Format, arrays: &[(&str, &'a NdArray)]) -> Result<E
     };
     let text = |delimiter: &str| {
         csv::check_ndim_and_evaluate(array)?;
-        Ok(EncodedArrays::Text(array, TextFormat::default().delimiter(delimiter)))
+        Ok(PreparedArrays::Text(array, TextFormat::default().delimiter(delimiter)))
     };
     match format {
-        Format::Npy => npy::EncodedNpy::prepare_for_writing(array).map(EncodedArrays::Npy),
+        Format::Npy => npy::PreparedNpy::prepare_for_writing(array).map(PreparedArrays::Npy),
         Format::Csv => text(","),
         Format::Tsv => text("\t"),
         Format::Png | Format::Ppm => {
-            image::EncodedImage::prepare_for_writing(array, format, &ImageOptions::default()).map(EncodedArrays::Image)
+            image::PreparedImage::prepare_for_writing(array, format, &ImageOptions::default()).map(PreparedArrays::Image)
         }
         _ => text(" "),
     }
 }
 
-impl EncodedArrays<'_> {
+impl PreparedArrays<'_> {
     fn write(&self, file: &mut dyn Write) -> Result<()> {
         match self {
-            EncodedArrays::Npy(encoded) => encoded.write(file),
-            EncodedArrays::Npz(members) => npz::write_archive(file, members, false),
-            EncodedArrays::Safetensors(encoded) => encoded.write(file),
-            EncodedArrays::Text(array, format) => csv::write_text(file, array, format),
-            EncodedArrays::Image(encoded) => encoded.write(file),
+            PreparedArrays::Npy(encoded) => encoded.write(file),
+            PreparedArrays::Npz(members) => npz::write_archive(file, members, false),
+            PreparedArrays::Safetensors(encoded) => encoded.write(file),
+            PreparedArrays::Text(array, format) => csv::write_text(file, array, format),
+            PreparedArrays::Image(encoded) => encoded.write(file),
         }
     }
 }

@@ -11,7 +11,7 @@ use crate::formats::Format;
 use crate::{atomic_file, file_streams};
 
 /// Size of the blocks of rows that are converted at once, in elements.
-const BLOCK_ELEMENTS: usize = 1 << 20;
+const ROW_BLOCK_ELEMENTS: usize = 1 << 20;
 
 /// Options of [`save_image`].
 #[derive(Clone, Copy, Debug, Default)]
@@ -66,7 +66,7 @@ impl ImageOptions {
 pub fn save_image(path: impl AsRef<Path>, array: &NdArray, options: &ImageOptions) -> Result<()> {
     let path = path.as_ref();
     let encoded = match Format::of_path(path) {
-        Some(format @ (Format::Png | Format::Ppm)) => EncodedImage::prepare_for_writing(array, format, options),
+        Some(format @ (Format::Png | Format::Ppm)) => PreparedImage::prepare_for_writing(array, format, options),
         _ => Err(file_format_error("the extension of an image is png, ppm, pgm or pnm")),
     };
     let encoded = encoded.map_err(|e| add_path_to_error(path, e))?;
@@ -74,7 +74,7 @@ pub fn save_image(path: impl AsRef<Path>, array: &NdArray, options: &ImageOption
 }
 
 /// An evaluated array with the conversion of its values to bytes, ready to be written.
-pub(crate) struct EncodedImage {
+pub(crate) struct PreparedImage {
     array: NdArray,
     format: Format,
     channels: usize,
@@ -85,9 +85,9 @@ pub(crate) struct EncodedImage {
     origin: Option<NdArray>,
 }
 
-impl EncodedImage {
+impl PreparedImage {
     /// Checks shape and dtype, evaluates the array, and determines the values that become black and white.
-    pub fn prepare_for_writing(array: &NdArray, format: Format, options: &ImageOptions) -> Result<EncodedImage> {
+    pub fn prepare_for_writing(array: &NdArray, format: Format, options: &ImageOptions) -> Result<PreparedImage> {
         let channels = match *array.shape() {
             [_, _] => 1,
             [_, _, channels @ (1 | 3)] => channels,
@@ -118,10 +118,10 @@ impl EncodedImage {
                 origin = Some(lowest);
                 Some((0.0, width as f64))
             }
-            (None, _) if array.ndim() == 2 => Some(finite_range(array)?),
+            (None, _) if array.ndim() == 2 => Some(finite_value_range(array)?),
             (None, dtype) => Some((0.0, dtype.int_range().map_or(1.0, |(_, hi)| hi as f64))),
         };
-        Ok(EncodedImage { array: array.clone(), format, channels, range, origin })
+        Ok(PreparedImage { array: array.clone(), format, channels, range, origin })
     }
 
     /// Writes the image, converting a block of rows at a time.
@@ -160,7 +160,7 @@ impl EncodedImage {
     fn for_each_row_block(&self, f: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
         let Some((black, white)) = self.range else { return for_each_byte_block(&self.array, f) };
         let height = self.array.shape()[0];
-        let step = (BLOCK_ELEMENTS / (self.array.size() / height).max(1)).max(1);
+        let step = (ROW_BLOCK_ELEMENTS / (self.array.size() / height).max(1)).max(1);
         let unit = match (white - black).abs() {
             // The difference of two finite values may overflow. The difference of their halves does not.
             width if width.is_infinite() => 0.5,
@@ -220,7 +220,7 @@ impl Write for FirstErrorWriter<'_> {
 }
 
 /// Returns the smallest and the largest finite value, or zeros if there are no finite values.
-fn finite_range(array: &NdArray) -> Result<(f64, f64)> {
+fn finite_value_range(array: &NdArray) -> Result<(f64, f64)> {
     if array.size() == 0 {
         return Ok((0.0, 0.0));
     }

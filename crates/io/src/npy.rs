@@ -71,7 +71,7 @@ pub fn load(path: impl AsRef<Path>) -> Result<NdArray> {
 pub fn load_mapped(path: impl AsRef<Path>) -> Result<NdArray> {
     let path = path.as_ref();
     let mapped = match MappedFile::open(path)? {
-        Ok(mapping) => view_mapped_array(&mapping, 0, mapping.bytes()),
+        Ok(mapping) => try_view_mapped_array(&mapping, 0, mapping.bytes()),
         Err(mut file) => read_array(&mut file, None).map(Some),
     };
     mapped.map_err(|e| add_path_to_error(path, e))?.map_or_else(|| load(path), Ok)
@@ -121,7 +121,7 @@ pub fn load_bytes(bytes: &[u8]) -> Result<NdArray> {
 /// ```
 pub fn save(path: impl AsRef<Path>, array: &NdArray) -> Result<()> {
     let path = path.as_ref();
-    let encoded = EncodedNpy::prepare_for_writing(array).map_err(|e| add_path_to_error(path, e))?;
+    let encoded = PreparedNpy::prepare_for_writing(array).map_err(|e| add_path_to_error(path, e))?;
     atomic_file::write_file_atomically(path, |file| encoded.write(file))
 }
 
@@ -387,7 +387,7 @@ fn parse_descr(descr: &str) -> Result<(DType, bool)> {
         "u2" | "H" => DType::U16,
         "u4" | "I" => DType::U32,
         "u8" | "Q" => DType::U64,
-        // The codes `l` and `L` stand for C's long, which has the size of a pointer in NumPy.
+        // `l` and `L` are C's long: 64 bits in NumPy on Linux and macOS, 32 bits on Windows. This function reads 64 bits everywhere.
         "l" | "p" => DType::I64,
         "L" | "P" => DType::U64,
         "f2" | "e" => DType::F16,
@@ -447,7 +447,7 @@ pub(crate) fn read_array(source: &mut dyn Read, size: Option<u64>) -> Result<NdA
 /// and consists of the bytes `data`.
 ///
 /// Returns `None` if the elements are misaligned, big-endian or bool.
-pub(crate) fn view_mapped_array(mapping: &MappedFile, start: usize, mut data: &[u8]) -> Result<Option<NdArray>> {
+pub(crate) fn try_view_mapped_array(mapping: &MappedFile, start: usize, mut data: &[u8]) -> Result<Option<NdArray>> {
     let available = data.len() as u64;
     let header = read_header(&mut data)?;
     let want = header.nbytes()?;
@@ -478,30 +478,30 @@ fn swap_byte_order(dtype: DType, data: &mut [u8]) {
 }
 
 /// An evaluated array and its `.npy` header, ready to be written.
-pub(crate) struct EncodedNpy {
+pub(crate) struct PreparedNpy {
     header: Vec<u8>,
     /// The array whose elements are written in C order: the array itself, or its transpose if the file is in Fortran order.
     elements: NdArray,
 }
 
-impl EncodedNpy {
+impl PreparedNpy {
     /// Evaluates `array` and encodes its header.
     ///
     /// # Errors
     /// [`Error::Io`] for bfloat16; errors of evaluation.
-    pub fn prepare_for_writing(array: &NdArray) -> Result<EncodedNpy> {
+    pub fn prepare_for_writing(array: &NdArray) -> Result<PreparedNpy> {
         let descr = npy_descr(array.dtype())?;
         let stored = array.stored()?;
         let fortran_order = stored.layout().is_f_contiguous() && !stored.layout().is_c_contiguous();
         let elements = if fortran_order { array.t()? } else { array.clone() };
-        Ok(EncodedNpy { header: encode_header(descr, fortran_order, array.shape()), elements })
+        Ok(PreparedNpy { header: encode_header(descr, fortran_order, array.shape()), elements })
     }
 
     /// Encodes an ASCII text as a byte string without axes. As in NumPy, an empty text is one zero byte.
-    pub fn from_ascii_text(text: &str) -> Result<EncodedNpy> {
+    pub fn from_ascii_text(text: &str) -> Result<PreparedNpy> {
         let bytes: &[u8] = if text.is_empty() { &[0] } else { text.as_bytes() };
         let elements = with_device(Device::CPU, || NdArray::from_slice(bytes))?;
-        Ok(EncodedNpy { header: encode_header(&format!("|S{}", bytes.len()), false, &[]), elements })
+        Ok(PreparedNpy { header: encode_header(&format!("|S{}", bytes.len()), false, &[]), elements })
     }
 
     /// Writes the header and the elements.

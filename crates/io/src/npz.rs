@@ -152,7 +152,7 @@ impl Npz {
         let (start, end) = self.archive.zip.get_entry(member.place).map_err(damaged_archive_error)?.compressed_data_range();
         let range = usize::try_from(start).unwrap_or(usize::MAX)..usize::try_from(end).unwrap_or(usize::MAX);
         let data = mapping.bytes().get(range.clone()).ok_or_else(|| file_format_error("truncated: the file ends within the array"))?;
-        npy::view_mapped_array(mapping, range.start, data)
+        npy::try_view_mapped_array(mapping, range.start, data)
     }
 
     fn find_member(&self, name: &str) -> Result<&NpyMember> {
@@ -333,30 +333,30 @@ pub fn save_npz_compressed(path: impl AsRef<Path>, arrays: &[(&str, &NdArray)]) 
 pub fn save_npz_with_texts(path: impl AsRef<Path>, arrays: &[(&str, &NdArray)], texts: &[(&str, &str)], compressed: bool) -> Result<()> {
     let path = path.as_ref();
     crate::array_names::check_unique_names(arrays.iter().map(|(name, _)| *name).chain(texts.iter().map(|(name, _)| *name)))?;
-    let mut encoded = encode_npy_members(arrays).map_err(|e| add_path_to_error(path, e))?;
+    let mut encoded = prepare_npy_members(arrays).map_err(|e| add_path_to_error(path, e))?;
     for (name, text) in texts {
-        encoded.push((format!("{name}.npy"), npy::EncodedNpy::from_ascii_text(text)?));
+        encoded.push((format!("{name}.npy"), npy::PreparedNpy::from_ascii_text(text)?));
     }
     atomic_file::write_file_atomically(path, |file| write_archive(file, &encoded, compressed))
 }
 
 fn save_npz_file(path: &Path, arrays: &[(&str, &NdArray)], compressed: bool) -> Result<()> {
-    let encoded = encode_npy_members(arrays).map_err(|e| add_path_to_error(path, e))?;
+    let encoded = prepare_npy_members(arrays).map_err(|e| add_path_to_error(path, e))?;
     atomic_file::write_file_atomically(path, |file| write_archive(file, &encoded, compressed))
 }
 
 /// Evaluates all arrays and encodes their headers. An error of evaluation thus occurs before a file is created.
-pub(crate) fn encode_npy_members(arrays: &[(&str, &NdArray)]) -> Result<Vec<(String, npy::EncodedNpy)>> {
+pub(crate) fn prepare_npy_members(arrays: &[(&str, &NdArray)]) -> Result<Vec<(String, npy::PreparedNpy)>> {
     crate::array_names::check_unique_names(arrays.iter().map(|(name, _)| *name))?;
     let encode = |(name, array): &(&str, &NdArray)| {
-        let encoded = npy::EncodedNpy::prepare_for_writing(array).map_err(|e| add_path_to_error(Path::new(name), e))?;
+        let encoded = npy::PreparedNpy::prepare_for_writing(array).map_err(|e| add_path_to_error(Path::new(name), e))?;
         Ok((format!("{name}.npy"), encoded))
     };
     arrays.iter().map(encode).collect()
 }
 
 /// Writes an archive to a stream, with deflated members if `compressed`.
-pub(crate) fn write_archive(file: &mut dyn Write, members: &[(String, npy::EncodedNpy)], compressed: bool) -> Result<()> {
+pub(crate) fn write_archive(file: &mut dyn Write, members: &[(String, npy::PreparedNpy)], compressed: bool) -> Result<()> {
     let mut archive = ZipArchiveWriter::new(file);
     for (name, encoded) in members {
         write_member(&mut archive, name, encoded, compressed)?;
@@ -374,7 +374,7 @@ fn encoded_member_path(name: &str) -> EntryPath<'_> {
     EntryPath::verbatim(name.as_bytes())
 }
 
-fn write_member(archive: &mut ZipArchiveWriter<&mut dyn Write>, name: &str, encoded: &npy::EncodedNpy, compressed: bool) -> Result<()> {
+fn write_member(archive: &mut ZipArchiveWriter<&mut dyn Write>, name: &str, encoded: &npy::PreparedNpy, compressed: bool) -> Result<()> {
     // The data of a zip member follows a local header: 30 bytes, the name, and the extra field, which has a header of 4 bytes.
     let start = archive.stream_offset() + 30 + name.len() as u64 + 4;
     let padding = if compressed { 0 } else { (DATA_ALIGNMENT - start % DATA_ALIGNMENT) % DATA_ALIGNMENT };

@@ -133,10 +133,10 @@ pub fn tofile(path: impl AsRef<Path>, array: &NdArray) -> Result<()> {
 /// ```
 pub fn memmap(path: impl AsRef<Path>, dtype: DType, offset: u64, shape: impl IntoShape) -> Result<NdArray> {
     let (path, shape) = (path.as_ref(), shape.into_shape());
-    map_elements(path, dtype, offset, &shape).map_err(|e| add_path_to_error(path, e))
+    map_file_elements(path, dtype, offset, &shape).map_err(|e| add_path_to_error(path, e))
 }
 
-fn map_elements(path: &Path, dtype: DType, offset: u64, shape: &[usize]) -> Result<NdArray> {
+fn map_file_elements(path: &Path, dtype: DType, offset: u64, shape: &[usize]) -> Result<NdArray> {
     let want = checked_size("memmap", shape)?.saturating_mul(dtype.itemsize());
     let mapping = MappedFile::open(path)?.ok();
     let found = mapping.as_ref().map_or(0, |m| m.bytes().len() as u64).saturating_sub(offset);

@@ -210,20 +210,20 @@ pub fn save_safetensors(path: impl AsRef<Path>, arrays: &[(&str, &NdArray)]) -> 
 /// ```
 pub fn save_safetensors_with(path: impl AsRef<Path>, arrays: &[(&str, &NdArray)], metadata: &[(&str, &str)]) -> Result<()> {
     let path = path.as_ref();
-    let encoded = EncodedSafetensors::prepare_for_writing(arrays, metadata).map_err(|e| add_path_to_error(path, e))?;
+    let encoded = PreparedSafetensors::prepare_for_writing(arrays, metadata).map_err(|e| add_path_to_error(path, e))?;
     atomic_file::write_file_atomically(path, |file| encoded.write(file))
 }
 
 /// Evaluated arrays and the header of their safetensors file, ready to be written.
-pub(crate) struct EncodedSafetensors<'a> {
+pub(crate) struct PreparedSafetensors<'a> {
     header: Vec<u8>,
     /// The arrays in the order in which their elements are written. Arrays with large elements come first, so that all arrays are aligned.
     arrays: Vec<&'a NdArray>,
 }
 
-impl<'a> EncodedSafetensors<'a> {
+impl<'a> PreparedSafetensors<'a> {
     /// Evaluates the arrays and encodes their header.
-    pub fn prepare_for_writing(arrays: &[(&str, &'a NdArray)], metadata: &[(&str, &str)]) -> Result<EncodedSafetensors<'a>> {
+    pub fn prepare_for_writing(arrays: &[(&str, &'a NdArray)], metadata: &[(&str, &str)]) -> Result<PreparedSafetensors<'a>> {
         crate::array_names::check_unique_names(arrays.iter().map(|(name, _)| *name))?;
         let mut order: Vec<usize> = (0..arrays.len()).collect();
         order.sort_by_key(|&i| std::cmp::Reverse(arrays[i].1.dtype().itemsize()));
@@ -252,7 +252,7 @@ impl<'a> EncodedSafetensors<'a> {
         let padding = (DATA_ALIGNMENT - (8 + text.len()) % DATA_ALIGNMENT) % DATA_ALIGNMENT;
         text.extend(std::iter::repeat_n(' ', padding));
         let header = [&(text.len() as u64).to_le_bytes(), text.as_bytes()].concat();
-        Ok(EncodedSafetensors { header, arrays: order.iter().map(|&i| arrays[i].1).collect() })
+        Ok(PreparedSafetensors { header, arrays: order.iter().map(|&i| arrays[i].1).collect() })
     }
 
     /// Writes the header and the elements.

@@ -119,7 +119,7 @@ impl RustWriter<'_> {
 
     /// Generates the function `compute_tile`, which fills a block of output elements, and the functions that it calls.
     fn generate_tile_function(self) -> TokenStream {
-        let helpers = self.generate_helpers();
+        let helpers = self.generate_callees();
         let point = self.generate_element_function(&format_ident!("point"));
         let out = self.type_ident(self.function.result);
         let fields: Vec<Ident> = self.function.parameters.iter().map(|p| self.variable_ident(p.variable)).collect();
@@ -179,7 +179,7 @@ impl RustWriter<'_> {
     /// Generates `struct ReductionCombiner`, which combines two values of a reduction, and the functions that it calls.
     fn generate_reduction(self) -> TokenStream {
         let (helpers, point, ty) =
-            (self.generate_helpers(), self.generate_element_function(&format_ident!("point")), self.type_ident(self.function.result));
+            (self.generate_callees(), self.generate_element_function(&format_ident!("point")), self.type_ident(self.function.result));
         quote! {
             #helpers
             #point
@@ -195,12 +195,12 @@ impl RustWriter<'_> {
     }
 
     /// Generates all functions that this function calls directly or indirectly, each for the types with which it is called.
-    fn generate_helpers(&self) -> TokenStream {
+    fn generate_callees(&self) -> TokenStream {
         let mut found: Vec<(usize, PrimitiveType)> = Vec::new();
         self.collect_instantiated_callees(&mut found);
         let texts = found.iter().map(|&(at, generic)| {
             let callee = RustWriter { function: &self.functions[at], functions: self.functions, generic };
-            callee.generate_element_function(&helper_function_name(&self.functions[at], generic))
+            callee.generate_element_function(&callee_function_name(&self.functions[at], generic))
         });
         quote!(use ::cuprum::backend_cpu::user_kernels; #(#texts)*)
     }
@@ -388,7 +388,7 @@ impl RustWriter<'_> {
                 }
             }
             ExprKind::Call(at, args) => {
-                let name = helper_function_name(&self.functions[*at], self.callee_generic_type(*at, args, expr.ty));
+                let name = callee_function_name(&self.functions[*at], self.callee_generic_type(*at, args, expr.ty));
                 let args = args.iter().map(|arg| self.translate_expression(arg));
                 quote_spanned!(span=> #name::<I>(#(#args,)* rare))
             }
@@ -550,16 +550,16 @@ impl RustWriter<'_> {
 /// loop are allowed.
 fn is_straight_line(statement: &Statement, masked: bool) -> bool {
     match statement {
-        Statement::Let(_, value) | Statement::Assign(_, value) => !expression_has_loop(value),
+        Statement::Let(_, value) | Statement::Assign(_, value) => !expression_has_jump(value),
         Statement::If(condition, then, otherwise) => {
-            !expression_has_loop(condition) && then.statements.iter().chain(&otherwise.statements).all(|s| is_straight_line(s, masked))
+            !expression_has_jump(condition) && then.statements.iter().chain(&otherwise.statements).all(|s| is_straight_line(s, masked))
         }
         Statement::Break | Statement::Continue => masked,
         Statement::For { .. } | Statement::Return(_) => false,
     }
 }
 
-fn expression_has_loop(expr: &Expr) -> bool {
+fn expression_has_jump(expr: &Expr) -> bool {
     let mut found = false;
     let loops = |block: &Block| !block.statements.iter().all(|s| is_straight_line(s, false));
     expr.visit_expressions(&mut |e| match &e.kind {
@@ -584,7 +584,7 @@ fn collect_assigned_variables(statements: &[Statement], out: &mut Vec<usize>) {
 }
 
 /// Returns the name of the generated helper function for `function` with the type `generic`.
-fn helper_function_name(function: &Function, generic: PrimitiveType) -> Ident {
+fn callee_function_name(function: &Function, generic: PrimitiveType) -> Ident {
     format_ident!("{}_of_{}", function.name, generic.name())
 }
 

@@ -1,7 +1,7 @@
 //! Text formatting of arrays.
 
 use cuprum_core::fmt::{options_for_array_text, scalar_text};
-use cuprum_core::ops::value::{Args, Value};
+use cuprum_core::ops::python_value::{Args, Value};
 use cuprum_core::{NdArray, PrintOptions, Result, array2string, get_printoptions, numpy};
 
 fn array_repr_from_args(args: &Args) -> Result<Value> {

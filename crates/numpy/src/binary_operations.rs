@@ -2,10 +2,10 @@
 
 use cuprum_core::function::FromArgs;
 use cuprum_core::layout::normalize_axis;
-use cuprum_core::ops::value::Args;
+use cuprum_core::ops::python_value::Args;
 use cuprum_core::{DType, Error, NdArray, Result, axis as along, bitwise_and, left_shift, not_equal, numpy, right_shift, with_device};
 
-use crate::common::{new_filled_array, slice_axis};
+use crate::operand_and_slice_helpers::{new_filled_array, slice_axis};
 use cuprum_core::concat;
 
 /// The order of the bits within a byte (`bitorder=`).
@@ -28,7 +28,8 @@ impl FromArgs for BitOrder {
 }
 
 impl BitOrder {
-    /// Returns the shift that moves each of the eight bits of a byte to bit 0, in this order, as uint8 on the device of `a`.
+    /// Returns a uint8 array of eight shifts on the device of `a`. Shift `i` moves bit `i` of a byte, counted in this bit order, to the
+    /// lowest bit.
     fn bit_shifts(self, a: &NdArray) -> Result<NdArray> {
         let shifts: [u8; 8] = match self {
             BitOrder::Big => [7, 6, 5, 4, 3, 2, 1, 0],

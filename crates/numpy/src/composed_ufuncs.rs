@@ -7,10 +7,10 @@ use cuprum_core::{
     isnan, less, log1p, maximum, multiply, negative, numpy, power, real, right_shift, sin, subtract, where_,
 };
 
-use crate::common::promotion_arguments;
+use crate::operand_and_slice_helpers::promotion_arguments;
 
 /// Returns the dtype in which a function of real numbers is computed: NumPy's float type for integers, else the promoted dtype.
-fn float_dtype<'a>(op: &'static str, operands: impl IntoIterator<Item = &'a Operand>) -> Result<DType> {
+fn real_function_dtype<'a>(op: &'static str, operands: impl IntoIterator<Item = &'a Operand>) -> Result<DType> {
     Ok(TypeRule::Float.resolve_dtypes(op, &promotion_arguments(operands))?.result)
 }
 
@@ -48,7 +48,7 @@ fn is_complex(x: &Operand) -> bool {
 #[numpy("fabs(x, /, out=None, *, where=True, casting='same_kind', order='K', dtype=None)")]
 pub fn fabs(x: impl Into<Operand>) -> Result<NdArray> {
     let x = x.into();
-    let dtype = float_dtype("fabs", [&x])?;
+    let dtype = real_function_dtype("fabs", [&x])?;
     // `abs` returns float64 for every Python-like number, but NumPy's result for a bool is float16.
     abs(to_float_operand(&x, dtype)?)?.astype(dtype)
 }
@@ -100,7 +100,7 @@ pub fn float_power(x1: impl Into<Operand>, x2: impl Into<Operand>) -> Result<NdA
 #[numpy("heaviside(x1, x2, /, out=None, *, where=True, casting='same_kind', order='K', dtype=None)")]
 pub fn heaviside(x1: impl Into<Operand>, x2: impl Into<Operand>) -> Result<NdArray> {
     let (x1, x2) = (x1.into(), x2.into());
-    let dtype = float_dtype("heaviside", [&x1, &x2])?;
+    let dtype = real_function_dtype("heaviside", [&x1, &x2])?;
     let (x1, x2) = (to_float_operand(&x1, dtype)?, to_float_operand(&x2, dtype)?);
     let step = greater(&x1, 0)?.astype(dtype)?;
     where_(isnan(&x1)?, &x1, where_(equal(&x1, 0)?, x2, step)?)
@@ -126,7 +126,7 @@ pub fn heaviside(x1: impl Into<Operand>, x2: impl Into<Operand>) -> Result<NdArr
 /// ```
 #[numpy("logaddexp(x1, x2, /, out=None, *, where=True, casting='same_kind', order='K', dtype=None)")]
 pub fn logaddexp(x1: impl Into<Operand>, x2: impl Into<Operand>) -> Result<NdArray> {
-    log_of_sum("logaddexp", x1.into(), x2.into(), std::f64::consts::LN_2, |distance| log1p(exp(negative(distance)?)?))
+    maximum_plus_correction("logaddexp", x1.into(), x2.into(), std::f64::consts::LN_2, |distance| log1p(exp(negative(distance)?)?))
 }
 
 /// Returns `log2(2**x1 + 2**x2)` without overflow of the powers (`numpy.logaddexp2`).
@@ -150,20 +150,20 @@ pub fn logaddexp(x1: impl Into<Operand>, x2: impl Into<Operand>) -> Result<NdArr
 #[numpy("logaddexp2(x1, x2, /, out=None, *, where=True, casting='same_kind', order='K', dtype=None)")]
 pub fn logaddexp2(x1: impl Into<Operand>, x2: impl Into<Operand>) -> Result<NdArray> {
     let correction = |distance: NdArray| multiply(log1p(exp2(negative(distance)?)?)?, std::f64::consts::LOG2_E);
-    log_of_sum("logaddexp2", x1.into(), x2.into(), 1.0, correction)
+    maximum_plus_correction("logaddexp2", x1.into(), x2.into(), 1.0, correction)
 }
 
 /// Returns the larger operand plus a correction, which `correction` computes from the distance between the operands.
 ///
 /// For equal operands, which may be infinite, the correction is `of_equal`.
-fn log_of_sum(
+fn maximum_plus_correction(
     op: &'static str,
     x1: Operand,
     x2: Operand,
     of_equal: f64,
     correction: impl FnOnce(NdArray) -> Result<NdArray>,
 ) -> Result<NdArray> {
-    let dtype = float_dtype(op, [&x1, &x2])?;
+    let dtype = real_function_dtype(op, [&x1, &x2])?;
     let wide = if dtype.itemsize() == 2 { DType::F32 } else { dtype };
     let (x1, x2) = (to_float_operand(&x1, wide)?, to_float_operand(&x2, wide)?);
     let sum = add(maximum(&x1, &x2)?, correction(abs(subtract(&x1, &x2)?)?)?)?;
@@ -237,7 +237,7 @@ pub fn angle(z: impl Into<Operand>, deg: bool) -> Result<NdArray> {
 #[numpy("signbit(x, /, out=None, *, where=True, casting='same_kind', order='K', dtype=None)")]
 pub fn signbit(x: impl Into<Operand>) -> Result<NdArray> {
     let x = x.into();
-    float_dtype("signbit", [&x])?;
+    real_function_dtype("signbit", [&x])?;
     match &x {
         Operand::Array(a) if !a.dtype().is_inexact() => less(&x, 0),
         _ => less(copysign(1.0, &x)?, 0),

@@ -4,8 +4,8 @@
 use cuprum_core::op::{ArgumentType, result_type};
 use cuprum_core::{DType, Error, NdArray, Operand, Result, Scalar, add, arange, arange_as, concat, linspace, multiply, stack};
 
-use crate::common::{promotion_arguments, with_at_least_ndim};
 use crate::manipulation::broadcast_arrays;
+use crate::operand_and_slice_helpers::{promotion_arguments, with_at_least_ndim};
 
 /// The values of one axis of a grid: Python's slice `start:stop:step`.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -210,7 +210,7 @@ impl From<Scalar> for GridPart {
 }
 
 /// Converts the operands of [`r_`] and [`c_`] to arrays of their common dtype. Numbers are weak scalars.
-fn parts_as_arrays(name: &'static str, parts: &[GridPart]) -> Result<Vec<NdArray>> {
+fn grid_parts_to_arrays(name: &'static str, parts: &[GridPart]) -> Result<Vec<NdArray>> {
     let mut operands = Vec::new();
     for part in parts {
         operands.push(match part {
@@ -245,7 +245,7 @@ fn parts_as_arrays(name: &'static str, parts: &[GridPart]) -> Result<Vec<NdArray
 /// # }
 /// ```
 pub fn r_(parts: &[GridPart]) -> Result<NdArray> {
-    let arrays = parts_as_arrays("r_", parts)?.iter().map(|a| with_at_least_ndim(a, 1)).collect::<Result<Vec<_>>>()?;
+    let arrays = grid_parts_to_arrays("r_", parts)?.iter().map(|a| with_at_least_ndim(a, 1)).collect::<Result<Vec<_>>>()?;
     concat(&arrays, 0).map_err(|e| e.with_function_name("r_"))
 }
 
@@ -267,6 +267,6 @@ pub fn r_(parts: &[GridPart]) -> Result<NdArray> {
 /// ```
 pub fn c_(parts: &[GridPart]) -> Result<NdArray> {
     let column = |a: &NdArray| if a.ndim() < 2 { a.reshape((-1, 1)) } else { Ok(a.clone()) };
-    let arrays = parts_as_arrays("c_", parts)?.iter().map(column).collect::<Result<Vec<_>>>()?;
+    let arrays = grid_parts_to_arrays("c_", parts)?.iter().map(column).collect::<Result<Vec<_>>>()?;
     concat(&arrays, -1).map_err(|e| e.with_function_name("c_"))
 }

@@ -5,16 +5,16 @@ use std::sync::Arc;
 use cuprum_core::function::{FromArgs, IntoValue, create_with_device_and_order};
 use cuprum_core::layout::{MAX_NDIM, checked_size};
 use cuprum_core::ops::linspace::linspace_of_arrays;
-use cuprum_core::ops::value::{Args, Value};
+use cuprum_core::ops::python_value::{Args, Value};
 use cuprum_core::{
     DType, Device, Error, Item, NdArray, Operand, Result, add, axis, broadcast_to, concat, divide, equal, expand_dims, eye, flip,
     greater_equal, moveaxis, multiply, numpy, power, where_,
 };
 
-use crate::common::{
+use crate::manipulation::broadcast_arrays;
+use crate::operand_and_slice_helpers::{
     index_range_along, new_filled_array, operand_to_array, operand_to_inexact_array, result_dtype, slice_axis, with_at_least_ndim,
 };
-use crate::manipulation::broadcast_arrays;
 
 /// Converts a number or an array to an array, with a dtype if one is given (`numpy.asarray`).
 ///
@@ -49,12 +49,12 @@ pub fn asarray(a: impl Into<Operand>, dtype: impl Into<Option<DType>>) -> Result
 
 fn asarray_from_args(args: &Args) -> Result<Value> {
     let created = create_with_device_and_order(args, || argument_as_array(args, "a"))?;
-    check_not_copied(args, "a", created)
+    reject_copy_if_forbidden(args, "a", created)
 }
 
 /// Returns `created`. If the argument `copy` is `False`, `created` must share the memory of the argument `name`; otherwise returns an
 /// error.
-pub(crate) fn check_not_copied(args: &Args, name: &str, created: Value) -> Result<Value> {
+pub(crate) fn reject_copy_if_forbidden(args: &Args, name: &str, created: Value) -> Result<Value> {
     if args.is_none("copy") || args.bool_or("copy", true)? {
         return Ok(created);
     }
@@ -89,7 +89,7 @@ fn array_from_args(args: &Args) -> Result<Value> {
             _ => array_(&array, None, ndmin),
         }
     })?;
-    check_not_copied(args, "object", created)
+    reject_copy_if_forbidden(args, "object", created)
 }
 
 /// Returns an error if the argument `ndmax` of `array` is out of range or below `ndmin`.
@@ -166,13 +166,16 @@ pub fn asnumpy(a: &NdArray) -> Result<NdArray> {
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("identity(n, dtype=None)", call = |args| identity(FromArgs::from_args(args, "n")?, dtype_argument_or(args, DType::F64)?).map(Value::Array))]
+#[numpy(
+    "identity(n, dtype=None)",
+    call = |args| identity(FromArgs::from_args(args, "n")?, dtype_argument_or_default(args, DType::F64)?).map(Value::Array)
+)]
 pub fn identity(n: usize, dtype: DType) -> Result<NdArray> {
     eye(n, n, 0, dtype)
 }
 
 /// Returns the argument `dtype`, or `default` if it is missing.
-fn dtype_argument_or(args: &Args, default: DType) -> Result<DType> {
+fn dtype_argument_or_default(args: &Args, default: DType) -> Result<DType> {
     Ok(args.dtype("dtype")?.unwrap_or(default))
 }
 
@@ -186,7 +189,7 @@ fn tri_from_args(args: &Args) -> Result<Value> {
     let rows: isize = FromArgs::from_args(args, "N")?;
     let columns = args.int_or("M", rows)?;
     // As in NumPy, a negative extent counts as 0.
-    tri(rows.max(0) as usize, columns.max(0) as usize, args.int_or("k", 0)?, dtype_argument_or(args, DType::F64)?).map(Value::Array)
+    tri(rows.max(0) as usize, columns.max(0) as usize, args.int_or("k", 0)?, dtype_argument_or_default(args, DType::F64)?).map(Value::Array)
 }
 
 /// Returns a `rows` x `columns` matrix with ones where column <= row + `k`, and zeros elsewhere (`numpy.tri`).

@@ -2,7 +2,7 @@
 
 use cuprum_core::function::{FromArgs, IntoValue};
 use cuprum_core::op::{ArgumentType, result_type as promoted};
-use cuprum_core::ops::value::{Args, Value};
+use cuprum_core::ops::python_value::{Args, Value};
 use cuprum_core::{DType, Error, Kind, NdArray, Result, Scalar, numpy};
 
 /// An argument of dtype promotion. An array or a dtype contributes its dtype. A number is weak: it adopts the dtype of the other arguments.

@@ -4,14 +4,14 @@ use std::f64::consts::{FRAC_1_SQRT_2, PI, SQRT_2};
 
 use cuprum_core::function::create_with_device_and_order;
 use cuprum_core::layout::normalize_axis;
-use cuprum_core::ops::value::{Args, Value};
+use cuprum_core::ops::python_value::{Args, Value};
 use cuprum_core::{
     Axes, Complex, DType, Error, IntegerArgument, NdArray, Result, add, arange_as, concat, equal, exp, floor_divide, less, logical_and,
     logical_or, multiply, negative, numpy, remainder, subtract, where_,
 };
 
 use crate::ConvolutionMode;
-use crate::common::{index_range, new_filled_array, slice_axis};
+use crate::operand_and_slice_helpers::{index_range, new_filled_array, slice_axis};
 
 pub use cuprum_core::ops::fft::{Norm, fft, fft2, fftn, hfft, ifft, ifft2, ifftn, ihfft, irfft, irfft2, irfftn, rfft, rfft2, rfftn};
 

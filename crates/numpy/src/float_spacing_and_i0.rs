@@ -7,13 +7,13 @@ use cuprum_core::{
     maximum, multiply, numpy, subtract, where_, with_device,
 };
 
-use crate::common::operand_to_inexact_array;
 use crate::data_types::{FloatInfo, finfo};
+use crate::operand_and_slice_helpers::operand_to_inexact_array;
 use cuprum_core::Device;
 
 /// Converts operands to float arrays of their common dtype. Returns the arrays and the limits of the dtype.
 fn to_float_arrays_and_limits<const N: usize>(name: &'static str, operands: [Operand; N]) -> Result<([NdArray; N], FloatInfo)> {
-    let kinds: Vec<ArgumentType> = crate::common::promotion_arguments(&operands);
+    let kinds: Vec<ArgumentType> = crate::operand_and_slice_helpers::promotion_arguments(&operands);
     let dtype = TypeRule::Float.resolve_dtypes(name, &kinds)?.result;
     let device = operands.iter().find_map(|operand| if let Operand::Array(a) = operand { Some(a.device()) } else { None });
     let device = device.map_or_else(Device::current, Ok)?;

@@ -3,7 +3,7 @@
 use cuprum_core::function::{FromArgs, Function, IntoValue};
 use cuprum_core::host_buffer::{try_collect, try_reserve};
 use cuprum_core::layout::normalize_axis;
-use cuprum_core::ops::value::{Args, Value};
+use cuprum_core::ops::python_value::{Args, Value};
 use cuprum_core::{Axes, DType, Error, IntoShape, Item, NdArray, Result, numpy, stack};
 
 use crate::indexing::indices;

@@ -5,12 +5,12 @@
 
 use cuprum_core::function::FromArgs;
 use cuprum_core::layout::normalize_axis;
-use cuprum_core::ops::value::{Args, Value};
+use cuprum_core::ops::python_value::{Args, Value};
 use cuprum_core::{DType, Error, IndexItem, Item, NdArray, Operand, Result, clip, flatnonzero, numpy, remainder, where_};
 
-use crate::common::{check_indices_cast_safely, index_range_along, new_filled_array, slice_axis};
 use crate::indexing::Bounds;
 use crate::manipulation::{resize, tile};
+use crate::operand_and_slice_helpers::{check_indices_cast_safely, index_range_along, new_filled_array, slice_axis};
 
 /// Calls `f` with the array flattened in C order, then restores the shape.
 ///

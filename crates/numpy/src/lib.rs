@@ -9,7 +9,6 @@ extern crate cuprum_core as cuprum;
 
 mod array_text;
 mod binary_operations;
-mod common;
 mod composed_ufuncs;
 mod coordinate_grids;
 mod creation;
@@ -19,6 +18,7 @@ mod float_spacing_and_i0;
 mod functional_programming;
 mod indexing;
 mod inserting_data;
+mod kron_cross_and_matvec;
 pub mod linalg;
 mod logic_functions;
 mod manipulation;
@@ -26,9 +26,9 @@ mod mathematics;
 mod memory_layout;
 mod nan_functions;
 mod number_text;
+mod operand_and_slice_helpers;
 mod padding;
 mod polynomials;
-mod products;
 mod roots_and_polyfit;
 mod set_routines;
 mod sorting;
@@ -56,6 +56,7 @@ pub use indexing::{
     tril_indices, tril_indices_from, triu_indices, triu_indices_from, unravel_index,
 };
 pub use inserting_data::{copyto, fill_diagonal, place, put, put_along_axis, putmask};
+pub use kron_cross_and_matvec::{CrossAxes, cross, kron, matvec, vecmat};
 pub use logic_functions::{
     Tolerance, allclose, array_equal, array_equiv, isclose, iscomplex, iscomplexobj, isneginf, isposinf, isreal, isrealobj,
 };
@@ -73,7 +74,6 @@ pub use nan_functions::{nanargmax, nanargmin, nancumprod, nancumsum, nanmean, na
 pub use number_text::{FloatStyle, TrimZeros, format_float_positional, format_float_scientific, fromstring};
 pub use padding::{PadMode, pad};
 pub use polynomials::{poly, polyadd, polyder, polydiv, polyint, polymul, polysub, polyval};
-pub use products::{CrossAxes, cross, kron, matvec, vecmat};
 pub use roots_and_polyfit::{polyfit, polyfit_covariance, polyfit_details, roots};
 pub use set_routines::{intersect1d, intersect1d_indices, isin, setdiff1d, setxor1d, union1d, unique_along};
 pub use sorting::{lexsort, sort_complex};

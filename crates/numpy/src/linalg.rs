@@ -1,10 +1,10 @@
 //! Linear algebra (`numpy.linalg`), and frequently used functions of `scipy.linalg`.
 
-mod decompositions;
+mod expm_and_special_matrices;
 mod linear_systems;
-mod matrix_functions;
+mod matrix_power_and_multi_dot;
 mod norms;
-mod products;
+mod scipy_decompositions;
 
 use cuprum_core::ops::creation::eye;
 use cuprum_core::{DType, Error, NdArray, Result, axis, broadcast_to, numpy, with_device};
@@ -15,11 +15,11 @@ pub use cuprum_core::ops::linalg::{
 };
 pub use cuprum_core::{matmul, tensordot};
 
-pub use self::decompositions::{cho_factor, cho_solve, lu, lu_solve, null_space, orth, polar};
+pub use self::expm_and_special_matrices::{block_diag, expm, toeplitz};
 pub use self::linear_systems::{LeastSquares, lstsq, pinv, pinv_hermitian, tensorinv, tensorsolve};
-pub use self::matrix_functions::{block_diag, expm, toeplitz};
+pub use self::matrix_power_and_multi_dot::{cross, matrix_power, multi_dot, vecdot};
 pub use self::norms::{Norm, cond, matrix_norm, matrix_rank, norm, vector_norm};
-pub use self::products::{cross, matrix_power, multi_dot, vecdot};
+pub use self::scipy_decompositions::{cho_factor, cho_solve, lu, lu_solve, null_space, orth, polar};
 pub use crate::manipulation::matrix_transpose;
 
 /// Returns `x`, converted to float64 if its elements are integers or bools.

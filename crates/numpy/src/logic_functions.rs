@@ -1,7 +1,7 @@
 //! Logic functions: comparisons within tolerances, and of whole arrays.
 
 use cuprum_core::function::FromArgs;
-use cuprum_core::ops::value::Args;
+use cuprum_core::ops::python_value::Args;
 use cuprum_core::{
     DType, Error, NdArray, Operand, Result, Scalar, add, equal, imag, isfinite, isnan, less_equal, logical_and, logical_or, multiply,
     not_equal, numpy, subtract,

@@ -2,11 +2,11 @@
 
 use cuprum_core::function::create_with_device_and_order;
 use cuprum_core::host_buffer::try_reserve;
-use cuprum_core::ops::value::{Args, Value};
+use cuprum_core::ops::python_value::{Args, Value};
 use cuprum_core::{DType, Device, Error, Layout, NdArray, Result, numpy};
 use std::sync::Arc;
 
-use crate::creation::{argument_as_array, check_not_copied};
+use crate::creation::{argument_as_array, reject_copy_if_forbidden};
 
 fn ascontiguousarray_from_args(args: &Args) -> Result<Value> {
     ascontiguousarray(&argument_as_array(args, "a")?, None).map(Value::Array)
@@ -214,7 +214,7 @@ pub fn require(a: &NdArray, dtype: Option<DType>, requirements: &[Requirement]) 
 
 fn from_dlpack_from_args(args: &Args) -> Result<Value> {
     let created = create_with_device_and_order(args, || args.array("x"))?;
-    check_not_copied(args, "x", created)
+    reject_copy_if_forbidden(args, "x", created)
 }
 
 /// Returns an array of the same elements on a device (`numpy.from_dlpack`): the same array if it is already there and no copy is requested.

@@ -1,14 +1,14 @@
 //! Functions that ignore NaN: compositions of fused reductions. `nanmin` and `nanmax` are reductions of the crate `cuprum_core`.
 
 use cuprum_core::function::FromArgs;
-use cuprum_core::ops::value::{Args, Value};
+use cuprum_core::ops::python_value::{Args, Value};
 use cuprum_core::{
     AxisOption, AxisOptions, Complex, DType, Error, NdArray, Result, Scalar, add, divide, isnan, less_equal, logical_not, numpy, subtract,
     where_,
 };
 
 /// The options that [`nansum`] and [`nanprod`] accept.
-const SUM_OPTIONS: [AxisOption; 4] = [AxisOption::KeepDims, AxisOption::DType, AxisOption::Initial, AxisOption::Where];
+const NAN_SUM_OPTIONS: [AxisOption; 4] = [AxisOption::KeepDims, AxisOption::DType, AxisOption::Initial, AxisOption::Where];
 
 /// Replaces NaN by `value`. Integers and bool have no NaN.
 fn replace_nan(a: &NdArray, value: impl Into<Scalar>) -> Result<NdArray> {
@@ -34,7 +34,7 @@ fn replace_nan(a: &NdArray, value: impl Into<Scalar>) -> Result<NdArray> {
 /// ```
 #[numpy("nansum(a, axis=None, dtype=None, out=None, keepdims=False, initial=None, where=True)")]
 pub fn nansum(a: &NdArray, over: impl Into<AxisOptions>) -> Result<NdArray> {
-    replace_nan(a, 0)?.sum(over.into().check_accepted_options("nansum", &SUM_OPTIONS)?)
+    replace_nan(a, 0)?.sum(over.into().check_accepted_options("nansum", &NAN_SUM_OPTIONS)?)
 }
 
 /// Returns the product of the elements that are not NaN (`numpy.nanprod`); 1 if there are none. The dtypes are the same as for
@@ -58,7 +58,7 @@ pub fn nansum(a: &NdArray, over: impl Into<AxisOptions>) -> Result<NdArray> {
 /// ```
 #[numpy("nanprod(a, axis=None, dtype=None, out=None, keepdims=False, initial=None, where=True)")]
 pub fn nanprod(a: &NdArray, over: impl Into<AxisOptions>) -> Result<NdArray> {
-    replace_nan(a, 1)?.prod(over.into().check_accepted_options("nanprod", &SUM_OPTIONS)?)
+    replace_nan(a, 1)?.prod(over.into().check_accepted_options("nanprod", &NAN_SUM_OPTIONS)?)
 }
 
 /// Returns the running sum in which NaN counts as 0 (`numpy.nancumsum`). The dtypes are the same as for [`NdArray::cumsum`].

@@ -2,7 +2,7 @@
 
 use cuprum_core::fmt::{exact_digits, shortest_digits};
 use cuprum_core::function::FromArgs;
-use cuprum_core::ops::value::{Args, Value};
+use cuprum_core::ops::python_value::{Args, Value};
 use cuprum_core::{DType, Error, Kind, NdArray, Result, Scalar, numpy};
 
 /// Treatment of trailing zeros (`trim=` of `numpy.format_float_positional`).
@@ -77,8 +77,8 @@ impl FromArgs for FloatStyle {
         let count = |name: &str| -> Result<Option<usize>> {
             let Some(value) = args.get(name) else { return Ok(None) };
             match usize::try_from(value.to_isize(args.op())?) {
-                Ok(count) if count <= MAX_DIGITS => Ok(Some(count)),
-                Ok(_) => Err(Error::value(args.op(), format!("{name} must be at most {MAX_DIGITS}"))),
+                Ok(count) if count <= MAX_FLOAT_STYLE_DIGITS => Ok(Some(count)),
+                Ok(_) => Err(Error::value(args.op(), format!("{name} must be at most {MAX_FLOAT_STYLE_DIGITS}"))),
                 Err(_) => Err(Error::value(args.op(), format!("{name} must be >= 0"))),
             }
         };
@@ -97,16 +97,16 @@ impl FromArgs for FloatStyle {
 }
 
 /// Maximum of each number in a [`FloatStyle`]. NumPy's buffer of 16 KiB implies the same limit.
-const MAX_DIGITS: usize = 1 << 14;
+const MAX_FLOAT_STYLE_DIGITS: usize = 1 << 14;
 /// Number of digits that suffices for every float64: at most 767 significant digits after at most 324 leading zeros.
-const MAX_EXACT_DIGITS: usize = 1100;
+const MAX_EXACT_FLOAT64_DIGITS: usize = 1100;
 
 impl FloatStyle {
     /// Returns an error for options that contradict each other.
     fn check_option_conflicts(&self, op: &'static str) -> Result<()> {
         let counts = [self.precision.unwrap_or(0), self.pad_left, self.pad_right, self.exp_digits, self.min_digits];
         let message = match self.precision {
-            _ if counts.iter().any(|&count| count > MAX_DIGITS) => "a number of digits is too large",
+            _ if counts.iter().any(|&count| count > MAX_FLOAT_STYLE_DIGITS) => "a number of digits is too large",
             None if !self.unique => "in non-unique mode `precision` must be supplied",
             Some(0) if !self.fractional => "precision must be greater than 0 if fractional=False",
             // As in NumPy, the precision 0 is not compared with `min_digits`.
@@ -129,7 +129,7 @@ impl FloatStyle {
             return (digits, e);
         }
         // The shortest digits may have a larger exponent than the exact digits. An example is 1e23, whose exact digits begin with 9.99.
-        let (exact, e) = exact_digits(v, MAX_EXACT_DIGITS);
+        let (exact, e) = exact_digits(v, MAX_EXACT_FLOAT64_DIGITS);
         let is_limit = !self.unique || length > most;
         let wanted = if is_limit { self.precision.unwrap_or(0) } else { self.min_digits } as i64 + uncounted(e);
         // The exact value is rounded to `wanted` digits. If `wanted` is below 1, the result is 0, or 1 at the position to which the value
@@ -138,7 +138,7 @@ impl FloatStyle {
             let is_up = wanted == 0 && exact.trim_end_matches('0') > "5";
             return if is_up { ("1".to_owned(), e + 1) } else { ("0".to_owned(), 0) };
         }
-        let count = (wanted as usize).min(MAX_EXACT_DIGITS);
+        let count = (wanted as usize).min(MAX_EXACT_FLOAT64_DIGITS);
         let (rounded, rounded_e) = exact_digits(v, count - 1);
         // As in NumPy's algorithm, digits that rounding up turned from 9 to 0 are dropped.
         let is_up = exact.get(..count) != Some(&rounded);

@@ -3,13 +3,13 @@
 use cuprum_core::function::FromArgs;
 use cuprum_core::layout::checked_size;
 use cuprum_core::ops::linspace::linspace_of_arrays;
-use cuprum_core::ops::value::{Args, Value};
+use cuprum_core::ops::python_value::{Args, Value};
 use cuprum_core::{
     DType, Error, Kind, NdArray, Result, Scalar, assemble_from_parts, axis as over_axis, broadcast_to, concat, flip, floor_divide, less,
     moveaxis, multiply, numpy, remainder, subtract, where_, with_device,
 };
 
-use crate::common::{index_range, operand_to_array, slice_axis};
+use crate::operand_and_slice_helpers::{index_range, operand_to_array, slice_axis};
 use crate::statistics::median;
 
 /// A value before and a value after each axis: one pair for all axes, or one for each.
@@ -198,7 +198,7 @@ pub fn pad(array: &NdArray, widths: &[(usize, usize)], mode: impl Into<PadMode>)
         return Err(Error::shape(PAD_FUNCTION_NAME, message, &[array.shape()]));
     }
     if size == 0 {
-        return crate::common::new_filled_array(array, &shape, 0, array.dtype());
+        return crate::operand_and_slice_helpers::new_filled_array(array, &shape, 0, array.dtype());
     }
     let source = PaddingSource::from_pad_mode(mode, ndim)?;
     if let PaddingSource::Statistic(Statistic::Maximum | Statistic::Minimum, Some(lengths)) = &source

@@ -5,9 +5,9 @@ use cuprum_core::{
     DType, Error, Item, NdArray, Operand, Result, add, arange, concat, divide, equal, multiply, negative, numpy, subtract, with_device,
 };
 
-use crate::common::{new_filled_array, operand_to_array, slice_axis, with_at_least_ndim};
 use crate::manipulation::{trim_zeros, unstack};
 use crate::mathematics::{ConvolutionMode, convolve};
+use crate::operand_and_slice_helpers::{new_filled_array, operand_to_array, slice_axis, with_at_least_ndim};
 
 /// Returns the polynomial with coefficients `p` at each element of `x`, by Horner's rule (`numpy.polyval`). The result is deferred.
 ///
@@ -39,7 +39,7 @@ pub fn polyval(p: &NdArray, x: &NdArray) -> Result<NdArray> {
     Ok(y)
 }
 
-/// Returns the coefficients of the polynomial with the given roots, and 1 as the first coefficient (`numpy.poly`).
+/// Returns the coefficients of the polynomial with the given roots and the leading coefficient 1 (`numpy.poly`).
 ///
 /// A square matrix gives its characteristic polynomial, whose roots are the eigenvalues.
 ///

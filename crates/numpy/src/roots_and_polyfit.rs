@@ -1,15 +1,15 @@
 //! Roots of polynomials, and polynomials fitted to points.
 
 use cuprum_core::ops::linalg::{eigvals, inv};
-use cuprum_core::ops::value::{Args, Value};
+use cuprum_core::ops::python_value::{Args, Value};
 use cuprum_core::{
     DType, Error, NdArray, Result, add, arange, concat, divide, equal, matmul, multiply, negative, numpy, sqrt, with_device,
 };
 
-use crate::common::{new_filled_array, slice_axis, with_at_least_ndim};
 use crate::creation::vander;
 use crate::data_types::finfo;
 use crate::linalg::{LeastSquares, lstsq};
+use crate::operand_and_slice_helpers::{new_filled_array, slice_axis, with_at_least_ndim};
 
 /// Returns the roots of the polynomial with coefficients `p`, the highest power first (`numpy.roots`).
 ///

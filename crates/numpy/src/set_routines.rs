@@ -3,15 +3,15 @@
 use cuprum_core::function::FromArgs;
 use cuprum_core::layout::normalize_axis;
 use cuprum_core::ops::manipulation::operands_to_arrays;
+use cuprum_core::ops::python_value::{Args, Value};
 use cuprum_core::ops::search::is_in_sorted;
 use cuprum_core::ops::sort::unique_with_indices;
-use cuprum_core::ops::value::{Args, Value};
 use cuprum_core::{
     DType, Device, Error, Item, Kind, NdArray, Result, Unique, concat, equal, flatnonzero, greater_equal, less_equal, logical_and,
     logical_not, logical_or, not_equal, numpy, subtract, where_,
 };
 
-use crate::common::{index_range, new_filled_array, slice_axis};
+use crate::operand_and_slice_helpers::{index_range, new_filled_array, slice_axis};
 
 fn isin_from_args(args: &Args) -> Result<Value> {
     let (element, test_elements) = (args.array("element")?, args.array("test_elements")?);
@@ -154,7 +154,7 @@ pub fn isin(element: &NdArray, test_elements: &NdArray, invert: bool) -> Result<
     if test_elements.size() == 0 {
         return new_filled_array(element, element.shape(), invert, DType::Bool);
     }
-    if let Some(result) = isin_by_table(element, test_elements, invert)? {
+    if let Some(result) = try_isin_by_table(element, test_elements, invert)? {
         return Ok(result);
     }
     // The promoted dtype of int64 and uint64 is float64, which does not hold every integer. So the elements are converted to the dtype of
@@ -178,7 +178,7 @@ pub fn isin(element: &NdArray, test_elements: &NdArray, invert: bool) -> Result<
 ///
 /// Returns `None` for uint64, floats and complex numbers, and if the table is large compared with the arrays. Also returns `None` on other
 /// devices than the CPU, where reading the bounds would wait for the device.
-fn isin_by_table(element: &NdArray, test_elements: &NdArray, invert: bool) -> Result<Option<NdArray>> {
+fn try_isin_by_table(element: &NdArray, test_elements: &NdArray, invert: bool) -> Result<Option<NdArray>> {
     let is_narrow = |a: &NdArray| a.dtype() == DType::Bool || (a.dtype().is_int() && a.dtype() != DType::U64);
     let on_cpu = element.device() == Device::CPU && test_elements.device() == Device::CPU;
     if !on_cpu || !is_narrow(element) || !is_narrow(test_elements) {

@@ -3,7 +3,7 @@
 use cuprum_core::layout::normalize_axis;
 use cuprum_core::{DType, Error, NdArray, Result, numpy, take_along_axis};
 
-use crate::common::new_filled_array;
+use crate::operand_and_slice_helpers::new_filled_array;
 
 /// Returns the int64 indices that sort by several keys along an axis (`numpy.lexsort`). The last key is the primary one.
 ///

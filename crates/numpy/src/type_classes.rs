@@ -1,7 +1,7 @@
 //! NumPy's hierarchy of types, and its one-letter codes.
 
 use cuprum_core::function::FromArgs;
-use cuprum_core::ops::value::{Args, Value};
+use cuprum_core::ops::python_value::{Args, Value};
 use cuprum_core::{DType, Error, Kind, Result, numpy};
 
 /// A dtype, or one of NumPy's abstract types, which comprise several dtypes.

@@ -10,15 +10,15 @@ pub use cuprum_core::ops::elementwise::{
     ADD, BITWISE_AND, BITWISE_OR, BITWISE_XOR, DIVIDE, FLOOR_DIVIDE, FMAX, FMIN, GCD, HYPOT, LCM, LEFT_SHIFT, LOGICAL_AND, LOGICAL_OR,
     LOGICAL_XOR, MAXIMUM, MINIMUM, MULTIPLY, NEGATIVE, POWER, REMAINDER, RIGHT_SHIFT, SUBTRACT,
 };
+use cuprum_core::ops::python_value::{Args, Value};
 use cuprum_core::ops::segments::segment_sum_keeping_negative_zero;
-use cuprum_core::ops::value::{Args, Value};
 use cuprum_core::{
     AxisOptions, DType, Device, Error, IndexItem, IntoIndex, Kind, NdArray, NewAxis, Op, Operand, Result, Scalar, Segments, add,
     axis as along, concat, cummax, cummin, expr, nanmax, nanmin, numpy, segment_max, segment_min, segment_prod, stack, where_,
 };
 
-use crate::common::{check_indices_cast_safely, index_range, new_filled_array, operand_to_array, slice_axis};
 use crate::manipulation::repeat;
+use crate::operand_and_slice_helpers::{check_indices_cast_safely, index_range, new_filled_array, operand_to_array, slice_axis};
 
 /// Associative operations, whose operands may be regrouped, each with its identity (`None` without one). [`identity`] and
 /// [`is_associative`] add `bitwise_and` and `hypot`.
@@ -77,7 +77,7 @@ fn cast_to_operand_dtype(a: &NdArray, op: Op, dtype: Option<DType>) -> Result<Nd
     a.astype(signature.result)
 }
 
-fn apply_binary_operation(op: Op, a: NdArray, b: NdArray) -> Result<NdArray> {
+fn apply_elementwise_to_arrays(op: Op, a: NdArray, b: NdArray) -> Result<NdArray> {
     expr::elementwise(op, &[a.into(), b.into()])
 }
 
@@ -177,24 +177,24 @@ fn reduce_by_halves(a: &NdArray, over: &AxisOptions, op: Op) -> Result<NdArray> 
             None => return Err(Error::shape(name, "zero-size array to a reduction which has no identity", &[a.shape()])),
         },
         _ if shape.contains(&0) => new_filled_array(a, &shape, 0, dtype)?,
-        (1, None) if takes_absolute_value => apply_binary_operation(op, new_filled_array(a, &[], 0, dtype)?, at(&x, 0)?)?,
+        (1, None) if takes_absolute_value => apply_elementwise_to_arrays(op, new_filled_array(a, &[], 0, dtype)?, at(&x, 0)?)?,
         (count, initial) if is_associative(op) && mask.is_none() => {
             let (mut x, mut count, mut rest) = (x.clone(), count, initial);
             while count > 1 {
                 if count % 2 == 1 {
                     let odd = at(&x, count - 1)?;
                     rest = Some(match rest {
-                        Some(rest) => apply_binary_operation(op, rest, odd)?,
+                        Some(rest) => apply_elementwise_to_arrays(op, rest, odd)?,
                         None => odd,
                     });
                 }
                 let half = count / 2;
                 let (low, high) = (slice_axis(&x, last, 0, half as isize, 1)?, slice_axis(&x, last, half as isize, 2 * half as isize, 1)?);
-                (x, count) = (apply_binary_operation(op, low, high)?, half);
+                (x, count) = (apply_elementwise_to_arrays(op, low, high)?, half);
             }
             let first = at(&x, 0)?;
             match rest {
-                Some(rest) => apply_binary_operation(op, first, rest)?,
+                Some(rest) => apply_elementwise_to_arrays(op, first, rest)?,
                 None => first,
             }
         }
@@ -207,7 +207,7 @@ fn reduce_by_halves(a: &NdArray, over: &AxisOptions, op: Op) -> Result<NdArray> 
                 None => (at(&x, 0)?, 1),
             };
             for n in from..count {
-                let next = apply_binary_operation(op, result.clone(), at(&x, n)?)?;
+                let next = apply_elementwise_to_arrays(op, result.clone(), at(&x, n)?)?;
                 result = match &mask {
                     Some(mask) => where_(at(mask, n)?, next, &result)?,
                     None => next,
@@ -297,7 +297,7 @@ pub fn accumulate(array: &NdArray, axis: isize, dtype: Option<DType>, ufunc: Op)
     if is_associative(ufunc) {
         let (mut x, mut step) = (a, 1);
         while step < count {
-            let later = apply_binary_operation(ufunc, part(&x, 0, count - step)?, part(&x, step, count)?)?;
+            let later = apply_elementwise_to_arrays(ufunc, part(&x, 0, count - step)?, part(&x, step, count)?)?;
             x = concat([&part(&x, 0, step)?, &later], axis)?;
             step *= 2;
         }
@@ -307,7 +307,7 @@ pub fn accumulate(array: &NdArray, axis: isize, dtype: Option<DType>, ufunc: Op)
     let mut last = part(&a, 0, 1)?;
     let (mut groups, mut group) = (Vec::new(), vec![last.clone()]);
     for n in 1..count {
-        last = apply_binary_operation(ufunc, last, part(&a, n, n + 1)?)?;
+        last = apply_elementwise_to_arrays(ufunc, last, part(&a, n, n + 1)?)?;
         group.push(last.clone());
         if group.len() == MAX_SEPARATE_ACCUMULATE_RESULTS {
             groups.push(concat(&group, axis)?);
@@ -427,7 +427,7 @@ pub fn outer(#[name("A")] a: impl Into<Operand>, #[name("B")] b: impl Into<Opera
     };
     let (a, b) = (operand_to_array(ufunc.name(), device, &a)?, operand_to_array(ufunc.name(), device, &b)?);
     let a = a.reshape(to_isize_extents(&[a.shape(), &vec![1; b.ndim()]].concat()))?;
-    apply_binary_operation(ufunc, a, b)
+    apply_elementwise_to_arrays(ufunc, a, b)
 }
 
 /// An index argument of a function that `eval` calls by its name: an array or number, or a tuple of them.

@@ -4,11 +4,11 @@ use std::sync::{Arc, OnceLock};
 
 use cuprum_core::{Array, DType, Device, Error, NdArray, Result, arange, flatnonzero, with_device, zeros};
 
-use crate::common::{
+use crate::compressed::CompressedMatrix;
+use crate::index_and_value_arrays::{
     arange_on_device, argsort_by_position, check_index_bounds, check_indptr, check_value_dtype, convert_index_arrays, evaluate_contiguous,
     indptr_from_row_counts, indptr_from_row_indices, run_start_mask,
 };
-use crate::compressed::CompressedMatrix;
 
 /// A sparse array in block row format (`scipy.sparse.bsr_array`): dense blocks of one shape in compressed row format.
 ///
@@ -149,7 +149,7 @@ impl BsrArray {
             let row_lengths = lengths.multiply(c as i64)?.reshape((-1, 1))?.broadcast_to([block_rows, r])?.ravel()?;
             let indptr = indptr_from_row_counts(&row_lengths, DType::I64)?;
             let total = count * r * c;
-            let rows = crate::common::row_indices_from_indptr(&indptr, total)?;
+            let rows = crate::index_and_value_arrays::row_indices_from_indptr(&indptr, total)?;
             let within = arange_on_device(device, total)?.subtract(indptr.take(&rows, 0)?)?;
             let block = self.indptr.astype(DType::I64)?.take(&rows.floor_divide(r as i64)?, 0)?.add(within.floor_divide(c as i64)?)?;
             let column = within.remainder(c as i64)?;

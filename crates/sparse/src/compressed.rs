@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use cuprum_core::ops::sparse::{CsrParts, multiply_by_dense};
 use cuprum_core::{DType, Device, Error, NdArray, Result, ScatterMode, flatnonzero, s, scatter, segment_sum};
 
-use crate::common::{
+use crate::index_and_value_arrays::{
     argsort_by_position, check_index_bounds, check_indptr, check_value_dtype, checked_dense_size, convert_index_arrays,
     evaluate_contiguous, full_on_device, indptr_from_row_indices, row_indices_from_indptr, run_start_mask,
 };

@@ -4,10 +4,10 @@ use cuprum_core::function::FromArgs;
 use cuprum_core::random::Generator;
 use cuprum_core::{Args, Array, DType, Device, Error, NdArray, Result, Value, concat, numpy, ones, with_device, zeros};
 
-use crate::common::{arange_on_device, check_value_dtype, index_dtype};
 use crate::eval_arguments::{call_with_named_errors, convert_to_requested_format, read_shape_argument};
 use crate::eval_value::sparse_from_value;
 use crate::format_conversion::{astype, to_coo};
+use crate::index_and_value_arrays::{arange_on_device, check_value_dtype, index_dtype_for_extents};
 use crate::{CooArray, DiaArray, Sparse, SparseArray};
 
 /// Returns an array with ones on diagonal `k` (`scipy.sparse.eye_array`), in DIA format on the current device.
@@ -42,7 +42,7 @@ fn check_diagonal_offsets(op: &'static str, offsets: &[i64], shape: [usize; 2]) 
 /// Returns the offsets of diagonals in the index dtype of `shape`, or in int64 if an offset does not fit.
 fn diagonal_offset_array(offsets: &[i64], shape: [usize; 2]) -> Result<NdArray> {
     let fits = offsets.iter().all(|&k| i32::try_from(k).is_ok());
-    NdArray::from_slice(offsets)?.astype(if fits { index_dtype(&shape) } else { DType::I64 })
+    NdArray::from_slice(offsets)?.astype(if fits { index_dtype_for_extents(&shape) } else { DType::I64 })
 }
 
 /// Returns an array with the given diagonals (`scipy.sparse.diags_array`), in DIA format.
@@ -127,7 +127,7 @@ pub fn random_array(shape: [usize; 2], density: f64, dtype: DType, generator: &G
     let count = ((size as f64 * density).round() as i64).min(size);
     let places = random_distinct_integers(size, count, generator)?;
     let columns = shape[1].max(1) as i64;
-    let index = index_dtype(&shape);
+    let index = index_dtype_for_extents(&shape);
     let (row, column) = (places.floor_divide(columns)?.astype(index)?, places.remainder(columns)?.astype(index)?);
     let data = match dtype.is_inexact() {
         true => generator.random(count as usize, dtype.real())?.astype(dtype)?,
@@ -161,7 +161,7 @@ fn random_distinct_integers(size: i64, count: i64, generator: &Generator) -> Res
 fn distinct_in_first_order(a: &NdArray) -> Result<NdArray> {
     let order = a.argsort(0)?;
     let sorted = a.take(&order, 0)?.contiguous()?;
-    let starts = crate::common::run_start_mask(&sorted, &sorted)?;
+    let starts = crate::index_and_value_arrays::run_start_mask(&sorted, &sorted)?;
     a.take(&order.extract(&starts)?.sort(0)?, 0)
 }
 
@@ -220,7 +220,7 @@ fn concatenate_along_axis(op: &'static str, arrays: &[SparseArray], axis: usize)
         shape[axis] = extent.ok_or_else(|| Error::shape(op, "the result is too large", &[a.shape()]))?;
         parts.push(to_coo(a)?);
     }
-    let index = index_dtype(&shape);
+    let index = index_dtype_for_extents(&shape);
     let indices = |along: usize| {
         let shifted = parts.iter().zip(&starts).map(|(a, &start)| {
             let indices = if along == 0 { a.row() } else { a.column() }.astype(DType::I64)?;
@@ -256,7 +256,7 @@ pub fn kron(a: &impl Sparse, b: &impl Sparse) -> Result<CooArray> {
     let too_large = || Error::shape(OP, "the result is too large", &[a.shape(), b.shape()]);
     let extent = |axis: usize| a.shape()[axis].checked_mul(b.shape()[axis]).filter(|n| i64::try_from(*n).is_ok()).ok_or_else(too_large);
     let shape = [extent(0)?, extent(1)?];
-    let index = index_dtype(&shape);
+    let index = index_dtype_for_extents(&shape);
     let outer = |x: &NdArray, y: &NdArray, extent: usize| {
         let x = x.astype(DType::I64)?.multiply(extent as i64)?.reshape((-1, 1))?;
         x.add(y.astype(DType::I64)?.reshape((1, -1))?)?.ravel()?.astype(index)

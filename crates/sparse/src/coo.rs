@@ -4,8 +4,10 @@ use std::sync::{Arc, OnceLock};
 
 use cuprum_core::{Array, DType, Device, Error, NdArray, Result};
 
-use crate::common::{check_index_bounds, check_value_dtype, convert_index_arrays, evaluate_contiguous, index_dtype};
 use crate::compressed::CompressedMatrix;
+use crate::index_and_value_arrays::{
+    check_index_bounds, check_value_dtype, convert_index_arrays, evaluate_contiguous, index_dtype_for_extents,
+};
 
 /// A sparse array in coordinate format (`scipy.sparse.coo_array`): one row, one column and one value per element.
 ///
@@ -103,7 +105,7 @@ impl CooArray {
             _ => return Err(Error::shape("coo_array", "a sparse array has two axes", &[a.shape()])),
         };
         let shape = [a.shape()[0], a.shape()[1]];
-        let index = index_dtype(&shape);
+        let index = index_dtype_for_extents(&shape);
         let flat = a.ravel()?;
         let places = cuprum_core::flatnonzero(&flat)?;
         let columns = shape[1].max(1) as i64;

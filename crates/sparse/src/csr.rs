@@ -2,9 +2,9 @@
 
 use cuprum_core::{Array, DType, Device, NdArray, Result};
 
-use crate::common::index_dtype;
 use crate::compressed::CompressedMatrix;
 use crate::coo::CooArray;
+use crate::index_and_value_arrays::index_dtype_for_extents;
 
 /// A sparse array in compressed row format (`scipy.sparse.csr_array`).
 ///
@@ -97,9 +97,10 @@ macro_rules! compressed_format {
             /// # Errors
             /// float16 and bfloat16, or too little memory for `indptr`.
             pub fn zeros(shape: [usize; 2], dtype: DType) -> Result<$Format> {
-                crate::common::check_value_dtype($name, dtype)?;
+                crate::index_and_value_arrays::check_value_dtype($name, dtype)?;
                 let device = Device::current()?;
-                Ok($Format::from_compressed(CompressedMatrix::zeros(device, [shape[$major], shape[$minor]], dtype, index_dtype(&shape))?))
+                let index = index_dtype_for_extents(&shape);
+                Ok($Format::from_compressed(CompressedMatrix::zeros(device, [shape[$major], shape[$minor]], dtype, index)?))
             }
 
             /// Returns the nonzero elements of a 2-D array. A 1-D array counts as one row.

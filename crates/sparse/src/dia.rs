@@ -4,10 +4,11 @@ use std::sync::{Arc, OnceLock};
 
 use cuprum_core::{Array, DType, Device, Error, NdArray, Result, ScatterMode, scatter};
 
-use crate::common::{
-    arange_on_device, check_value_dtype, checked_dense_size, convert_index_arrays, evaluate_contiguous, full_on_device, index_dtype,
-};
 use crate::compressed::CompressedMatrix;
+use crate::index_and_value_arrays::{
+    arange_on_device, check_value_dtype, checked_dense_size, convert_index_arrays, evaluate_contiguous, full_on_device,
+    index_dtype_for_extents,
+};
 
 /// A sparse array of diagonals (`scipy.sparse.dia_array`).
 ///
@@ -88,7 +89,7 @@ impl DiaArray {
         let places = offsets.searchsorted(&diagonal, cuprum_core::Side::Left)?.multiply(width as i64)?.add(&columns)?;
         let zeros = full_on_device(device, &[size], 0, a.data.dtype())?;
         let data = if a.nnz() == 0 { zeros } else { scatter(&zeros, &places, &a.data, 0, ScatterMode::Sum)? };
-        DiaArray::new(&data.reshape([offsets.size(), width])?, &offsets.astype(index_dtype(&shape))?, shape)
+        DiaArray::new(&data.reshape([offsets.size(), width])?, &offsets.astype(index_dtype_for_extents(&shape))?, shape)
     }
 
     /// Returns the diagonals, one per row (`.data`).
@@ -106,7 +107,7 @@ impl DiaArray {
         if let Some(known) = self.to_compressed_rows.get() {
             return Ok(known.clone());
         }
-        let index = index_dtype(&[self.shape[0], self.shape[1], self.count]);
+        let index = index_dtype_for_extents(&[self.shape[0], self.shape[1], self.count]);
         let (diagonals, width) = (self.data.shape()[0], self.data.shape()[1].min(self.shape[1]));
         let made = if self.count == 0 {
             CompressedMatrix::zeros(self.device(), self.shape, self.dtype(), index)?

@@ -6,8 +6,8 @@ use cuprum_core::ops::linalg::{QrMode, Triangle, eigh, qr, svd};
 use cuprum_core::{Args, DType, Device, Error, NdArray, Result, Value, conj, numpy, random, s, stack, with_device};
 
 use crate::SparseArray;
-use crate::common::evaluate_contiguous;
 use crate::eval_arguments::call_with_named_errors;
+use crate::index_and_value_arrays::evaluate_contiguous;
 use crate::solve::{LinearOperator, machine_epsilon, solver_dtype, vector_norm};
 
 /// The eigenvalues that [`eigsh`] returns (`which=`).

@@ -4,9 +4,11 @@ use cuprum_core::expr::elementwise;
 use cuprum_core::ops::elementwise::{DIVIDE, MULTIPLY, NOT_EQUAL, SUBTRACT};
 use cuprum_core::{Array, DType, Error, NdArray, Op, Operand, Result, Scalar, concat, flatnonzero, s, where_};
 
-use crate::common::{arange_on_device, argsort_by_position, evaluate_contiguous, full_on_device, indptr_from_row_indices, run_start_mask};
 use crate::compressed::CompressedMatrix;
 use crate::format_conversion::to_compressed_rows;
+use crate::index_and_value_arrays::{
+    arange_on_device, argsort_by_position, evaluate_contiguous, full_on_device, indptr_from_row_indices, run_start_mask,
+};
 use crate::{BsrArray, CscArray, CsrArray, SparseArray};
 
 /// Returns the shape to which two shapes broadcast.
@@ -36,7 +38,7 @@ fn elementwise_with_sparse_dtype(op: Op, operands: &[Operand]) -> Result<NdArray
 }
 
 /// Returns the matrix broadcast to the given shape: axes of extent 1 are repeated.
-pub(crate) fn broadcast_to(a: &CompressedMatrix, [rows, columns]: [usize; 2]) -> Result<CompressedMatrix> {
+pub(crate) fn broadcast_compressed_to(a: &CompressedMatrix, [rows, columns]: [usize; 2]) -> Result<CompressedMatrix> {
     let mut a = a.clone();
     for (axis, extent) in [(0, rows), (1, columns)] {
         if a.shape()[axis] == extent {
@@ -58,7 +60,7 @@ pub(crate) fn broadcast_to(a: &CompressedMatrix, [rows, columns]: [usize; 2]) ->
 /// Returns `op(a, b)` of two sparse arrays. Positions without elements count as zeros. Zero results are not stored.
 ///
 /// The result is in CSC format if both are, else in CSR format.
-pub(crate) fn apply_binary(op: Op, a: &SparseArray, b: &SparseArray) -> Result<SparseArray> {
+pub(crate) fn apply_binary_with_sparse(op: Op, a: &SparseArray, b: &SparseArray) -> Result<SparseArray> {
     let name = op.name();
     if a.device() != b.device() {
         return Err(Error::Device { op: name, message: format!("arrays are on {} and {}; use to_device", a.device(), b.device()) });
@@ -81,7 +83,7 @@ pub(crate) fn apply_binary(op: Op, a: &SparseArray, b: &SparseArray) -> Result<S
 
 /// Combines two matrices that are compressed along the same axis.
 fn combine_compressed(op: Op, a: &CompressedMatrix, b: &CompressedMatrix, shape: [usize; 2]) -> Result<CompressedMatrix> {
-    let (a, b) = (broadcast_to(a, shape)?.to_canonical()?, broadcast_to(b, shape)?.to_canonical()?);
+    let (a, b) = (broadcast_compressed_to(a, shape)?.to_canonical()?, broadcast_compressed_to(b, shape)?.to_canonical()?);
     let (count_a, count_b, device) = (a.nnz(), b.nnz(), a.device());
     let extended = |m: &CompressedMatrix| concat([&m.data, &full_on_device(device, &[1], 0, m.data.dtype())?], 0);
     let (data_a, data_b) = (extended(&a)?, extended(&b)?);
@@ -142,7 +144,7 @@ pub(crate) fn multiply_or_divide_by_dense(op: Op, a: &SparseArray, b: &NdArray) 
         SparseArray::Csc(a) => (a.inner.clone(), b.t()?, [shape[1], shape[0]]),
         other => (to_compressed_rows(other)?.to_canonical()?, b, shape),
     };
-    let inner = broadcast_to(&inner, shape)?.to_canonical()?;
+    let inner = broadcast_compressed_to(&inner, shape)?.to_canonical()?;
     let extents = [b.shape()[0], b.shape()[1]];
     let pick = |places: NdArray, extent: usize| if extent == 1 { places.multiply(0) } else { Ok(places) };
     let place =
@@ -177,7 +179,7 @@ pub(crate) fn apply_binary_with_scalar(op: Op, a: &SparseArray, scalar: Scalar, 
 ///
 /// # Errors
 /// The exponent 0, because every element of the result would be one, and the errors of [`NdArray::power`].
-pub(crate) fn power(a: &SparseArray, exponent: Scalar) -> Result<SparseArray> {
+pub(crate) fn power_of_stored_elements(a: &SparseArray, exponent: Scalar) -> Result<SparseArray> {
     if !exponent.as_bool() {
         return Err(Error::value("power", "zeros to the power of zero are one, so the result is not sparse; use to_dense"));
     }

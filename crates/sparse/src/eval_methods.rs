@@ -1,7 +1,7 @@
 //! Methods of sparse arrays that scripts of `eval` can call.
 
 use cuprum_core::function::{FromArgs, IntoValue};
-use cuprum_core::ops::value::Object;
+use cuprum_core::ops::python_value::Object;
 use cuprum_core::{Args, Axes, DType, Error, NdArray, Result, Scalar, Value};
 
 use crate::eval_arguments::{read_block_argument, read_self_argument};
@@ -65,7 +65,7 @@ methods! {
     power |a, args| {
         let a = elementwise::sum_repeated_elements(&a)?;
         let a = args.dtype("dtype")?.map_or(Ok(a.clone()), |dtype| format_conversion::astype(&a, dtype))?;
-        elementwise::power(&a, Scalar::from_args(args, "n")?)?
+        elementwise::power_of_stored_elements(&a, Scalar::from_args(args, "n")?)?
     };
     sum |a, args| convert_to_requested_dtype(args, reductions::sum(&a, read_axes_argument(args)?)?)?;
     mean |a, args| convert_to_requested_dtype(args, reductions::mean(&a, read_axes_argument(args)?)?)?;

@@ -7,10 +7,12 @@ use cuprum_core::expr::elementwise;
 use cuprum_core::function::IntoValue;
 use cuprum_core::op::Op;
 use cuprum_core::ops::elementwise::{ABS, ADD, DIVIDE, MULTIPLY, NEGATIVE, SUBTRACT};
-use cuprum_core::ops::value::{IndexPart, Object};
+use cuprum_core::ops::python_value::{IndexPart, Object};
 use cuprum_core::{Array, Error, IndexItem, Item, NdArray, Operand, Result, Value};
 
-use crate::{CooArray, CscArray, CsrArray, DiaArray, SparseArray, elementwise as sparse, format_conversion, products, slicing};
+use crate::{
+    CooArray, CscArray, CsrArray, DiaArray, SparseArray, elementwise as sparse, format_conversion, products_and_triangular_solve, slicing,
+};
 
 impl Object for SparseArray {
     fn type_name(&self) -> &'static str {
@@ -121,12 +123,12 @@ fn elementwise_op_by_name(function: &str) -> Result<Op> {
 /// Applies the binary operator `function`, such as `matmul`, to two sparse arrays.
 fn apply_operator_to_sparse_pair(function: &str, a: &SparseArray, b: &SparseArray) -> Result<Value> {
     match function {
-        "matmul" => products::matmul_two_sparse(a, b).map(IntoValue::into_value),
+        "matmul" => products_and_triangular_solve::matmul_two_sparse(a, b).map(IntoValue::into_value),
         // Where neither array has an element, the quotient is 0 / 0 = NaN. Hence the result is dense.
         "divide" => {
             elementwise(DIVIDE, &[format_conversion::to_dense(a)?.into(), format_conversion::to_dense(b)?.into()]).map(Value::Array)
         }
-        function => sparse::apply_binary(elementwise_op_by_name(function)?, a, b).map(IntoValue::into_value),
+        function => sparse::apply_binary_with_sparse(elementwise_op_by_name(function)?, a, b).map(IntoValue::into_value),
     }
 }
 
@@ -143,12 +145,12 @@ fn apply_with_dense(function: &str, a: &SparseArray, other: &Value, is_reflected
         operand => (a, operand),
     };
     match (function, operand) {
-        ("matmul", Operand::Array(b)) if is_reflected => products::matmul_dense_by_sparse(a, &b).map(Value::Array),
-        ("matmul", Operand::Array(b)) => products::matmul_dense(a, &b).map(Value::Array),
+        ("matmul", Operand::Array(b)) if is_reflected => products_and_triangular_solve::matmul_dense_by_sparse(a, &b).map(Value::Array),
+        ("matmul", Operand::Array(b)) => products_and_triangular_solve::matmul_dense(a, &b).map(Value::Array),
         ("matmul", Operand::Scalar(_)) => Err(Error::value("matmul", "the operands must have axes; use `*` for numbers")),
         ("multiply", Operand::Array(b)) => sparse::multiply_or_divide_by_dense(MULTIPLY, a, &b).map(IntoValue::into_value),
         ("divide", Operand::Array(b)) if !is_reflected => sparse::multiply_or_divide_by_dense(DIVIDE, a, &b).map(IntoValue::into_value),
-        ("power", Operand::Scalar(s)) if !is_reflected => sparse::power(a, s).map(IntoValue::into_value),
+        ("power", Operand::Scalar(s)) if !is_reflected => sparse::power_of_stored_elements(a, s).map(IntoValue::into_value),
         ("add" | "subtract", Operand::Scalar(s)) if !s.as_bool() => {
             let zero = NdArray::scalar_as(s, s.weak_promote(a.dtype()))?;
             let op = if function == "add" { ADD } else { SUBTRACT };

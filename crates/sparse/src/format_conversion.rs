@@ -100,6 +100,6 @@ pub(crate) fn transpose(a: &SparseArray) -> Result<SparseArray> {
 }
 
 pub(crate) fn astype(a: &SparseArray, dtype: DType) -> Result<SparseArray> {
-    crate::common::check_value_dtype("astype", dtype)?;
+    crate::index_and_value_arrays::check_value_dtype("astype", dtype)?;
     if a.data().dtype() == dtype { Ok(a.clone()) } else { a.with_data(a.data().astype(dtype)?) }
 }

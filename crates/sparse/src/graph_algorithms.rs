@@ -3,11 +3,11 @@
 use cuprum_core::function::FromArgs;
 use cuprum_core::{Args, DType, Error, NdArray, Result, Value, isfinite, isnan, minimum, numpy, segment_min, where_};
 
-use crate::common::{arange_on_device, evaluate_contiguous, full_on_device};
 use crate::compressed::CompressedMatrix;
 use crate::eval_arguments::call_with_named_errors;
 use crate::eval_value::sparse_from_value;
 use crate::format_conversion::to_compressed_rows;
+use crate::index_and_value_arrays::{arange_on_device, evaluate_contiguous, full_on_device};
 use crate::{CooArray, Sparse, SparseArray};
 
 /// Returns the graph's array in CSR format, or an error if it is not square.

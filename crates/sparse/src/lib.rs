@@ -36,7 +36,6 @@
 extern crate cuprum_core as cuprum;
 
 mod bsr;
-mod common;
 mod compressed;
 mod construction;
 mod coo;
@@ -49,9 +48,10 @@ mod eval_methods;
 mod eval_value;
 mod format_conversion;
 mod graph_algorithms;
+mod index_and_value_arrays;
 mod matrix_market;
 mod npz;
-mod products;
+mod products_and_triangular_solve;
 mod reductions;
 mod scipy_functions;
 mod slicing;

@@ -73,7 +73,7 @@ pub fn parse_matrix_market(text: &[u8]) -> Result<CooArray> {
     let words: Vec<&str> = header.split_ascii_whitespace().collect();
     let (is_array, field, symmetry) = match words[..] {
         ["%%matrixmarket" | "%matrixmarket", "matrix", format, field, symmetry] => {
-            (parse_format(format, &lines)?, parse_value_type(field, &lines)?, parse_symmetry(symmetry, &lines)?)
+            (parse_is_dense_format(format, &lines)?, parse_value_type(field, &lines)?, parse_symmetry(symmetry, &lines)?)
         }
         ["%%matrixmarket" | "%matrixmarket", ..] => {
             return Err(lines.error_at_line("the header names no matrix, or not all of its properties"));
@@ -114,7 +114,7 @@ pub fn parse_matrix_market(text: &[u8]) -> Result<CooArray> {
     }
 }
 
-fn parse_format(name: &str, lines: &LineReader) -> Result<bool> {
+fn parse_is_dense_format(name: &str, lines: &LineReader) -> Result<bool> {
     match name {
         "coordinate" => Ok(false),
         "array" => Ok(true),
@@ -283,7 +283,7 @@ impl<T: MatrixMarketValue> ElementList<T> {
 impl MatrixMarketHeader {
     fn read_elements<T: MatrixMarketValue>(&self, lines: LineReader, is_array: bool) -> Result<CooArray> {
         let elements = if is_array { self.read_dense_lines::<T>(lines)? } else { self.read_coordinate_lines::<T>(lines)? };
-        let index = crate::common::index_dtype(&self.shape);
+        let index = crate::index_and_value_arrays::index_dtype_for_extents(&self.shape);
         let indices = |numbers: Vec<i64>| NdArray::from_vec(numbers, elements.values.len())?.astype(index);
         let (rows, columns) = (indices(elements.rows)?, indices(elements.columns)?);
         CooArray::from_parts_unchecked(NdArray::from_slice(&elements.values)?, rows, columns, self.shape)

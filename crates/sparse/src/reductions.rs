@@ -3,10 +3,10 @@
 use cuprum_core::{Array, Axes, DType, Error, NdArray, Result, count_nonzero, maximum, minimum, s, segment_max, segment_min, segment_sum};
 
 use crate::SparseArray;
-use crate::common::{evaluate_contiguous, full_on_device};
 use crate::compressed::CompressedMatrix;
 use crate::elementwise::sum_repeated_elements;
 use crate::format_conversion::{to_compressed_rows, to_csc};
+use crate::index_and_value_arrays::{evaluate_contiguous, full_on_device};
 
 /// The norm of a sparse array (`ord=` of `scipy.sparse.linalg.norm`).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

@@ -5,13 +5,15 @@ use cuprum_core::layout::normalize_axes;
 use cuprum_core::ops::linalg::Triangle;
 use cuprum_core::{Args, Array, DType, Error, NdArray, Result, Value, numpy};
 
-use crate::common::narrowest_index_dtype;
 use crate::eval_arguments::{
     call_with_named_errors, convert_to_requested_format, read_block_argument, read_shape_argument, require_two_extents,
 };
 use crate::eval_value::sparse_from_value;
+use crate::index_and_value_arrays::narrowest_index_dtype;
 use crate::reductions::{self, NormOrder};
-use crate::{BsrArray, CooArray, CscArray, CsrArray, DiaArray, Format, SparseArray, format_conversion, products, slicing};
+use crate::{
+    BsrArray, CooArray, CscArray, CsrArray, DiaArray, Format, SparseArray, format_conversion, products_and_triangular_solve, slicing,
+};
 
 /// The first argument of a constructor such as `csr_array`.
 enum ConstructorArgument {
@@ -323,7 +325,7 @@ pub fn norm(a: &SparseArray, order: NormOrder, axis: Option<isize>) -> Result<Nd
 /// ```
 #[numpy("sparse.linalg.spsolve_triangular(A, b, lower=True, overwrite_A=False, overwrite_b=False, unit_diagonal=False)", call = |args: &Args| call_with_named_errors(args, spsolve_triangular_from_args))]
 pub fn spsolve_triangular(a: &SparseArray, b: &NdArray, triangle: Triangle, unit_diagonal: bool) -> Result<NdArray> {
-    products::solve_triangular(a, b, triangle, unit_diagonal)
+    products_and_triangular_solve::solve_triangular(a, b, triangle, unit_diagonal)
 }
 
 fn norm_from_args(args: &Args) -> Result<Value> {
@@ -361,5 +363,5 @@ fn norm_from_args(args: &Args) -> Result<Value> {
 fn spsolve_triangular_from_args(args: &Args) -> Result<Value> {
     let triangle = if args.bool_or("lower", true)? { Triangle::Lower } else { Triangle::Upper };
     let a = SparseArray::from_args(args, "A")?;
-    Ok(products::solve_triangular(&a, &args.array("b")?, triangle, args.bool_or("unit_diagonal", false)?)?.into())
+    Ok(products_and_triangular_solve::solve_triangular(&a, &args.array("b")?, triangle, args.bool_or("unit_diagonal", false)?)?.into())
 }

@@ -3,11 +3,11 @@
 use cuprum_core::layout::broadcast_shapes;
 use cuprum_core::{Array, DType, Error, IndexItem, Item, NdArray, Result, Scalar, Side, minimum, s, where_};
 
-use crate::common::{
-    arange_on_device, check_index_bounds, clamp_uint64_to_int64, evaluate_contiguous, full_on_device, indptr_from_row_counts,
-};
 use crate::compressed::CompressedMatrix;
 use crate::format_conversion::to_compressed_rows;
+use crate::index_and_value_arrays::{
+    arange_on_device, check_index_bounds, clamp_uint64_to_int64, evaluate_contiguous, full_on_device, indptr_from_row_counts,
+};
 use crate::reductions::stored_elements_per_row;
 use crate::{CscArray, CsrArray, SparseArray};
 

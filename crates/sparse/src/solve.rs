@@ -16,7 +16,7 @@ pub use self::linear_operator::{FnOperator, LinearOperator};
 pub use self::lsqr::{LeastSquares, LsqrOptions, lsqr};
 
 use crate::SparseArray;
-use crate::common::{evaluate_contiguous, full_on_device};
+use crate::index_and_value_arrays::{evaluate_contiguous, full_on_device};
 
 /// Options of [`cg`], [`gmres`] and [`bicgstab`], with SciPy's defaults.
 ///

@@ -41,7 +41,7 @@ pub trait SparseMath: Sparse {
     where
         Self: Sized,
     {
-        elementwise::apply_binary(ADD, &self.to_sparse(), &b.to_sparse())
+        elementwise::apply_binary_with_sparse(ADD, &self.to_sparse(), &b.to_sparse())
     }
 
     /// Returns the elementwise `subtract` of two sparse arrays (`a - b`). Results that are zero are not stored.
@@ -64,7 +64,7 @@ pub trait SparseMath: Sparse {
     where
         Self: Sized,
     {
-        elementwise::apply_binary(SUBTRACT, &self.to_sparse(), &b.to_sparse())
+        elementwise::apply_binary_with_sparse(SUBTRACT, &self.to_sparse(), &b.to_sparse())
     }
 
     /// Returns the elementwise `multiply` of two sparse arrays (`a * b`). Results that are zero are not stored.
@@ -86,7 +86,7 @@ pub trait SparseMath: Sparse {
     where
         Self: Sized,
     {
-        elementwise::apply_binary(MULTIPLY, &self.to_sparse(), &b.to_sparse())
+        elementwise::apply_binary_with_sparse(MULTIPLY, &self.to_sparse(), &b.to_sparse())
     }
 
     /// Returns the elementwise `maximum` of two sparse arrays (`a.maximum(b)`). Results that are zero are not stored.
@@ -108,7 +108,7 @@ pub trait SparseMath: Sparse {
     where
         Self: Sized,
     {
-        elementwise::apply_binary(MAXIMUM, &self.to_sparse(), &b.to_sparse())
+        elementwise::apply_binary_with_sparse(MAXIMUM, &self.to_sparse(), &b.to_sparse())
     }
 
     /// Returns the elementwise `minimum` of two sparse arrays (`a.minimum(b)`). Results that are zero are not stored.
@@ -130,7 +130,7 @@ pub trait SparseMath: Sparse {
     where
         Self: Sized,
     {
-        elementwise::apply_binary(MINIMUM, &self.to_sparse(), &b.to_sparse())
+        elementwise::apply_binary_with_sparse(MINIMUM, &self.to_sparse(), &b.to_sparse())
     }
 
     /// Returns the elementwise `not_equal` of two sparse arrays (`a != b`). Results that are zero are not stored.
@@ -151,7 +151,7 @@ pub trait SparseMath: Sparse {
     where
         Self: Sized,
     {
-        elementwise::apply_binary(NOT_EQUAL, &self.to_sparse(), &b.to_sparse())
+        elementwise::apply_binary_with_sparse(NOT_EQUAL, &self.to_sparse(), &b.to_sparse())
     }
 
     /// Returns `op(self, b)` elementwise, for an operation of two arguments that maps two zeros to zero, such as `greater`.
@@ -174,7 +174,7 @@ pub trait SparseMath: Sparse {
     where
         Self: Sized,
     {
-        elementwise::apply_binary(op, &self.to_sparse(), &b.to_sparse())
+        elementwise::apply_binary_with_sparse(op, &self.to_sparse(), &b.to_sparse())
     }
 
     /// Returns `op(self)` elementwise, for an operation of one argument that maps zero to zero, such as `sqrt`.
@@ -293,7 +293,7 @@ pub trait SparseMath: Sparse {
     where
         Self: Sized,
     {
-        elementwise::power(&self.to_sparse(), exponent.into())
+        elementwise::power_of_stored_elements(&self.to_sparse(), exponent.into())
     }
 
     /// Returns the array without stored zeros (`.eliminate_zeros()`).

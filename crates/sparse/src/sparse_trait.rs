@@ -4,7 +4,7 @@ use cuprum_core::ops::linalg::Triangle;
 use cuprum_core::{Array, DType, IntoIndex, NdArray, Result, Scalar, numpy};
 
 use crate::{BsrArray, CooArray, CscArray, CsrArray, DiaArray, Format, SparseArray};
-use crate::{eval_methods, format_conversion, products, slicing};
+use crate::{eval_methods, format_conversion, products_and_triangular_solve, slicing};
 
 /// Conversions, products and slices of sparse arrays of every format. [`SparseMath`](crate::SparseMath) has the arithmetic.
 ///
@@ -229,7 +229,7 @@ pub trait Sparse: Array {
     /// ```
     #[numpy("sparray.dot(self, other)", call = eval_methods::dot)]
     fn matmul(&self, b: &NdArray) -> Result<NdArray> {
-        products::matmul_dense(&self.to_sparse(), b)
+        products_and_triangular_solve::matmul_dense(&self.to_sparse(), b)
     }
 
     /// Returns the product `b @ a` of a dense vector (m) or matrix (k, m) and this array.
@@ -249,7 +249,7 @@ pub trait Sparse: Array {
     /// # Ok::<(), cuprum::Error>(())
     /// ```
     fn rmatmul(&self, b: &NdArray) -> Result<NdArray> {
-        products::matmul_dense_by_sparse(&self.to_sparse(), b)
+        products_and_triangular_solve::matmul_dense_by_sparse(&self.to_sparse(), b)
     }
 
     /// Returns the product of two sparse arrays (`a @ b`).
@@ -273,7 +273,7 @@ pub trait Sparse: Array {
     where
         Self: Sized,
     {
-        products::matmul_two_sparse(&self.to_sparse(), &b.to_sparse())
+        products_and_triangular_solve::matmul_two_sparse(&self.to_sparse(), &b.to_sparse())
     }
 
     /// Returns the elements of the dense product `x @ y` at the positions of this array's elements, in CSR format.
@@ -294,7 +294,7 @@ pub trait Sparse: Array {
     /// # Ok::<(), cuprum::Error>(())
     /// ```
     fn sampled_matmul(&self, x: &NdArray, y: &NdArray) -> Result<SparseArray> {
-        products::sampled_product(&self.to_sparse(), x, y)
+        products_and_triangular_solve::sampled_product(&self.to_sparse(), x, y)
     }
 
     /// Returns the solution `x` of `a @ x = b` for a triangular array (`scipy.sparse.linalg.spsolve_triangular`).
@@ -316,7 +316,7 @@ pub trait Sparse: Array {
     /// # Ok::<(), cuprum::Error>(())
     /// ```
     fn solve_triangular(&self, b: &NdArray, triangle: Triangle, unit_diagonal: bool) -> Result<NdArray> {
-        products::solve_triangular(&self.to_sparse(), b, triangle, unit_diagonal)
+        products_and_triangular_solve::solve_triangular(&self.to_sparse(), b, triangle, unit_diagonal)
     }
 
     /// Returns the rows and columns that an index selects (`a[rows, columns]`). The result is always 2-D.

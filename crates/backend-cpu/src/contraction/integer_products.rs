@@ -16,9 +16,9 @@ const REGISTER_BLOCK_ROWS: usize = 2;
 const MAX_BLOCK_LEN_ALONG_K: usize = 256;
 /// Number of columns of a packed block of `b`. A block with [`MAX_BLOCK_LEN_ALONG_K`] rows of 8-byte elements takes half a megabyte, which
 /// fits the second-level cache.
-const PANEL_WIDTH: usize = 256;
+const PACKED_BLOCK_COLUMNS: usize = 256;
 /// Number of columns of a register block of a narrow result (one with few columns).
-const NARROW_BLOCK_WIDTH: usize = 16;
+const NARROW_REGISTER_BLOCK_COLUMNS: usize = 16;
 /// Number of result rows per task. Blocks of `b` are packed once per task.
 const ROWS_PER_TASK: usize = 128;
 /// Number of result rows per task if tasks of [`ROWS_PER_TASK`] rows would leave threads idle.
@@ -50,7 +50,7 @@ macro_rules! exact {
         #[inline(always)]
         fn multiply(a: $wide, b: $wide) -> $wide { a.wrapping_mul(b) }
         fn multiply_integer_batch(p: &MatrixProductLayout, batch: &ProductBatch, a: &[$t], b: &[$t], c: &mut [$t]) {
-            if p.n <= NARROW_BLOCK_WIDTH { multiply_integer_batch::<$t, NARROW_BLOCK_WIDTH>(p, batch, a, b, c) } else { multiply_integer_batch::<$t, $columns>(p, batch, a, b, c) }
+            if p.n <= NARROW_REGISTER_BLOCK_COLUMNS { multiply_integer_batch::<$t, NARROW_REGISTER_BLOCK_COLUMNS>(p, batch, a, b, c) } else { multiply_integer_batch::<$t, $columns>(p, batch, a, b, c) }
         }
     } )*};
 }
@@ -112,20 +112,20 @@ pub(super) fn multiply_integers<T: IntegerElement>(
 
 fn multiply_integer_batch<T: IntegerElement, const N: usize>(p: &MatrixProductLayout, batch: &ProductBatch, a: &[T], b: &[T], c: &mut [T]) {
     let c = SharedOutputPointer(c.as_mut_ptr());
-    let across = p.n.div_ceil(PANEL_WIDTH);
+    let across = p.n.div_ceil(PACKED_BLOCK_COLUMNS);
     let tasks = |band: usize| batch.len().saturating_mul(p.m.div_ceil(band)).saturating_mul(across);
     let band = if tasks(ROWS_PER_TASK) < 4 * threads::max_threads() { ROWS_PER_SMALL_TASK } else { ROWS_PER_TASK };
     let down = p.m.div_ceil(band);
-    let each = p.m.min(band).saturating_mul(p.n.min(PANEL_WIDTH)).saturating_mul(p.k.max(1));
+    let each = p.m.min(band).saturating_mul(p.n.min(PACKED_BLOCK_COLUMNS)).saturating_mul(p.k.max(1));
     let together = (MIN_PRODUCTS_PER_TASK / each.max(1)).max(1);
     let all = tasks(band);
     threads::for_each((0..all).step_by(together), all.saturating_mul(each), PackedBlocks::<T, N>::new, |scratch, first| {
         for task in first..all.min(first + together) {
             let (product, task) = (task / (down * across), task % (down * across));
-            let (top, left) = (task / across * band, task % across * PANEL_WIDTH);
+            let (top, left) = (task / across * band, task % across * PACKED_BLOCK_COLUMNS);
             let part = ProductTask {
                 rows: top..p.m.min(top + band),
-                columns: left..p.n.min(left + PANEL_WIDTH),
+                columns: left..p.n.min(left + PACKED_BLOCK_COLUMNS),
                 start: batch.matrix_offsets(product),
             };
             part.compute_products(p, a, b, c, scratch);
@@ -142,7 +142,7 @@ struct ProductTask {
 }
 
 /// The operand blocks that a task has packed: at most [`MAX_BLOCK_LEN_ALONG_K`] x [`REGISTER_BLOCK_ROWS`] elements of `a`, and
-/// [`MAX_BLOCK_LEN_ALONG_K`] x [`PANEL_WIDTH`] elements of `b`.
+/// [`MAX_BLOCK_LEN_ALONG_K`] x [`PACKED_BLOCK_COLUMNS`] elements of `b`.
 struct PackedBlocks<T: IntegerElement, const N: usize> {
     rows: Vec<[T::Wide; REGISTER_BLOCK_ROWS]>,
     panels: Vec<[T::Wide; N]>,

@@ -13,7 +13,7 @@ use smallvec::SmallVec;
 
 use super::sliding_windows::multiply_sliding_windows;
 use crate::program_evaluation::{CompiledProgram, LoopNest, ResultDestination};
-use crate::reduce::{Arithmetic, LoopOrder, dot_products, sum_program_values};
+use crate::reduce::{Arithmetic, ReductionLoopOrder, dot_products, try_sum_program_values};
 
 /// Minimum number of products per result for the functions of this module. For shorter sums, the fixed cost per result dominates.
 const MIN_PRODUCTS_PER_RESULT: usize = 16;
@@ -24,7 +24,7 @@ const INTERLEAVED_LINES: usize = 8;
 
 /// Computes the product `g` if one operand is a vector, the sums are long enough, and the results are contiguous from the start of `c`. In
 /// all other cases, and for bool, returns `false` without writing.
-pub(super) fn multiply_matrix_vector(g: &Gemm, a: &StoredArray, b: &StoredArray, c_offset: usize, mut c: ElementsMut) -> Result<bool> {
+pub(super) fn try_multiply_matrix_vector(g: &Gemm, a: &StoredArray, b: &StoredArray, c_offset: usize, mut c: ElementsMut) -> Result<bool> {
     let dtype = a.dtype();
     if (g.m > 1 && g.n > 1) || dtype == DType::Bool || c_offset != 0 {
         return Ok(false);
@@ -84,8 +84,8 @@ pub(super) fn multiply_matrix_vector(g: &Gemm, a: &StoredArray, b: &StoredArray,
         return Ok(false);
     };
     let results = c.len();
-    let order = if by_columns { LoopOrder::Columns(g.k) } else { LoopOrder::Rows(g.k) };
-    sum_program_values(&compiled, dtype, &order, c.slice(0, results))
+    let order = if by_columns { ReductionLoopOrder::Columns(g.k) } else { ReductionLoopOrder::Rows(g.k) };
+    try_sum_program_values(&compiled, dtype, &order, c.slice(0, results))
 }
 
 /// Writes to `out` the dot product of `vector` with each line of `matrix`. The lines are contiguous and start `pitch` elements apart.

@@ -13,7 +13,7 @@ const RESULT_BLOCK_BYTES: usize = 256;
 /// Number of results per task.
 const RESULTS_PER_TASK: usize = 1 << 13;
 /// Number of products that are added sequentially before the pairwise summation begins.
-const LEAF_PRODUCTS: usize = 128;
+const PRODUCTS_PER_LEAF: usize = 128;
 
 /// Writes to `out[n]` the sum of the products of `vector` with the elements of `signal` from `n` on.
 pub(super) fn multiply_sliding_windows<T: Arithmetic>(signal: &[T], vector: &[T], out: &mut [T]) {
@@ -61,12 +61,12 @@ impl<T: Arithmetic> SlidingWindowsLoop<'_, T> {
 /// Returns the results of the first `N` windows of `signal`. The order of additions depends on the length of `vector` alone.
 #[inline(always)]
 fn dot_first_windows<T: Arithmetic, const N: usize>(signal: &[T], vector: &[T]) -> [T; N] {
-    if vector.len() <= LEAF_PRODUCTS {
+    if vector.len() <= PRODUCTS_PER_LEAF {
         return add_arrays(sum_leaf_products(&signal[..vector.len() + N - 1], vector), [T::ZERO; N]);
     }
     let mut tree = PairwiseTree::new();
-    for (leaf, factors) in vector.chunks(LEAF_PRODUCTS).enumerate() {
-        let signal = &signal[leaf * LEAF_PRODUCTS..][..factors.len() + N - 1];
+    for (leaf, factors) in vector.chunks(PRODUCTS_PER_LEAF).enumerate() {
+        let signal = &signal[leaf * PRODUCTS_PER_LEAF..][..factors.len() + N - 1];
         tree.push_leaf(sum_leaf_products(signal, factors), add_arrays);
     }
     // Adding 0.0 turns a sum of -0.0 into 0.0, as in NumPy.

@@ -48,7 +48,8 @@ impl OutputLoop {
         Ok(OutputLoop { dims, source_strides, index_strides, first_index: indices.offset() as isize })
     }
 
-    /// Calls `body` for each line of the output elements `range`, with the positions of its elements in `range`.
+    /// Calls `body` for each line of the output elements `range`. A line is a series of consecutive elements along the innermost axis. The
+    /// arguments are the positions of the line's elements in `range`, and the line.
     fn for_each_line(&self, range: Range<usize>, mut body: impl FnMut(Range<usize>, OutputLine)) {
         let (extent, outer) = self.dims.split_last().map_or((1, &[][..]), |(n, outer)| (*n, outer));
         let [source_step, index_step] = [&self.source_strides, &self.index_strides].map(|s| s.last().copied().unwrap_or(0));
@@ -127,20 +128,21 @@ fn gather<T: Element, I: GatherIndex>(
 }
 
 impl OutputLine {
-    /// Returns the gather index for output element `n` of the line.
+    /// Returns the gather index for element `n` of this line of output elements.
     #[inline]
     fn index_for_element<I: GatherIndex>(&self, n: usize, indices: &[I]) -> i64 {
         indices[(self.index + n as isize * self.index_step) as usize].into()
     }
 }
 
-/// Gathers the elements of a line whose indices are contiguous and address the same row. Returns whether all indices are valid.
+/// Gathers the output elements of `line`, whose indices are contiguous in memory and select elements of one source row. Returns whether all
+/// indices are valid.
 fn gather_from_one_row<T: Element, I: GatherIndex>(values: &[T], axis: GatherAxis, indices: &[I], line: OutputLine, out: &mut [T]) -> bool {
     let axis = GatherAxis { start: axis.start + line.source, ..axis };
     gather_on_thread(values, axis, &indices[line.index as usize..][..out.len()], out)
 }
 
-/// Gathers the elements of a line. Returns whether all indices are valid.
+/// Gathers the output elements of `line`, consecutive elements along the innermost axis. Returns whether all indices are valid.
 fn gather_line<T: Element, I: GatherIndex>(values: &[T], axis: GatherAxis, indices: &[I], line: OutputLine, out: &mut [T]) -> bool {
     let axis_bytes = axis.extent.saturating_mul(axis.stride.unsigned_abs()).saturating_mul(size_of::<T>());
     let offset = |n: usize, index: i64| axis.at(index).wrapping_add(line.source).wrapping_add((n as isize).wrapping_mul(line.source_step));

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 
 use cuprum_cpu_base::cache_hints::{NonTemporalStores, PrefetchState};
-use cuprum_cpu_base::transpose::BLOCK_SIDE;
+use cuprum_cpu_base::transpose::TRANSPOSE_BLOCK_SIDE;
 use cuprum_cpu_base::typed_views::{Elements, ElementsMut, Scratch, ScratchBlocks};
 use smallvec::SmallVec;
 
@@ -33,7 +33,7 @@ pub(crate) struct Evaluator<'c, 'a> {
     /// The current tile of each input that is read in place.
     direct: SmallVec<[Option<Elements<'a>>; 4]>,
     /// For each input, the band (several neighbouring rows) in the input's gather buffer. Used only by evaluators from
-    /// [`Evaluator::new_in_bands`].
+    /// [`Evaluator::new_for_row_bands`].
     bands: SmallVec<[GatheredBand; 4]>,
     /// Number of elements per row, for reductions along rows.
     row: usize,
@@ -89,7 +89,7 @@ impl<'c, 'a> Evaluator<'c, 'a> {
 
     /// Returns an evaluator for a caller that visits [`ROWS_PER_BAND`] neighbouring rows, with the same range of columns in each, before
     /// the next range. For inputs that are contiguous across rows, these rows are then gathered at once.
-    pub fn new_in_bands(compiled: &'c CompiledProgram<'a>) -> Evaluator<'c, 'a> {
+    pub fn new_for_row_bands(compiled: &'c CompiledProgram<'a>) -> Evaluator<'c, 'a> {
         let mut evaluator = Evaluator::new(compiled);
         for (k, source) in compiled.nest.inputs.iter().enumerate().filter(|(_, source)| source.is_transposed()) {
             evaluator.bands[k].is_banded = true;
@@ -113,7 +113,7 @@ impl<'c, 'a> Evaluator<'c, 'a> {
             }
             let height = dims[dims.len() - 2];
             let rows = ROWS_PER_BAND.min(height - row % height);
-            if source.gather_band(dims, start, rows, len, pitch, block.elements_mut(dtype, ROWS_PER_BAND * pitch)) {
+            if source.try_gather_band(dims, start, rows, len, pitch, block.elements_mut(dtype, ROWS_PER_BAND * pitch)) {
                 *band = GatheredBand { is_banded: true, row, rows, column, len, at: 0 };
                 return;
             }
@@ -156,7 +156,11 @@ impl<'c, 'a> Evaluator<'c, 'a> {
         let width = self.compiled.program.output_dtype(0).itemsize();
         let as_wide = |source: &&LoopNestInput| source.access != AccessPattern::Single && source.buffer.dtype().itemsize() == width;
         let long = nest.size().saturating_mul(width) >= MIN_PREFETCHED_BYTES;
-        let input = if long { nest.inputs.iter().filter(as_wide).find_map(|s| s.contiguous_range(&nest.dims, start, len)) } else { None };
+        let input = if long {
+            nest.inputs.iter().filter(as_wide).find_map(|s| s.contiguous_elements_in_range(&nest.dims, start, len))
+        } else {
+            None
+        };
         (self.evaluate(start, len), input.map(Elements::prefetch_state_for_first_of_two_loops))
     }
 
@@ -167,7 +171,7 @@ impl<'c, 'a> Evaluator<'c, 'a> {
     pub fn borrow_product_factors(&self, start: usize, len: usize) -> Option<([Elements<'a>; 2], Option<PrefetchState>)> {
         let CompiledProgram { nest, factors, .. } = self.compiled;
         let [a, b] = (*factors)?;
-        let run = |k: usize| nest.inputs.get(k)?.contiguous_range(&nest.dims, start, len);
+        let run = |k: usize| nest.inputs.get(k)?.contiguous_elements_in_range(&nest.dims, start, len);
         let (a, b) = (run(a)?, run(b)?);
         Some(([a, b], self.prefetch_state_for_input(a)))
     }
@@ -177,7 +181,8 @@ impl<'c, 'a> Evaluator<'c, 'a> {
     /// Returns `None` unless the program is the identity of an input that is contiguous in that range.
     pub fn borrow_contiguous_values(&self, start: usize, len: usize) -> Option<(Elements<'a>, Option<PrefetchState>)> {
         let CompiledProgram { program, nest, .. } = self.compiled;
-        let run = if program.is_identity() { nest.inputs.first()?.contiguous_range(&nest.dims, start, len)? } else { return None };
+        let run =
+            if program.is_identity() { nest.inputs.first()?.contiguous_elements_in_range(&nest.dims, start, len)? } else { return None };
         Some((run, self.prefetch_state_for_input(run)))
     }
 
@@ -192,7 +197,7 @@ impl<'c, 'a> Evaluator<'c, 'a> {
     fn prepare_inputs(&mut self, start: usize, len: usize) {
         let nest = &self.compiled.nest;
         for (k, source) in nest.inputs.iter().enumerate() {
-            self.direct[k] = source.contiguous_range(&nest.dims, start, len);
+            self.direct[k] = source.contiguous_elements_in_range(&nest.dims, start, len);
             if self.direct[k].is_none() && source.access == AccessPattern::Strided {
                 self.gather_input(k, start, len);
             }
@@ -233,5 +238,5 @@ impl Drop for Evaluator<'_, '_> {
 /// Returns the distance between the starts of gathered rows, in elements. The distance is not a power of two, so that rows do not share
 /// cache sets.
 fn gathered_row_pitch(tile: usize) -> usize {
-    tile + BLOCK_SIDE
+    tile + TRANSPOSE_BLOCK_SIDE
 }

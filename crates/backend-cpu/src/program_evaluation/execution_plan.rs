@@ -56,7 +56,7 @@ pub(super) enum ValueLocation {
 
 /// Location and dtype of the value of one program step (operation).
 #[derive(Clone, Copy)]
-pub(super) struct StepValue {
+pub(super) struct StepValueStorage {
     pub location: ValueLocation,
     pub dtype: DType,
 }
@@ -67,7 +67,7 @@ pub(super) struct ExecutionPlan {
     outputs: Box<[u16]>,
     accesses: Box<[AccessPattern]>,
     results: ResultDestination,
-    values: Box<[StepValue]>,
+    values: Box<[StepValueStorage]>,
     instructions: Box<[Instruction]>,
     /// Outputs that no instruction writes, each with the index of the program step whose value is copied to it. For
     /// [`ResultDestination::Streamed`] and [`ResultDestination::InPlace`] these are all outputs. For [`ResultDestination::Written`] they
@@ -144,7 +144,7 @@ impl ExecutionPlan {
 
         let mut blocks = 0;
         let mut block = || (blocks, blocks += 1).0;
-        let mut values = Vec::<StepValue>::with_capacity(steps.len());
+        let mut values = Vec::<StepValueStorage>::with_capacity(steps.len());
         let mut free: SmallVec<[u16; 8]> = SmallVec::new();
         let mut in_order = instructions.iter().peekable();
         for (i, step) in steps.iter().enumerate() {
@@ -161,7 +161,7 @@ impl ExecutionPlan {
                 (_, Some(output)) => ValueLocation::Output(output as u16),
                 _ => ValueLocation::Scratch(free.pop().unwrap_or_else(&mut block)),
             };
-            values.push(StepValue { location, dtype: step.dtype });
+            values.push(StepValueStorage { location, dtype: step.dtype });
             for &arg in instruction.map_or(&[][..], Instruction::argument_step_indices) {
                 if let (ValueLocation::Scratch(block), true) = (values[arg as usize].location, last_use[arg as usize] as usize == i)
                     && !free.contains(&block)
@@ -223,7 +223,7 @@ impl ExecutionPlan {
     pub fn run_tile(&self, program: &Program, sources: &[LoopNestInput], tile: &mut TileSlices, blocks: &mut ScratchBlocks) {
         for instruction in &self.instructions {
             // Separates the output or scratch block that the instruction writes from the blocks that the instruction may read.
-            let StepValue { location, dtype } = self.values[instruction.to as usize];
+            let StepValueStorage { location, dtype } = self.values[instruction.to as usize];
             match location {
                 ValueLocation::Output(o) => {
                     let mut to = std::mem::take(&mut tile.outputs[o as usize]);
@@ -287,7 +287,7 @@ impl ExecutionPlan {
 
     /// Returns the first result, of `len` elements, after a [`ExecutionPlan::run_tile`] with [`ResultDestination::Read`].
     pub fn first_result<'v>(&self, inputs: &[Elements<'v>], blocks: ReadBlocks<'v>, len: usize) -> Elements<'v> {
-        let StepValue { location, dtype } = self.values[self.outputs[0] as usize];
+        let StepValueStorage { location, dtype } = self.values[self.outputs[0] as usize];
         match location {
             ValueLocation::Input(k) => inputs[k as usize],
             ValueLocation::Constant(block, _) | ValueLocation::Scratch(block) | ValueLocation::Output(block) => {
@@ -300,7 +300,7 @@ impl ExecutionPlan {
     /// Returns the value of program step number `step`, which has been computed or is an input.
     #[inline]
     fn step_value<'v>(&self, step: u16, tile: &'v TileSlices, blocks: ReadBlocks<'v>) -> Elements<'v> {
-        let StepValue { location, dtype } = self.values[step as usize];
+        let StepValueStorage { location, dtype } = self.values[step as usize];
         match location {
             ValueLocation::Input(k) => tile.inputs[k as usize],
             ValueLocation::Constant(block, constant_copies) => blocks.elements(block.into(), dtype, constant_copies.of(tile.len)),

@@ -4,7 +4,7 @@ use cuprum_core::layout::{Dims, Strides};
 use cuprum_core::plan::elementwise::find_transposed_axis;
 use cuprum_core::{Element, Result, StoredArray};
 use cuprum_cpu_base::strided::copy_strided;
-use cuprum_cpu_base::transpose::{BLOCK_SIDE, RowLayout, transpose};
+use cuprum_cpu_base::transpose::{ContiguousRowLayout, TRANSPOSE_BLOCK_SIDE, try_transpose};
 use cuprum_cpu_base::typed_views::{Elements, ElementsMut};
 use cuprum_cpu_base::with_bits;
 use smallvec::SmallVec;
@@ -16,7 +16,7 @@ pub(crate) struct LoopNest<'a> {
 }
 
 /// Number of neighbouring rows that are gathered at once if an input is contiguous across rows.
-pub(crate) const ROWS_PER_BAND: usize = 2 * BLOCK_SIDE;
+pub(crate) const ROWS_PER_BAND: usize = 2 * TRANSPOSE_BLOCK_SIDE;
 
 /// One input of a loop nest: buffer, offset and strides.
 pub(super) struct LoopNestInput<'a> {
@@ -95,15 +95,16 @@ impl<'a> LoopNestInput<'a> {
 
     /// Copies `rows` rows of `len` elements to `out`, where rows start `pitch` elements apart. The first element is number `start` of the
     /// loop nest with extents `dims`, in C order. Returns `false` without copying if the rows are not inside the buffer.
-    pub fn gather_band(&self, dims: &[usize], start: usize, rows: usize, len: usize, pitch: usize, out: ElementsMut) -> bool {
+    pub fn try_gather_band(&self, dims: &[usize], start: usize, rows: usize, len: usize, pitch: usize, out: ElementsMut) -> bool {
         let (at, _) = self.locate_loop_index(dims, start);
         let along = self.strides.last().copied().unwrap_or(0);
-        let (from, to) = (RowLayout { start: at as usize, stride: along }, RowLayout { start: 0, stride: pitch as isize });
-        with_bits!(self.buffer.dtype(), T => transpose(self.buffer.typed_slice::<T>(), from, out.typed_slice::<T>(), to, rows, len))
+        let (from, to) =
+            (ContiguousRowLayout { start: at as usize, stride: along }, ContiguousRowLayout { start: 0, stride: pitch as isize });
+        with_bits!(self.buffer.dtype(), T => try_transpose(self.buffer.typed_slice::<T>(), from, out.typed_slice::<T>(), to, rows, len))
     }
 
     /// Returns the elements `start..start + len` in place, if they are contiguous in memory.
-    pub fn contiguous_range(&self, dims: &[usize], start: usize, len: usize) -> Option<Elements<'a>> {
+    pub fn contiguous_elements_in_range(&self, dims: &[usize], start: usize, len: usize) -> Option<Elements<'a>> {
         match self.access {
             AccessPattern::Flat => Some(self.buffer.slice((self.offset + start as isize) as usize, len)),
             AccessPattern::Strided if self.strides.last() == Some(&1) => {

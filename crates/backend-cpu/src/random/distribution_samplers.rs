@@ -7,7 +7,7 @@ use super::reproducible_math::{exp, expm1_of_negative, log, log_factorial, log1p
 
 /// Maximum number of attempts of a rejection method for an element. Valid parameters accept at least a third of all attempts. The limit
 /// ends the loops for parameters such as infinities.
-const MAX_ATTEMPTS: u32 = 1 << 12;
+const MAX_REJECTION_ATTEMPTS: u32 = 1 << 12;
 
 /// Largest result of the discrete distributions: the largest float64 number below 2^63.
 const MAX_DISCRETE_RESULT: f64 = 9223372036854774784.0;
@@ -33,7 +33,7 @@ impl RejectionAttempts {
     }
 
     fn is_exhausted(&self) -> bool {
-        self.next >= MAX_ATTEMPTS
+        self.next >= MAX_REJECTION_ATTEMPTS
     }
 
     /// Returns two uniform numbers of 53 bits in [0, 1).

@@ -115,7 +115,7 @@ pub fn expm1_of_negative(x: f64) -> f64 {
     if difference == -1.0 { -1.0 } else { difference * (x / log(power)) }
 }
 
-/// Returns the difference of `ln k!` and `(k + 1/2) ln(k + 1) - (k + 1) + ln(2 pi) / 2`, the Stirling correction, within 1e-10.
+/// Returns the Stirling correction `ln k! - ((k + 1/2) ln(k + 1) - (k + 1) + ln(2 pi) / 2)`, with an error below 1e-10.
 #[inline(always)]
 pub fn stirling_correction(k: f64) -> f64 {
     const STIRLING_CORRECTIONS_BELOW_10: [f64; 10] = [

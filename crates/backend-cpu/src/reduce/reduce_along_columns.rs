@@ -32,7 +32,7 @@ pub(super) fn reduce_all_columns<I: Element, A: Copy + Send + Sync, O: Element>(
     let cost = rows.saturating_mul(columns).saturating_mul(compiled.cost_per_element());
     let width = columns.min(if compiled.is_contiguous_identity() { MAX_COLUMNS_PER_TASK } else { compiled.tile_len() });
     let split_into_column_blocks = columns.div_ceil(width);
-    // A row block has a power-of-two number of leaves, so that its result is one partial result of the pairwise tree.
+    // A row block has a power-of-two number of leaves, so that its result is one partial result of the pairwise reduction tree.
     let wanted =
         if threads::threads_for_cost(cost) == 1 { 1 } else { (threads::threads_for_cost(cost) * 4).div_ceil(split_into_column_blocks) };
     let block_rows = loops.leaf_rows * rows.div_ceil(loops.leaf_rows * wanted).next_power_of_two();
@@ -45,7 +45,7 @@ pub(super) fn reduce_all_columns<I: Element, A: Copy + Send + Sync, O: Element>(
         threads::for_each(
             out.chunks_mut(width).enumerate(),
             cost,
-            || Evaluator::new_in_bands(compiled),
+            || Evaluator::new_for_row_bands(compiled),
             |evaluator, (task, results)| {
                 let acc = reduce_column_block(evaluator, compiled.tile_len(), columns, block(task), false, loops);
                 (loops.accumulators_to_results)(results, &acc);
@@ -57,7 +57,7 @@ pub(super) fn reduce_all_columns<I: Element, A: Copy + Send + Sync, O: Element>(
     let partial = threads::map(
         0..split_into_column_blocks * row_blocks,
         cost,
-        || Evaluator::new_in_bands(compiled),
+        || Evaluator::new_for_row_bands(compiled),
         |evaluator, task| reduce_column_block(evaluator, compiled.tile_len(), columns, block(task), false, loops),
     )?;
     let mut partial = partial.into_iter();
@@ -84,7 +84,7 @@ fn recompute_columns_in_order<I: Element, A: Copy + Send + Sync, O: Element>(
     let columns = out.len();
     let blocks: Vec<_> = out.chunks_mut(width).enumerate().filter(|(_, results)| depends_on_order(results)).collect();
     let cost = (blocks.len() * width).saturating_mul(rows).saturating_mul(compiled.cost_per_element());
-    let evaluator = || Evaluator::new_in_bands(compiled);
+    let evaluator = || Evaluator::new_for_row_bands(compiled);
     threads::for_each(blocks.into_iter(), cost, evaluator, |evaluator, (n, results)| {
         let block = ColumnBlock { columns: n * width..n * width + results.len(), rows: 0..rows };
         let acc = reduce_column_block(evaluator, compiled.tile_len(), columns, block, true, loops);
@@ -102,7 +102,7 @@ fn merge_accumulators<I, A, O>(mut a: Vec<A>, b: Vec<A>, loops: &ReducerLoops<I,
 }
 
 /// Reduces the rows of `block` and returns one accumulator per column of `block`. `columns` is the number of columns of the whole input.
-/// `in_order` is whether all rows are merged in order, instead of in the pairwise tree.
+/// `in_order` is whether the rows are merged one after another, instead of pairwise.
 fn reduce_column_block<I: Element, A: Copy, O>(
     evaluator: &mut Evaluator,
     tile: usize,

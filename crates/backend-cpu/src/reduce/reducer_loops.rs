@@ -13,16 +13,16 @@ use crate::reducers::reduction_loops::{
 };
 
 /// Minimum number of elements per task when one reduction is split among threads: 128 leaves, a power of two.
-pub(super) const MIN_BLOCK_LEN: usize = 128 * LEAF_LEN;
+pub(super) const MIN_ELEMENTS_PER_TASK: usize = 128 * LEAF_LEN;
 
 /// Function pointers to the loops of a reducer. Code that calls them is compiled once for all reducers with the same types of elements,
 /// accumulators and results.
 pub(crate) struct ReducerLoops<I, A, O> {
     /// Reduces a range of elements ([`reduce_range`]).
     pub run: fn(&mut Evaluator, usize, usize, usize, usize) -> Option<A>,
-    /// Returns the result of a whole range of elements from their accumulator ([`finish_range`]).
-    pub finish_range: fn(&CompiledProgram, usize, usize, A) -> O,
-    /// Reduces contiguous rows without evaluation ([`reduce_contiguous_rows`]).
+    /// Returns the result of a whole range of elements from their accumulator ([`finish_or_recompute_in_order`]).
+    pub finish_or_recompute_in_order: fn(&CompiledProgram, usize, usize, A) -> O,
+    /// Reduces contiguous rows without evaluation ([`try_reduce_contiguous_rows`]).
     pub in_place: fn(&Evaluator, usize, usize, &mut [O]) -> bool,
     /// Reduces rows of evaluated elements ([`reduce_rows`]).
     pub rows: fn(&[I], usize, Option<PrefetchState>, &mut [O]),
@@ -45,8 +45,8 @@ impl<I: Element, A: Copy + Send + Sync, O: Element> ReducerLoops<I, A, O> {
     pub fn for_reducer<R: Reducer<In = I, Acc = A, Out = O>>() -> ReducerLoops<I, A, O> {
         ReducerLoops {
             run: reduce_range::<R>,
-            finish_range: finish_range::<R>,
-            in_place: reduce_contiguous_rows::<R>,
+            finish_or_recompute_in_order: finish_or_recompute_in_order::<R>,
+            in_place: try_reduce_contiguous_rows::<R>,
             rows: reduce_rows::<R>,
             columns: merge_rows_into_accumulators::<R>,
             merge_accumulator_slices: merge_accumulator_slices::<R>,
@@ -58,8 +58,8 @@ impl<I: Element, A: Copy + Send + Sync, O: Element> ReducerLoops<I, A, O> {
     }
 }
 
-/// Reduces the values `start..start + len` of the evaluator's program. Value `start` is the first value of a leaf of the pairwise tree and
-/// has index `first` in its reduction. Returns `None` if `len` is 0.
+/// Reduces the values `start..start + len` of the evaluator's program. Value `start` is the first value of a leaf of the pairwise reduction
+/// tree and has index `first` in its reduction. Returns `None` if `len` is 0.
 pub(super) fn reduce_range<R: Reducer>(evaluator: &mut Evaluator, tile: usize, start: usize, len: usize, first: usize) -> Option<R::Acc> {
     let tree = &mut PairwiseTree::new();
     if let Some(product_sum) = R::SUM_PRODUCTS_FUNCTION
@@ -71,7 +71,7 @@ pub(super) fn reduce_range<R: Reducer>(evaluator: &mut Evaluator, tile: usize, s
     match evaluator.borrow_contiguous_values(start, len) {
         Some((values, prefetch)) => {
             let values = values.typed_slice::<R::In>();
-            let whole = if const { R::LEAVES_MAY_INTERLEAVE } { push_blocks_to_tree::<R>(tree, values) } else { 0 };
+            let whole = if const { R::LEAVES_MAY_INTERLEAVE } { push_prefetched_blocks::<R>(tree, values) } else { 0 };
             push_leaves::<R>(tree, &values[whole..], prefetch.map(|from| from.advance::<R::In>(whole)), first + whole);
         }
         None => {
@@ -86,7 +86,7 @@ pub(super) fn reduce_range<R: Reducer>(evaluator: &mut Evaluator, tile: usize, s
 
 /// Returns the result of the values `start..start + len` of the program `compiled`, whose accumulator is `acc`. Merges the values again in
 /// order if the result depends on the order ([`Reducer::depends_on_order`]).
-fn finish_range<R: Reducer>(compiled: &CompiledProgram, start: usize, len: usize, acc: R::Acc) -> R::Out {
+fn finish_or_recompute_in_order<R: Reducer>(compiled: &CompiledProgram, start: usize, len: usize, acc: R::Acc) -> R::Out {
     let result = R::finish(acc);
     if len <= LANES || !R::depends_on_order(result) {
         return result; // up to `LANES` elements are merged in order
@@ -94,7 +94,7 @@ fn finish_range<R: Reducer>(compiled: &CompiledProgram, start: usize, len: usize
     let (mut evaluator, mut merged) = (Evaluator::new(compiled), None);
     for at in (0..len).step_by(compiled.tile_len()) {
         let values = evaluator.evaluate(start + at, compiled.tile_len().min(len - at));
-        if R::merge_in_order(&mut merged, values.typed_slice(), result) {
+        if R::merge_in_order_until_final(&mut merged, values.typed_slice(), result) {
             break;
         }
     }
@@ -103,7 +103,7 @@ fn finish_range<R: Reducer>(compiled: &CompiledProgram, start: usize, len: usize
 
 /// Reduces rows of `len` elements in place, from element `start` of the program on, with the same bits as [`reduce_range`]. Returns `false`
 /// without reducing unless the values, or the factors of a product, are contiguous in memory.
-pub(super) fn reduce_contiguous_rows<R: Reducer>(evaluator: &Evaluator, start: usize, len: usize, results: &mut [R::Out]) -> bool {
+pub(super) fn try_reduce_contiguous_rows<R: Reducer>(evaluator: &Evaluator, start: usize, len: usize, results: &mut [R::Out]) -> bool {
     let count = results.len() * len;
     if let Some(product_sum) = R::SUM_PRODUCTS_FUNCTION
         && let Some((factors, prefetch)) = evaluator.borrow_product_factors(start, count)
@@ -115,22 +115,22 @@ pub(super) fn reduce_contiguous_rows<R: Reducer>(evaluator: &Evaluator, start: u
     found.map(|(values, prefetch)| reduce_rows::<R>(values.typed_slice(), len, prefetch, results)).is_some()
 }
 
-/// Adds the blocks of [`MIN_BLOCK_LEN`] elements at the start of `values` to `tree`, and returns the number of elements in these blocks.
-/// Adds nothing on processors that do not [benefit from prefetching](benefits_from_prefetch).
-fn push_blocks_to_tree<R: Reducer>(tree: &mut PairwiseTree<R::Acc>, values: &[R::In]) -> usize {
+/// Adds the blocks of [`MIN_ELEMENTS_PER_TASK`] elements at the start of `values` to `tree`, and returns the number of elements in these
+/// blocks. Adds nothing on processors that do not [benefit from prefetching](benefits_from_prefetch).
+fn push_prefetched_blocks<R: Reducer>(tree: &mut PairwiseTree<R::Acc>, values: &[R::In]) -> usize {
     if !benefits_from_prefetch() {
         return 0;
     }
-    let blocks = values.chunks_exact(MIN_BLOCK_LEN);
+    let blocks = values.chunks_exact(MIN_ELEMENTS_PER_TASK);
     let whole = values.len() - blocks.remainder().len();
     for acc in blocks.filter_map(reduce_interleaved_quarters::<R>) {
-        tree.push_subtree((MIN_BLOCK_LEN / LEAF_LEN).ilog2(), acc, R::merge);
+        tree.push_subtree((MIN_ELEMENTS_PER_TASK / LEAF_LEN).ilog2(), acc, R::merge);
     }
     whole
 }
 
-/// Reduces `block` with its four quarters interleaved. The number of leaves in a quarter is a power of two, so the result has the bits of a
-/// pairwise tree over the whole block. Returns `None` if the block is empty.
+/// Reduces `block` with its four quarters interleaved. The number of leaves in a quarter is a power of two, so the result has the same bits
+/// as a pairwise reduction of the whole block. Returns `None` if the block is empty.
 fn reduce_interleaved_quarters<R: Reducer>(block: &[R::In]) -> Option<R::Acc> {
     let quarter = block.len() / INTERLEAVED_LEAVES;
     let mut trees = [(); INTERLEAVED_LEAVES].map(|_| PairwiseTree::new());
@@ -153,7 +153,7 @@ mod tests {
     /// Runs on every processor, also on processors that do not benefit from prefetching.
     #[test]
     fn quarters_are_reduced_to_the_bits_of_leaves_in_order() {
-        let block: Vec<f32> = (0..MIN_BLOCK_LEN).map(|i| ((i * 7919) % 10_007) as f32 / 97.0 - 51.0).collect();
+        let block: Vec<f32> = (0..MIN_ELEMENTS_PER_TASK).map(|i| ((i * 7919) % 10_007) as f32 / 97.0 - 51.0).collect();
         let bits = |acc: Option<f32>| acc.map(f32::to_bits);
         assert_eq!(bits(reduce_interleaved_quarters::<Sum<f32>>(&block)), bits(reduce_contiguous::<Sum<f32>>(&block)));
         assert_eq!(bits(reduce_interleaved_quarters::<Max<f32>>(&block)), bits(reduce_contiguous::<Max<f32>>(&block)));

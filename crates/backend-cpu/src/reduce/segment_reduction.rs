@@ -10,8 +10,8 @@ use cuprum_cpu_base::typed_views::{Elements, ElementsMut, Output, add_op_to_out_
 use cuprum_cpu_elementwise::half::is_half;
 
 use super::reduce_along_rows;
-use super::reducer_loops::{MIN_BLOCK_LEN, ReducerLoops};
-use super::{call_with_float32_output, convert_half_result_to_float32};
+use super::reducer_loops::{MIN_ELEMENTS_PER_TASK, ReducerLoops};
+use super::{convert_half_result_to_float32, write_half_output_via_float32};
 use crate::program_evaluation::{CompiledProgram, Evaluator, LoopNest, ResultDestination};
 use crate::reducers::Reducer;
 use crate::reducers::dtype_selection::{by_dtype, by_reduction};
@@ -32,19 +32,19 @@ fn reduce_segments<I: Element, A: Copy + Send + Sync, O: Element>(
     empty: O,
     loops: &ReducerLoops<I, A, O>,
 ) -> Result<()> {
-    call_with_float32_output(out, |results: &mut [O]| {
+    write_half_output_via_float32(out, |results: &mut [O]| {
         let bounds = |segment: usize| (offsets[segment] as usize, offsets[segment + 1] as usize);
         let covered = offsets.first().zip(offsets.last()).map_or(0, |(first, last)| (last - first) as usize);
         let cost = covered.saturating_add(results.len());
         let threads = threads::threads_for_cost(cost);
         // Segments longer than `longest` are split into blocks, which several threads reduce.
-        let longest = if threads > 1 { MIN_BLOCK_LEN } else { usize::MAX };
+        let longest = if threads > 1 { MIN_ELEMENTS_PER_TASK } else { usize::MAX };
         let reduce = |evaluator: &mut Evaluator, (first, results): (usize, &mut [O])| {
             for (n, result) in results.iter_mut().enumerate() {
                 let (start, end) = bounds(first + n);
                 if end - start <= longest {
                     let acc = (loops.run)(evaluator, compiled.tile_len(), start, end - start, 0);
-                    *result = acc.map_or(empty, |acc| (loops.finish_range)(compiled, start, end - start, acc));
+                    *result = acc.map_or(empty, |acc| (loops.finish_or_recompute_in_order)(compiled, start, end - start, acc));
                 }
             }
         };
@@ -52,7 +52,7 @@ fn reduce_segments<I: Element, A: Copy + Send + Sync, O: Element>(
         for segment in (0..results.len()).filter(|&s| bounds(s).1 - bounds(s).0 > longest) {
             let (start, end) = bounds(segment);
             let acc = reduce_along_rows::reduce_range_in_blocks(compiled, start, end - start, loops)?;
-            results[segment] = acc.map_or(empty, |acc| (loops.finish_range)(compiled, start, end - start, acc));
+            results[segment] = acc.map_or(empty, |acc| (loops.finish_or_recompute_in_order)(compiled, start, end - start, acc));
         }
         Ok(())
     })

@@ -1,8 +1,9 @@
 //! Sums of squared distances from the mean, for `var` and `std`.
 //!
 //! Rows of up to [`MAX_TWO_PASS_ROW_BYTES`] bytes take two passes in cache, with the same bits as a fused expression over rows
-//! (`Program::push_squared_distance_sum`). Longer rows and columns take one pass. Leaves of the pairwise tree use their own mean and are
-//! merged by the formula of Chan, Golub and LeVeque ("Updating formulae and a pairwise algorithm for computing sample variances", 1979).
+//! (`Program::push_squared_distance_sum`). Longer rows and columns take one pass. Leaves of the pairwise reduction tree use their own mean
+//! and are merged by the formula of Chan, Golub and LeVeque ("Updating formulae and a pairwise algorithm for computing sample variances",
+//! 1979).
 
 use std::marker::PhantomData;
 
@@ -144,8 +145,8 @@ impl<T: MeanElement> SimdLoop for TwoPassRowsLoop<'_, T> {
     }
 }
 
-/// Reduces `row` in the pairwise tree. Calls `leaf` for each leaf with the index of the leaf's first element and the leaf's elements, and
-/// merges the results by `merge`.
+/// Reduces `row` pairwise. Calls `leaf` for each leaf (a block of consecutive elements) with the index of the leaf's first element and the
+/// leaf's elements, and merges the results by `merge`.
 #[inline(always)]
 fn reduce_row_pairwise<T, A: Arithmetic>(row: &[T], leaf: impl Fn(usize, &[T]) -> A, merge: impl Fn(A, A) -> A) -> A {
     if row.len() <= LEAF_LEN {

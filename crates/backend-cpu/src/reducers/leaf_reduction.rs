@@ -7,14 +7,16 @@ use cuprum_cpu_base::cache_hints::PrefetchState;
 use super::Reducer;
 use super::arithmetic::Arithmetic;
 
-/// Number of elements in a leaf (a block of consecutive elements) of the pairwise tree: a power of two that divides every tile length.
+/// Number of elements in a leaf (a block of consecutive elements) of the pairwise reduction tree: a power of two that divides every tile
+/// length.
 pub(crate) const LEAF_LEN: usize = 512;
 
 /// Number of accumulators of a leaf of the summation tree, enough to saturate the SIMD units. The number is the same on every processor, so
 /// that sums have the same bits.
 pub(crate) const LANES: usize = 32;
 
-/// Reduces `values`, a leaf of the pairwise tree, in [`LANES`] accumulators, for an operation that ignores the indices of elements.
+/// Reduces `values`, a leaf of the pairwise reduction tree, in [`LANES`] accumulators, for an operation that ignores the indices of
+/// elements.
 #[inline(always)]
 pub(crate) fn reduce_values_in_lanes<R: Reducer>(values: &[R::In], prefetch: Option<PrefetchState>) -> R::Acc {
     fold_values_in_lanes(values, prefetch, |v| R::to_accumulator(v, 0), R::merge)
@@ -137,14 +139,14 @@ pub(crate) fn add_products_to_lanes<T: Arithmetic>(acc: &mut [T; LANES], line: &
     *acc = sums;
 }
 
-/// Number of leaves (blocks of [`LEAF_LEN`] elements) of the pairwise tree whose reductions are interleaved.
+/// Number of leaves (blocks of [`LEAF_LEN`] elements) of the pairwise reduction tree whose reductions are interleaved.
 pub(crate) const INTERLEAVED_LEAVES: usize = 4;
 
 /// Number of elements in a group, which is [`INTERLEAVED_LEAVES`] consecutive leaves.
 pub(crate) const LEAF_GROUP_LEN: usize = INTERLEAVED_LEAVES * LEAF_LEN;
 
-/// Merges the accumulators of four consecutive leaves in the order of the pairwise tree. The number of earlier leaves in the reduction must
-/// be a multiple of [`INTERLEAVED_LEAVES`].
+/// Merges the accumulators of four consecutive leaves in pairwise order. The number of earlier leaves in the reduction must be a multiple
+/// of [`INTERLEAVED_LEAVES`].
 #[inline(always)]
 pub(crate) fn merge_leaf_group<R: Reducer>([a, b, c, d]: [R::Acc; INTERLEAVED_LEAVES]) -> R::Acc {
     R::merge(R::merge(a, b), R::merge(c, d))

@@ -1,13 +1,13 @@
-//! Products in element order, as in NumPy. In the pairwise tree, one partial product may overflow and another one underflow. The result of
-//! the tree is then zero, infinite or NaN, and may differ from the product in element order.
+//! Products in element order, as in NumPy. In pairwise order, one partial product may overflow and another one underflow. The pairwise
+//! result is then zero, infinite or NaN, and may differ from the product in element order.
 
 use super::Reducer;
 use super::arithmetic::Arithmetic;
 use super::leaf_reduction::{LANES, fold_values_in_lanes};
 
-/// Continues `product`, the product of the earlier elements, with `values` in order. `tree_result` is the product of all elements in the
-/// order of the pairwise tree. Returns `true` if `product` is final, whatever elements follow.
-pub(crate) fn multiply_in_order<T: Arithmetic>(product: &mut Option<T>, values: &[T], tree_result: T) -> bool {
+/// Continues `product`, the product of the earlier elements, with `values` in order. `tree_result` is the product of all elements, merged
+/// in pairwise order. Returns `true` if `product` is final, whatever elements follow.
+pub(crate) fn multiply_in_order_until_final<T: Arithmetic>(product: &mut Option<T>, values: &[T], tree_result: T) -> bool {
     let is_complex = const { T::DTYPE.is_complex() };
     for chunk in values.chunks(2 * LANES) {
         let next = match *product {
@@ -17,9 +17,8 @@ pub(crate) fn multiply_in_order<T: Arithmetic>(product: &mut Option<T>, values: 
                 *product = Some(p.times(p)); // both parts of a complex number are NaN
                 return true;
             }
-            // If the tree result is zero, no element is infinite or NaN. If it is infinite, no element is zero or NaN. The remaining
-            // elements therefore change only the sign of the product, and the tree result has the right sign. Complex infinities may still
-            // become NaN.
+            // If `tree_result` is zero, no element is infinite or NaN. If it is infinite, no element is zero or NaN. The remaining elements
+            // therefore change only the sign of the product, and `tree_result` has the right sign. Complex infinities may still become NaN.
             Some(p) if p.times(p) == tree_result.times(tree_result) && (!is_complex || p == T::ZERO) => {
                 *product = Some(tree_result);
                 return true;
@@ -42,7 +41,7 @@ pub(crate) fn recompute_rows_in_order<R: Reducer>(values: &[R::In], row: usize, 
     }
     for (values, result) in values.chunks(row).zip(results).filter(|(_, result)| R::depends_on_order(**result)) {
         let mut acc = None;
-        R::merge_in_order(&mut acc, values, *result);
+        R::merge_in_order_until_final(&mut acc, values, *result);
         *result = acc.map_or(*result, R::finish);
     }
 }

@@ -111,7 +111,7 @@ impl<T: Arithmetic, const N: usize> DotProductsLoop<'_, T, N> {
 }
 
 /// Returns the sum of the products of each of `lines` with `vector`. A line is one leaf (a block of up to [`LEAF_LEN`] elements) of the
-/// pairwise tree, and all lines have the same length.
+/// pairwise reduction tree, and all lines have the same length.
 #[inline(always)]
 fn sum_leaves_of_products<T: Arithmetic, const N: usize, const PREFETCH: bool>(mut lines: [&[T]; N], vector: &[T]) -> [T; N] {
     let mut sums = [T::SUM_IDENTITY; N];
@@ -154,8 +154,9 @@ pub(crate) fn dot_products<T: Arithmetic, const N: usize>(lines: [&[T]; N], vect
     dispatch_simd(DotProductsLoop(lines, vector))
 }
 
-/// A source of leaves (blocks of up to [`LEAF_LEN`] elements) of the pairwise tree. `at` is the index of a leaf's first element in memory,
-/// and `first` its index in the reduction. `earlier` is the accumulator of the preceding elements of the reduction, if there are any.
+/// A source of leaves (blocks of up to [`LEAF_LEN`] elements) of the pairwise reduction tree. `at` is the index of a leaf's first element
+/// in memory, and `first` its index in the reduction. `earlier` is the accumulator of the preceding elements of the reduction, if there are
+/// any.
 pub(crate) trait LeafSource<R: Reducer> {
     /// Reduces a group of [`INTERLEAVED_LEAVES`] leaves by [`Reducer::reduce_leaf_group`]. `earlier`, `at` and `first` are as in
     /// [`LeafSource`].
@@ -198,8 +199,8 @@ impl<T: Arithmetic> LeafSource<Sum<T>> for ProductLeaves<'_, T> {
     }
 }
 
-/// Loop that reduces rows of equal length, one after the other, in the pairwise tree `tree`. If there are fewer results than rows, the
-/// tree keeps the partial results of the last row.
+/// Loop that reduces rows of equal length pairwise, one row after another. `tree` is the reduction tree of the current row. If there are
+/// fewer results than rows, the tree keeps the partial results of the last row.
 pub(crate) struct ReduceRowsLoop<'a, R: Reducer, L> {
     leaves: L,
     /// Total number of elements in all rows.
@@ -305,7 +306,7 @@ impl<R: Reducer> SimdLoop for MergeRowsLoop<'_, R> {
     #[inline(always)]
     fn run(self) {
         let MergeRowsLoop { acc, rows, first, begin } = self;
-        if R::merge_rows(acc, rows, first, begin) {
+        if R::try_merge_rows(acc, rows, first, begin) {
             return;
         }
         let (fours, rest) = rows.as_chunks::<INTERLEAVED_LEAVES>();

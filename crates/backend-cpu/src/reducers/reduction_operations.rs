@@ -9,7 +9,7 @@ use cuprum_cpu_base::user_operations::UserReduction;
 
 use super::arithmetic::Arithmetic;
 use super::leaf_reduction::{LANES, fold_values_in_lanes};
-use super::ordered_products::multiply_in_order;
+use super::ordered_products::multiply_in_order_until_final;
 use super::reduction_loops::sum_products;
 use super::{Reducer, SumProductsFunction};
 
@@ -70,7 +70,7 @@ folds! {
         const HAS_AVX512_VERSION: bool = T::DTYPE.itemsize() >= 4;
         #[inline(always)]
         fn depends_on_order(result: T) -> bool { result.is_zero_or_non_finite_float() }
-        fn merge_in_order(acc: &mut Option<T>, values: &[T], result: T) -> bool { multiply_in_order(acc, values, result) }
+        fn merge_in_order_until_final(acc: &mut Option<T>, values: &[T], result: T) -> bool { multiply_in_order_until_final(acc, values, result) }
     };
     /// Minimum; the first NaN if there is one.
     Min: |a, b| if b.is_at_least(a) | a.has_nan() { a } else { b }, |acc| acc, {
@@ -182,7 +182,7 @@ impl<T: Arithmetic, R: Reducer<In = T, Acc = T>> Reducer for ArgReducer<R> {
     /// Merges several rows with values and row numbers in separate arrays, so that the loop over columns is vectorised. Returns `false`
     /// without merging for a single row, for fewer than [`MIN_VECTORISED_COLUMNS`] columns and for complex numbers.
     #[inline(always)]
-    fn merge_rows(acc: &mut [(T, i64)], rows: &[&[T]], first: usize, begin: bool) -> bool {
+    fn try_merge_rows(acc: &mut [(T, i64)], rows: &[&[T]], first: usize, begin: bool) -> bool {
         let Some((&head, mut rows)) = rows.split_first().filter(|(_, rows)| !rows.is_empty()) else { return false };
         let columns = acc.len();
         if T::DTYPE.is_complex() || columns < MIN_VECTORISED_COLUMNS || columns > head.len() {

@@ -11,9 +11,9 @@ use cuprum_cpu_base::typed_views::{Elements, Output};
 use super::{COST_PER_ELEMENT, are_all_valid, for_each_row};
 
 /// Number of indices in a chunk. Chunks are partitioned separately. The row numbers and values of a chunk fit the second-level cache.
-pub(super) const CHUNK_LEN: usize = if cfg!(miri) { 1 << 6 } else { 1 << 16 };
+pub(super) const INDICES_PER_CHUNK: usize = if cfg!(miri) { 1 << 6 } else { 1 << 16 };
 
-/// Row numbers and values, sorted by ranges of rows within each chunk of [`CHUNK_LEN`] indices.
+/// Row numbers and values, sorted by ranges of rows within each chunk of [`INDICES_PER_CHUNK`] indices.
 pub(super) struct PartitionedValues {
     rows: Output,
     values: Output,
@@ -40,11 +40,11 @@ impl PartitionedValues {
         let ranges = extent.div_ceil(1 << range_bits);
         let (rows, sorted) = (self.rows.elements_mut()?.typed_slice::<u32>(), self.values.elements_mut()?.typed_slice::<T>());
         let chunks = threads::map(
-            rows.chunks_mut(CHUNK_LEN).zip(sorted.chunks_mut(CHUNK_LEN)).enumerate(),
+            rows.chunks_mut(INDICES_PER_CHUNK).zip(sorted.chunks_mut(INDICES_PER_CHUNK)).enumerate(),
             indices.len().saturating_mul(COST_PER_ELEMENT),
             || (),
             |_, (chunk, (rows, sorted))| {
-                let start = chunk * CHUNK_LEN;
+                let start = chunk * INDICES_PER_CHUNK;
                 let indices = indices.slice(start, rows.len());
                 if !are_all_valid(indices, extent) {
                     return None;
@@ -72,7 +72,7 @@ impl PartitionedValues {
         Ok(chunks.into_iter().collect())
     }
 
-    /// Returns all row numbers and values.
+    /// Returns the row numbers of all chunks, and the values of all chunks.
     pub(super) fn rows_and_values<T: Element>(&mut self) -> Result<(&[u32], &[T])> {
         Ok((self.rows.elements_mut()?.typed_slice(), self.values.elements_mut()?.typed_slice()))
     }

@@ -1,6 +1,6 @@
 //! Counts of values per bin, with a fused program that computes the values.
 
-use cuprum_backend_cuda::codegen::{InputAccess, KernelKey, device_sources, test_programs};
+use cuprum_backend_cuda::codegen::{InnermostAxisAccess, KernelKey, device_sources, test_programs};
 use cuprum_core::call;
 use cuprum_core::call::{Binning, Work};
 use cuprum_core::{Call, DType, DeclineReason, Program, Result};
@@ -10,9 +10,9 @@ use crate::kernel_source::{GeneratedSource, SourceDefinitions, SourceTemplate};
 use crate::launch::KernelRequest;
 
 /// Threads per block, as in `histogram.cu`.
-pub const THREADS_PER_BLOCK: u32 = 512;
+pub const HISTOGRAM_THREADS_PER_BLOCK: u32 = 512;
 /// Maximum shared memory for edges and counters, in bytes: the 48 KiB that every device allows, less the kernel's static 16 bytes.
-const MAX_SHARED_BYTES: usize = (48 << 10) - 16;
+const MAX_HISTOGRAM_SHARED_BYTES: usize = (48 << 10) - 16;
 /// Maximum number of counters in shared memory, over all bins, if each bin has several counters.
 const MAX_REPLICATED_COUNTERS: usize = 2048;
 
@@ -29,7 +29,7 @@ pub struct HistogramRequest<'a> {
     /// The fused program that computes the values to count.
     pub program: &'a Program,
     binning: Binning,
-    access: InputAccess,
+    access: InnermostAxisAccess,
     /// Number of elements that a thread loads at once.
     width: usize,
     /// Number of values.
@@ -49,7 +49,7 @@ enum CounterMemory {
 }
 
 /// Layout of the dynamic shared memory of a block. All sizes are 0 if the block counts in global memory.
-pub struct SharedMemoryLayout {
+pub struct HistogramSharedMemoryLayout {
     /// Size of the bin edges in bytes. The counters follow the edges.
     pub edge_bytes: u32,
     /// Size of the bin edges and the counters together, in bytes.
@@ -60,7 +60,7 @@ pub struct SharedMemoryLayout {
 
 /// Converts `call` to a [`HistogramRequest`], or returns the reason why CUB declines the call. `addresses` has the device address of the
 /// first element of each input.
-pub fn request_for_call<'a>(call: &'a Call, addresses: &[u64]) -> Result<HistogramRequest<'a>, DeclineReason> {
+pub fn histogram_request_for_call<'a>(call: &'a Call, addresses: &[u64]) -> Result<HistogramRequest<'a>, DeclineReason> {
     let (Work::Histogram(call::Histogram { program, binning }), [output]) = (&call.work, call.outputs) else {
         return Err(DeclineReason::new("not a histogram"));
     };
@@ -84,31 +84,32 @@ pub fn request_for_call<'a>(call: &'a Call, addresses: &[u64]) -> Result<Histogr
 
 fn choose_counter_memory(binning: Binning, bins: usize, value: DType) -> CounterMemory {
     let edge_bytes = if binning == (Binning::Edges { even: false }) { ((bins + 1) * value.itemsize()).next_multiple_of(16) } else { 0 };
-    if edge_bytes + bins * size_of::<u32>() > MAX_SHARED_BYTES {
+    if edge_bytes + bins * size_of::<u32>() > MAX_HISTOGRAM_SHARED_BYTES {
         return CounterMemory::Global;
     }
     // The maximum number of counters per bin that fit in shared memory, at most one for each lane of a warp.
-    let copies =
-        (0..=5).rev().find(|c| bins << c <= MAX_REPLICATED_COUNTERS && edge_bytes + (bins << c) * size_of::<u32>() <= MAX_SHARED_BYTES);
+    let copies = (0..=5)
+        .rev()
+        .find(|c| bins << c <= MAX_REPLICATED_COUNTERS && edge_bytes + (bins << c) * size_of::<u32>() <= MAX_HISTOGRAM_SHARED_BYTES);
     CounterMemory::Shared { edge_bytes, log2_copies: copies.unwrap_or(0) }
 }
 
 impl HistogramRequest<'_> {
     /// Returns how the dynamic shared memory of a block is divided between bin edges and counters.
-    pub fn shared_memory_layout(&self) -> SharedMemoryLayout {
+    pub fn shared_memory_layout(&self) -> HistogramSharedMemoryLayout {
         match self.counters {
             CounterMemory::Shared { edge_bytes, log2_copies } => {
                 let total_bytes = (edge_bytes + (self.bins << log2_copies) * size_of::<u32>()) as u32;
-                SharedMemoryLayout { edge_bytes: edge_bytes as u32, total_bytes, log2_copies }
+                HistogramSharedMemoryLayout { edge_bytes: edge_bytes as u32, total_bytes, log2_copies }
             }
-            CounterMemory::Global => SharedMemoryLayout { edge_bytes: 0, total_bytes: 0, log2_copies: 0 },
+            CounterMemory::Global => HistogramSharedMemoryLayout { edge_bytes: 0, total_bytes: 0, log2_copies: 0 },
         }
     }
 
     /// Returns the number of values that a block loads at once, as in `histogram.cu`.
     pub fn values_per_block_step(&self) -> usize {
         let inputs = self.program.steps.iter().filter(|s| matches!(s.kind, cuprum_core::StepKind::Input(_))).count();
-        THREADS_PER_BLOCK as usize * self.width * if inputs > 2 { 1 } else { 2 }
+        HISTOGRAM_THREADS_PER_BLOCK as usize * self.width * if inputs > 2 { 1 } else { 2 }
     }
 }
 
@@ -134,7 +135,7 @@ impl KernelRequest for HistogramRequest<'_> {
 pub fn sources_for_compile_check() -> Vec<(String, String)> {
     use DType::*;
     let of = |program: Program, binning: Binning, bins: usize, width: usize| {
-        let access = InputAccess { repeated: 0, aligned: width > 1 };
+        let access = InnermostAxisAccess { repeated: 0, aligned: width > 1 };
         let counters = choose_counter_memory(binning, bins, program.output_dtype(0));
         let request = HistogramRequest { program: &program, binning, access, width, count: 0, bins, counters };
         request.cuda_source().map(|s| (format!("{} {binning:?}, {bins} bins, vectors of {width}: {program}", s.name), s.code)).ok()
@@ -172,7 +173,7 @@ mod tests {
         let op = if matches!(binning, Binning::Edges { .. }) { HISTOGRAM } else { BINCOUNT };
         let addresses = vec![0x1000; inputs.len()];
         let work = Work::Histogram(call::Histogram { program, binning });
-        with_call(op, inputs, &outputs, work, |call| reason(|| request_for_call(call, &addresses)).map(check))
+        with_call(op, inputs, &outputs, work, |call| reason(|| histogram_request_for_call(call, &addresses)).map(check))
     }
 
     #[test]

@@ -55,11 +55,11 @@ extern "C" __global__ void __launch_bounds__(THREADS) find_tile_segments(const i
 }
 
 // The part of the merged sequence of values and segment ends that one tile contains.
-struct Tile {
+struct SegmentTile {
     // Two ranges with exclusive upper bounds: the segments that end in the tile, and the values of the tile. Value 0 is the first value
     // that any segment covers.
     i64 segment, last_segment, value, last_value;
-    __device__ Tile(i64 tile, const i64* cuts, i64 items) {
+    __device__ SegmentTile(i64 tile, const i64* cuts, i64 items) {
         segment = cuts[tile], last_segment = cuts[tile + 1];
         value = clamp_to_range(tile * TILE, 0, items) - segment, last_value = clamp_to_range((tile + 1) * TILE, 0, items) - last_segment;
     }
@@ -92,7 +92,7 @@ reduce_segment_tiles(const __grid_constant__ Params p, Out* out, i64 length, con
     __shared__ Acc totals[WARPS];
     const Fold fold;
     const ValuesInSegments covered(offsets, segments, length);
-    const Tile tile(blockIdx.x, cuts, segments + covered.count);
+    const SegmentTile tile(blockIdx.x, cuts, segments + covered.count);
 
     // A tile with an invalid range reads nothing. The values of all other tiles are in bounds, even if offsets of other tiles are invalid.
     bool is_sound = tile.is_sound();
@@ -219,7 +219,7 @@ combine_segment_partials(Out* out, i64 length, const i64* offsets, i64 segments,
         const i64 last = first + warp;
         SegmentTileRange chain{last, last};
         if (last < tiles) {
-            const Tile tile(last, cuts, segments + covered.count);
+            const SegmentTile tile(last, cuts, segments + covered.count);
             if (tile.is_sound() && tile.segment < tile.last_segment) {
                 const i64 begin = offsets[tile.segment] - covered.base;
                 if (begin < tile.value) chain.begin = clamp_to_range((tile.segment + begin) / TILE, 0, last);

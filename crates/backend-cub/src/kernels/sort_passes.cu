@@ -84,13 +84,13 @@ struct PublishDigitCounts {
 
 // Keys and indices between passes. Passes alternate between two buffers, and the last pass of a row reads buffer 0. Buffer 1 may be the
 // memory of an output. `index_strides` are the row strides of the indices, so that no row overwrites results of other rows.
-struct PassBuffers {
+struct RadixPassBuffers {
     Key* keys[2];
     RowIndex* indices[2];
     i64 index_strides[2];
 };
 
-// One pass of the radix sort, by digit number `pass`. Rows whose mask lacks the pass are left alone. A row whose keys are all equal runs
+// One pass of the radix sort, by digit number `pass`. A row is skipped if bit `pass` of its mask is 0. A row whose keys are all equal runs
 // pass 0 only, which copies the row.
 //
 // The first pass of a row computes the keys and indices. The last pass writes the first `limit` elements to `values` and `indices`, each of
@@ -100,7 +100,7 @@ struct PassBuffers {
 // If elements have two keys, `word` is the number of the key by which this pass sorts. The last pass for key 0 then writes the order of the
 // elements, as indices, to `word_order`. The first pass for key 1 reads the elements in this order.
 extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
-sort_pass(const Bits* __restrict__ from, const __grid_constant__ PassBuffers buffers, Bits* values, i64* indices, const RowIndex* digit_offsets,
+sort_pass(const Bits* __restrict__ from, const __grid_constant__ RadixPassBuffers buffers, Bits* values, i64* indices, const RowIndex* digit_offsets,
           const u32* masks, RowIndex* states, u32* ticket, i64 columns, i64 limit, u32 tiles, u32 pass, u32 tag, RowIndex* word_order, u32 word) {
     using Ranks = RadixRanks<THREADS>;
     __shared__ union Storage {

@@ -3,7 +3,7 @@
 use cuprum_backend_cuda::device;
 use cuprum_core::{Outcome, Result};
 
-use super::request::{ReduceRequest, RowSplit, THREADS_PER_BLOCK, rows_per_block};
+use super::request::{REDUCE_THREADS_PER_BLOCK, ReduceRequest, ReduceRowSplit, rows_per_block};
 use crate::kernel_parameter_lists::{AxesParam, DevicePointer, IndexParam, ProgramParams, kernel_parameters};
 use crate::launch::LaunchContext;
 
@@ -50,9 +50,9 @@ pub fn launch_reduce_kernel(context: &LaunchContext, request: &ReduceRequest) ->
     let p = context.pack_program_params(request.program, context.inputs)?;
     let (axes, out) = (request.kept_axes_param(), DevicePointer(output.pointer()));
     let (rows, columns) = (request.row_count() as u64, IndexParam(request.column_count() as u64));
-    let threads = THREADS_PER_BLOCK as u32;
+    let threads = REDUCE_THREADS_PER_BLOCK as u32;
     match request.split {
-        RowSplit::Chunks { chunks, chunk } => {
+        ReduceRowSplit::Chunks { chunks, chunk } => {
             let (rows, chunks, chunk) = (rows as u32, chunks as u32, IndexParam(chunk as u64));
             let work = u64::from(rows) * u64::from(chunks);
             let scratch = match chunks {
@@ -64,10 +64,11 @@ pub fn launch_reduce_kernel(context: &LaunchContext, request: &ReduceRequest) ->
             let params = ReduceChunksParams { p, axes, out, partials, tickets, rows, chunks, columns, chunk };
             let grid = context.grid_size::<ReduceChunksParams>(threads, 0, work, 1)?;
             // SAFETY: the output has `rows` elements. The scratch memory has an accumulator per chunk, and a zeroed counter per row: it has
-            // at least `MIN_UNSPLIT_ROWS` counters, and only calls with fewer rows split rows. The plan's sizes fit the kernel's `Index`.
+            // at least `MIN_UNSPLIT_REDUCE_ROWS` counters, and only calls with fewer rows split rows. The plan's sizes fit the kernel's
+            // `Index`.
             unsafe { context.launch_kernel(grid, threads, 0, &params) }?;
         }
-        RowSplit::Block => {
+        ReduceRowSplit::Block => {
             // Limits the grid to 4 times the resident blocks, because long rows are faster if each block reduces several of them.
             let grid = context.grid_size::<BlockPerRowParams>(threads, 0, rows, 4)?;
             let params = BlockPerRowParams { p, axes, out, rows: IndexParam(rows), columns };
@@ -75,13 +76,13 @@ pub fn launch_reduce_kernel(context: &LaunchContext, request: &ReduceRequest) ->
             unsafe { context.launch_kernel(grid, threads, 0, &params) }?;
         }
         // The grid covers all rows, because short rows are 3 % faster if blocks do not loop.
-        RowSplit::Lanes(32) => {
+        ReduceRowSplit::Lanes(32) => {
             let grid = context.grid_size::<WarpPerRowParams>(threads, 0, rows.div_ceil(rows_per_block(32)), u32::MAX)?;
             let params = WarpPerRowParams { p, axes, out, rows: IndexParam(rows), columns };
             // SAFETY: the output has `rows` elements. The plan's sizes fit the kernel's `Index`.
             unsafe { context.launch_kernel(grid, threads, 0, &params) }?;
         }
-        RowSplit::Lanes(_) => {
+        ReduceRowSplit::Lanes(_) => {
             let grid = context.grid_size::<EightLanesPerRowParams>(threads, 0, rows.div_ceil(rows_per_block(8)), u32::MAX)?;
             let params = EightLanesPerRowParams { p, axes, out, rows: IndexParam(rows), columns };
             // SAFETY: the output has `rows` elements. The plan's sizes fit the kernel's `Index`.

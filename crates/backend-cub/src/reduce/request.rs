@@ -3,8 +3,8 @@
 //! The shape and the number of elements per load decide which kernel runs and in what order the kernel combines elements. The number of
 //! elements per load depends on the dtypes and on the alignment of the inputs.
 
-use cuprum_backend_cuda::codegen::{self, AccumulatorCode, FoldClass, InputAccess, KernelKey, ctype, device_sources};
-use cuprum_backend_cuda::driver::COUNTER_COUNT;
+use cuprum_backend_cuda::codegen::{self, AccumulatorCode, FoldClass, InnermostAxisAccess, KernelKey, ctype, device_sources};
+use cuprum_backend_cuda::driver::SCRATCH_COUNTER_COUNT;
 use cuprum_backend_cuda::user_kernels::{self, REDUCTION_KERNEL, ReductionCall, UserCppReduction};
 use cuprum_core::call;
 use cuprum_core::call::Work;
@@ -21,18 +21,18 @@ use crate::kernel_source::{BLOCK_FOLD_AND_SCAN_SOURCE, GeneratedSource, SourceDe
 use crate::launch::KernelRequest;
 
 /// Threads per block, as in `reduce.cu`.
-pub const THREADS_PER_BLOCK: usize = 256;
+pub const REDUCE_THREADS_PER_BLOCK: usize = 256;
 /// Maximum number of chunks of a reduction, counted over all rows.
 const MAX_REDUCTION_CHUNKS: usize = 8192;
 /// Minimum number of rows at which no row is split into chunks, because so many rows fill the device without a split.
-const MIN_UNSPLIT_ROWS: usize = 256;
-const _: () = assert!(MIN_UNSPLIT_ROWS <= COUNTER_COUNT);
+const MIN_UNSPLIT_REDUCE_ROWS: usize = 256;
+const _: () = assert!(MIN_UNSPLIT_REDUCE_ROWS <= SCRATCH_COUNTER_COUNT);
 /// Number of rows that a group of lanes reduces at the same time, as in `reduce.cu`.
-const ROWS_PER_LANE_GROUP: usize = 2;
+const REDUCED_ROWS_PER_LANE_GROUP: usize = 2;
 /// Maximum length of rows that 8 lanes of a warp reduce.
-const MAX_ROW_LENGTH_FOR_8_LANES: usize = 128;
+const MAX_REDUCE_ROW_LENGTH_FOR_8_LANES: usize = 128;
 /// Maximum length of rows that a warp reduces.
-const MAX_ROW_LENGTH_FOR_32_LANES: usize = 2048;
+const MAX_REDUCE_ROW_LENGTH_FOR_32_LANES: usize = 2048;
 
 static REDUCE_TEMPLATE: SourceTemplate = SourceTemplate {
     name: "cub_reduce.cu",
@@ -48,7 +48,7 @@ static REDUCE_TEMPLATE: SourceTemplate = SourceTemplate {
 
 /// How the threads of a kernel share the rows of a reduction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum RowSplit {
+pub enum ReduceRowSplit {
     /// One block reduces each chunk of a row.
     Chunks {
         /// Chunks per row.
@@ -82,20 +82,20 @@ pub struct ReduceRequest<'a> {
     plan: &'a ReducePlan,
     accumulator: DType,
     output: DType,
-    access: InputAccess,
+    access: InnermostAxisAccess,
     /// Number of elements that a thread loads at once.
     width: usize,
     /// Whether the kernel uses 64-bit indices.
     wide_indices: bool,
-    /// How threads share the rows. Each variant of [`RowSplit`] has its own kernel.
-    pub split: RowSplit,
+    /// How threads share the rows. Each variant of [`ReduceRowSplit`] has its own kernel.
+    pub split: ReduceRowSplit,
 }
 
 /// Returns the combining operation of `reduction` for values of dtype `value`, or the reason why the kernels do not support it.
 fn choose_reduce_fold<'a>(op: Op, reduction: &'a ReductionDef, value: DType, accumulator: DType) -> Result<ReduceFold<'a>, DeclineReason> {
     if reduction.depends_on_order(value) {
-        // NumPy's minimum of several complex NaNs is the first of them. These kernels combine elements out of order and might return
-        // another NaN.
+        // NumPy's minimum of several complex NaNs is the first of them. The call is declined, because these kernels combine elements out of
+        // order and might return another NaN.
         return Err(DeclineReason::with_text(|| format!("{} of {value}: complex numbers are only added and multiplied", op.name())));
     }
     match FoldClass::of(reduction, accumulator) {
@@ -110,7 +110,7 @@ fn choose_reduce_fold<'a>(op: Op, reduction: &'a ReductionDef, value: DType, acc
 
 /// Converts `call` to a [`ReduceRequest`], or returns the reason why CUB declines the call. `addresses` has the device address of the first
 /// element of each input.
-pub fn request_for_call<'a>(call: &'a Call, addresses: &[u64]) -> Result<ReduceRequest<'a>, DeclineReason> {
+pub fn reduce_request_for_call<'a>(call: &'a Call, addresses: &[u64]) -> Result<ReduceRequest<'a>, DeclineReason> {
     let [output] = call.outputs else { return Err(DeclineReason::new("not a reduction of one output")) };
     let (fold, program, plan, accumulator) = match (&call.work, UserCppReduction::of(call)) {
         (&Work::Reduce(call::Reduce { program, reduction, plan, acc, .. }), _) => {
@@ -144,7 +144,7 @@ pub fn request_for_call<'a>(call: &'a Call, addresses: &[u64]) -> Result<ReduceR
         plan,
         accumulator,
         output: output.dtype,
-        access: InputAccess { repeated, aligned },
+        access: InnermostAxisAccess { repeated, aligned },
         width,
         wide_indices: !codegen::reduction_fits_32_bit_index(plan),
         split: choose_row_split(plan.kept_size, plan.reduced_size, elements_per_block_step(call.inputs.len(), width)),
@@ -170,24 +170,24 @@ fn vector_width_and_alignment(call: &Call, plan: &ReducePlan, repeated: u64, add
 /// Returns the number of elements that a block loads at once from each of `inputs` inputs, as in `reduce.cu`. A thread loads `width`
 /// elements in one access.
 fn elements_per_block_step(inputs: usize, width: usize) -> usize {
-    THREADS_PER_BLOCK * width * if inputs > 2 { 2 } else { 4 }
+    REDUCE_THREADS_PER_BLOCK * width * if inputs > 2 { 2 } else { 4 }
 }
 
 /// Returns the number of rows that a block reduces at the same time if `lanes` threads share a row.
 pub fn rows_per_block(lanes: usize) -> u64 {
-    (THREADS_PER_BLOCK / lanes * ROWS_PER_LANE_GROUP) as u64
+    (REDUCE_THREADS_PER_BLOCK / lanes * REDUCED_ROWS_PER_LANE_GROUP) as u64
 }
 
-fn choose_row_split(rows: usize, columns: usize, elements_per_block_step: usize) -> RowSplit {
-    if rows < MIN_UNSPLIT_ROWS && (rows == 1 || columns > 2 * elements_per_block_step) {
+fn choose_row_split(rows: usize, columns: usize, elements_per_block_step: usize) -> ReduceRowSplit {
+    if rows < MIN_UNSPLIT_REDUCE_ROWS && (rows == 1 || columns > 2 * elements_per_block_step) {
         let steps = columns.div_ceil(elements_per_block_step);
         let per_chunk = steps.saturating_mul(rows).div_ceil(MAX_REDUCTION_CHUNKS).max(1);
-        return RowSplit::Chunks { chunks: steps.div_ceil(per_chunk), chunk: per_chunk * elements_per_block_step };
+        return ReduceRowSplit::Chunks { chunks: steps.div_ceil(per_chunk), chunk: per_chunk * elements_per_block_step };
     }
     match columns {
-        n if n <= MAX_ROW_LENGTH_FOR_8_LANES => RowSplit::Lanes(8),
-        n if n <= MAX_ROW_LENGTH_FOR_32_LANES => RowSplit::Lanes(32),
-        _ => RowSplit::Block,
+        n if n <= MAX_REDUCE_ROW_LENGTH_FOR_8_LANES => ReduceRowSplit::Lanes(8),
+        n if n <= MAX_REDUCE_ROW_LENGTH_FOR_32_LANES => ReduceRowSplit::Lanes(32),
+        _ => ReduceRowSplit::Block,
     }
 }
 
@@ -292,8 +292,8 @@ pub fn sources_for_compile_check() -> Vec<(String, String)> {
             kept_size: kept.iter().product(),
             reduced_size: 4096,
         };
-        let access = InputAccess { repeated: 0, aligned: size < 16 };
-        let (width, split) = (16 / size, RowSplit::Block);
+        let access = InnermostAxisAccess { repeated: 0, aligned: size < 16 };
+        let (width, split) = (16 / size, ReduceRowSplit::Block);
         let fold = choose_reduce_fold(op, op.reduction()?, accumulator, accumulator).ok()?;
         let request = ReduceRequest { op, fold, program: &program, plan: &plan, accumulator, output, access, width, wide_indices, split };
         request.cuda_source().map(|s| (format!("{} {}<{accumulator}, {output}>, {} axes", s.name, op.name(), kept.len()), s.code)).ok()
@@ -338,7 +338,7 @@ fn user_reduction_check_source(dtype: DType, axes: &[isize]) -> Option<(String, 
     let matrix = calls::array(device, dtype, Layout::contiguous(&[300, 4096]).ok()?).ok()?;
     let ReductionCall { inputs, output, reduction } = user_kernels::example_reduction_call(&matrix.into(), axes).ok()?;
     calls::with_call(REDUCTION_KERNEL, &inputs, &[output], Work::Custom(call::Custom(&reduction)), |call| {
-        let source = request_for_call(call, &vec![256; inputs.len()]).ok()?.cuda_source().ok()?;
+        let source = reduce_request_for_call(call, &vec![256; inputs.len()]).ok()?.cuda_source().ok()?;
         Some((format!("{} of user code <{dtype}>, axes {axes:?}", source.name), reduction.inline_headers(source.code)))
     })
 }
@@ -369,7 +369,7 @@ mod tests {
         let outputs = [output(if ordered { DType::I64 } else { value }, &kept)];
         let addresses: Vec<u64> = inputs.iter().map(|a| 0x1000 + (a.layout().offset() * a.dtype().itemsize()) as u64).collect();
         let work = Work::Reduce(call::Reduce { program: &program, reduction, axes, plan: &plan, acc: value });
-        with_call(op, inputs, &outputs, work, |call| reason(|| request_for_call(call, &addresses)).map(check))
+        with_call(op, inputs, &outputs, work, |call| reason(|| reduce_request_for_call(call, &addresses)).map(check))
     }
 
     fn plain<R>(op: Op, dtype: DType, layout: Layout, axes: &[usize], check: impl FnOnce(ReduceRequest) -> R) -> Result<R, String> {
@@ -379,22 +379,22 @@ mod tests {
     #[test]
     fn chunks_depend_on_length_alone() {
         let split = |n: usize| choose_row_split(1, n, elements_per_block_step(1, 4));
-        assert_eq!(split(1), RowSplit::Chunks { chunks: 1, chunk: 4096 });
-        assert_eq!(split(4097), RowSplit::Chunks { chunks: 2, chunk: 4096 });
-        assert_eq!(split(1 << 25), RowSplit::Chunks { chunks: 8192, chunk: 4096 });
-        assert_eq!(split((1 << 27) + 1), RowSplit::Chunks { chunks: 6554, chunk: 5 * 4096 });
-        let RowSplit::Chunks { chunks, chunk } = split(1 << 34) else { panic!() };
+        assert_eq!(split(1), ReduceRowSplit::Chunks { chunks: 1, chunk: 4096 });
+        assert_eq!(split(4097), ReduceRowSplit::Chunks { chunks: 2, chunk: 4096 });
+        assert_eq!(split(1 << 25), ReduceRowSplit::Chunks { chunks: 8192, chunk: 4096 });
+        assert_eq!(split((1 << 27) + 1), ReduceRowSplit::Chunks { chunks: 6554, chunk: 5 * 4096 });
+        let ReduceRowSplit::Chunks { chunks, chunk } = split(1 << 34) else { panic!() };
         assert!(chunks <= MAX_REDUCTION_CHUNKS && chunks * chunk >= 1 << 34);
     }
 
     #[test]
     fn threads_per_row_follow_from_the_shape() {
         let split = |rows, columns| choose_row_split(rows, columns, 4096);
-        assert_eq!(split(1_000_000, 32), RowSplit::Lanes(8));
-        assert_eq!(split(100, 2000), RowSplit::Lanes(32));
-        assert_eq!(split(10_000, 10_000), RowSplit::Block);
-        assert_eq!(split(4, 1 << 20), RowSplit::Chunks { chunks: 256, chunk: 4096 });
-        assert_eq!(split(4, 5000), RowSplit::Block);
+        assert_eq!(split(1_000_000, 32), ReduceRowSplit::Lanes(8));
+        assert_eq!(split(100, 2000), ReduceRowSplit::Lanes(32));
+        assert_eq!(split(10_000, 10_000), ReduceRowSplit::Block);
+        assert_eq!(split(4, 1 << 20), ReduceRowSplit::Chunks { chunks: 256, chunk: 4096 });
+        assert_eq!(split(4, 5000), ReduceRowSplit::Block);
     }
 
     #[test]
@@ -408,7 +408,7 @@ mod tests {
         let row = array(DType::F64, contiguous(&[10, 1]).broadcast_to(&[10, 100]).unwrap());
         let inputs = [array(DType::F32, contiguous(&[10, 100])), row];
         let mixed = with_request(ops::SUM, fused_example_program(DType::F32, DType::F32), &inputs, &[1], |r| (r.width, r.access)).unwrap();
-        assert_eq!(mixed, (4, InputAccess { repeated: 0b10, aligned: true }));
+        assert_eq!(mixed, (4, InnermostAxisAccess { repeated: 0b10, aligned: true }));
     }
 
     #[test]
@@ -451,11 +451,11 @@ mod tests {
             let ReductionCall { inputs, output, reduction } =
                 user_kernels::example_reduction_call(&array(dtype, contiguous(shape)).into(), axes).unwrap();
             with_call(REDUCTION_KERNEL, &inputs, &[output], Work::Custom(call::Custom(&reduction)), |call| {
-                reason(|| request_for_call(call, &[256, 256])).map(|r| (r.width, r.accumulator_size(), r.split))
+                reason(|| reduce_request_for_call(call, &[256, 256])).map(|r| (r.width, r.accumulator_size(), r.split))
             })
         };
-        assert_eq!(strings(DType::F16, &[40, 64], &[-1]).unwrap(), (8, 8, RowSplit::Lanes(8)));
-        assert_eq!(strings(DType::I64, &[40, 64], &[0, 1]).unwrap(), (2, 16, RowSplit::Chunks { chunks: 2, chunk: 2048 }));
+        assert_eq!(strings(DType::F16, &[40, 64], &[-1]).unwrap(), (8, 8, ReduceRowSplit::Lanes(8)));
+        assert_eq!(strings(DType::I64, &[40, 64], &[0, 1]).unwrap(), (2, 16, ReduceRowSplit::Chunks { chunks: 2, chunk: 2048 }));
         assert_eq!(strings(DType::F32, &[40, 64], &[0]).unwrap_err(), "the reduced axis is not the last one");
     }
 }

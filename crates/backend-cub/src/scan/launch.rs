@@ -3,7 +3,7 @@
 use cuprum_backend_cuda::device;
 use cuprum_core::{Outcome, Result};
 
-use super::request::{ScanAxis, ScanRequest, THREADS_PER_BLOCK};
+use super::request::{SCAN_THREADS_PER_BLOCK, ScanAxis, ScanRequest};
 use crate::kernel_parameter_lists::{AxesParam, DevicePointer, OffsetsParam, ProgramParams, kernel_parameters};
 use crate::launch::LaunchContext;
 
@@ -48,7 +48,7 @@ pub fn launch_scan_kernel(context: &LaunchContext, request: &ScanRequest) -> Res
         0 | 1 => None,
         _ => {
             let workspace = device::allocate(call, words * size_of::<u64>())?;
-            context.zero_words(&workspace, 0, 2 * words)?;
+            context.queue_zero_fill(&workspace, 0, 2 * words)?;
             Some(workspace)
         }
     };
@@ -58,7 +58,7 @@ pub fn launch_scan_kernel(context: &LaunchContext, request: &ScanRequest) -> Res
     let ticket = DevicePointer(workspace.as_ref().map_or(0, |w| w.pointer()));
     let words = DevicePointer(workspace.as_ref().map_or(0, |w| w.pointer() + size_of::<u64>() as u64));
     let (length, lines, grid, threads) =
-        (request.scan_line_length() as i64, request.scan_line_count() as i64, groups * tiles, THREADS_PER_BLOCK as u32);
+        (request.scan_line_length() as i64, request.scan_line_count() as i64, groups * tiles, SCAN_THREADS_PER_BLOCK as u32);
     match request.axis {
         ScanAxis::Rows => {
             let params = ScanRowsParams { p, axes, out, count: length, ticket, words, tiles, rows: groups };

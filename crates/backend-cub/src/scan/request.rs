@@ -1,6 +1,6 @@
 //! Inclusive scans of contiguous rows or of adjacent columns, with a fused program, in a single pass over memory.
 
-use cuprum_backend_cuda::codegen::{self, FoldClass, InputAccess, KernelKey, ctype, device_sources, test_programs};
+use cuprum_backend_cuda::codegen::{self, FoldClass, InnermostAxisAccess, KernelKey, ctype, device_sources, test_programs};
 use cuprum_core::call;
 use cuprum_core::call::Work;
 use cuprum_core::op::ReductionDef;
@@ -14,17 +14,17 @@ use crate::kernel_source::{BLOCK_FOLD_AND_SCAN_SOURCE, GeneratedSource, SourceDe
 use crate::launch::KernelRequest;
 
 /// Threads per block, as in `scan_rows.cu` and `scan_columns.cu`.
-pub const THREADS_PER_BLOCK: usize = 256;
+pub const SCAN_THREADS_PER_BLOCK: usize = 256;
 /// Minimum length of rows, if there are several. Shorter rows leave too many threads of a block idle, so such calls are declined.
-const MIN_ROW_LENGTH: usize = 512;
+const MIN_SCAN_ROW_LENGTH: usize = 512;
 /// Number of adjacent columns that a warp scans, one per lane.
 const COLUMNS_PER_WARP: usize = 32;
 /// Minimum number of adjacent columns. With fewer columns, a load of a warp would cover less than a 32-byte sector, so such calls are
 /// declined.
-const MIN_ADJACENT_COLUMNS: usize = 8;
+const MIN_ADJACENT_SCAN_COLUMNS: usize = 8;
 /// Maximum length of columns that the accelerator `cuda` scans with one thread per column. The accelerator `cub` declines calls with such
 /// columns.
-const MAX_COLUMN_LENGTH_FOR_ONE_THREAD: usize = 32;
+const MAX_SCAN_COLUMN_LENGTH_FOR_ONE_THREAD: usize = 32;
 
 const SCAN_HEADERS: &[&str] = &[
     device_sources::TYPE_LIMITS_SOURCE,
@@ -69,7 +69,7 @@ pub struct ScanRequest<'a> {
     pub program: &'a Program,
     plan: &'a ScanPlan,
     output: DType,
-    access: InputAccess,
+    access: InnermostAxisAccess,
     /// The scanned axis, which selects the kernel.
     pub axis: ScanAxis,
 }
@@ -78,15 +78,15 @@ pub struct ScanRequest<'a> {
 /// support the reduction.
 fn fold_class_of_reduction(op: Op, reduction: &ReductionDef, value: DType) -> Result<FoldClass, DeclineReason> {
     if reduction.depends_on_order(value) {
-        // NumPy's minimum of several complex NaNs is the first of them. These kernels combine elements out of order and might return
-        // another NaN.
+        // NumPy's minimum of several complex NaNs is the first of them. The call is declined, because these kernels combine elements out of
+        // order and might return another NaN.
         return Err(DeclineReason::with_text(|| format!("{} of {value}: complex numbers are only added and multiplied", op.name())));
     }
     FoldClass::of(reduction, value).ok_or_else(|| DeclineReason::with_text(|| format!("{} is not supported", op.name())))
 }
 
 /// Converts `call` to a [`ScanRequest`], or returns the reason why CUB declines the call.
-pub fn request_for_call<'a>(call: &'a Call) -> Result<ScanRequest<'a>, DeclineReason> {
+pub fn scan_request_for_call<'a>(call: &'a Call) -> Result<ScanRequest<'a>, DeclineReason> {
     let (Work::Scan(call::Scan { program, reduction, plan, .. }), [output]) = (&call.work, call.outputs) else {
         return Err(DeclineReason::new("not a scan"));
     };
@@ -99,13 +99,13 @@ pub fn request_for_call<'a>(call: &'a Call) -> Result<ScanRequest<'a>, DeclineRe
         ScanAxis::Rows if plan.axis_strides.iter().any(|s| !matches!(s, 0 | 1)) => {
             return Err(DeclineReason::new("not contiguous along the scanned axis"));
         }
-        ScanAxis::Rows if plan.line_count > 1 && plan.len < MIN_ROW_LENGTH => {
+        ScanAxis::Rows if plan.line_count > 1 && plan.len < MIN_SCAN_ROW_LENGTH => {
             return Err(DeclineReason::with_text(|| format!("rows of {} elements are too short for a block each", plan.len)));
         }
-        ScanAxis::Columns { out_stride } if out_stride < MIN_ADJACENT_COLUMNS => {
+        ScanAxis::Columns { out_stride } if out_stride < MIN_ADJACENT_SCAN_COLUMNS => {
             return Err(DeclineReason::with_text(|| format!("only {out_stride} adjacent columns")));
         }
-        ScanAxis::Columns { .. } if plan.len <= MAX_COLUMN_LENGTH_FOR_ONE_THREAD => {
+        ScanAxis::Columns { .. } if plan.len <= MAX_SCAN_COLUMN_LENGTH_FOR_ONE_THREAD => {
             return Err(DeclineReason::with_text(|| format!("columns of {} elements are too short", plan.len)));
         }
         _ => {}
@@ -115,8 +115,15 @@ pub fn request_for_call<'a>(call: &'a Call) -> Result<ScanRequest<'a>, DeclineRe
         ScanAxis::Rows => plan.axis_strides.iter().enumerate().filter(|(_, s)| **s == 0).fold(0, |bits, (k, _)| bits | 1 << k),
         ScanAxis::Columns { .. } => 0,
     };
-    let request =
-        ScanRequest { op: call.op, fold, program, plan, output: output.dtype, access: InputAccess { repeated, aligned: false }, axis };
+    let request = ScanRequest {
+        op: call.op,
+        fold,
+        program,
+        plan,
+        output: output.dtype,
+        access: InnermostAxisAccess { repeated, aligned: false },
+        axis,
+    };
     if request.scan_line_group_count().saturating_mul(request.tiles_per_group()) > i32::MAX as usize {
         return Err(DeclineReason::with_text(|| format!("{} lines of {} elements are more than 2^31 tiles", plan.line_count, plan.len)));
     }
@@ -164,13 +171,13 @@ impl ScanRequest<'_> {
         let most = 128 / self.accumulator_dtype().itemsize().max(4);
         match (self.axis, self.plan.line_count) {
             (ScanAxis::Rows, 1) => most,
-            _ => self.plan.len.div_ceil(THREADS_PER_BLOCK / self.scan_lines_per_block()).next_power_of_two().min(most),
+            _ => self.plan.len.div_ceil(SCAN_THREADS_PER_BLOCK / self.scan_lines_per_block()).next_power_of_two().min(most),
         }
     }
 
     /// Returns the number of elements of a row or column in one tile.
     pub fn tile_length(&self) -> usize {
-        THREADS_PER_BLOCK / self.scan_lines_per_block() * self.items_per_thread()
+        SCAN_THREADS_PER_BLOCK / self.scan_lines_per_block() * self.items_per_thread()
     }
 
     /// Returns the size of the look-back states of all tiles, in 64-bit words.
@@ -232,7 +239,7 @@ pub fn sources_for_compile_check() -> Vec<(String, String)> {
         let plan = ScanPlan::new(shape, &vec![&layout; inputs], axis);
         let axis = if plan.out_axis_stride == 1 { ScanAxis::Rows } else { ScanAxis::Columns { out_stride: 1 } };
         let fold = fold_class_of_reduction(op, op.reduction()?, dtype).ok()?;
-        let request = ScanRequest { op, fold, program: &program, plan: &plan, output: dtype, access: InputAccess::default(), axis };
+        let request = ScanRequest { op, fold, program: &program, plan: &plan, output: dtype, access: InnermostAxisAccess::default(), axis };
         request.cuda_source().map(|s| (format!("{} {}<{dtype}> of {program}, {shape:?}", s.name, op.name()), s.code)).ok()
     };
     let along_last = |op: Op, dtype: DType, program: Program, shape: &[usize]| along_axis(shape.len() - 1, op, dtype, program, shape);
@@ -278,7 +285,7 @@ mod tests {
         let plan = ScanPlan::new(inputs[0].shape(), &[inputs[0].layout()], axis);
         let outputs = [output(inputs[0].dtype(), inputs[0].shape())];
         let work = Work::Scan(call::Scan { program: &program, reduction: op.reduction().unwrap(), axis, plan: &plan });
-        with_call(op, &inputs, &outputs, work, |call| reason(|| request_for_call(call)).map(check))
+        with_call(op, &inputs, &outputs, work, |call| reason(|| scan_request_for_call(call)).map(check))
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use cuprum_backend_cuda::device;
 use cuprum_core::{Outcome, Result};
 
-use super::request::{SegmentRequest, THREADS_PER_BLOCK};
+use super::request::{SEGMENT_THREADS_PER_BLOCK, SegmentRequest};
 use crate::kernel_parameter_lists::{DevicePointer, ProgramParams, kernel_parameters};
 use crate::launch::LaunchContext;
 
@@ -66,11 +66,11 @@ pub fn launch_segment_kernels(context: &LaunchContext, request: &SegmentRequest)
     let out = DevicePointer(output.pointer());
     let (segments, length, tiles) = (request.segments as i64, request.length as i64, tile_count as i64);
     let fault = DevicePointer(context.context.fault_pointer().map_err(|e| context.to_call_error(e))?);
-    let threads = THREADS_PER_BLOCK as u32;
+    let threads = SEGMENT_THREADS_PER_BLOCK as u32;
 
     let cut = FindTileSegmentsParams { offsets, segments, length, cuts, tiles };
     // SAFETY: `offsets` has `segments + 1` elements, and `cuts` has `tiles + 1`. The grid has a thread for each element of `cuts`.
-    unsafe { context.launch_kernel((tile_count / THREADS_PER_BLOCK + 1) as u32, threads, 0, &cut) }?;
+    unsafe { context.launch_kernel((tile_count / SEGMENT_THREADS_PER_BLOCK + 1) as u32, threads, 0, &cut) }?;
 
     let op = device::fault_operation_id(call.op, 0);
     let tile = ReduceSegmentTilesParams { p, out, length, offsets, segments, cuts, heads, tails, fault, op };
@@ -79,7 +79,7 @@ pub fn launch_segment_kernels(context: &LaunchContext, request: &SegmentRequest)
     unsafe { context.launch_kernel(tile_count as u32, threads, 0, &tile) }?;
 
     let combine = CombineSegmentPartialsParams { out, length, offsets, segments, cuts, heads, tails, tiles };
-    let warps_per_block = THREADS_PER_BLOCK / 32;
+    let warps_per_block = SEGMENT_THREADS_PER_BLOCK / 32;
     let grid = context.grid_size::<CombineSegmentPartialsParams>(threads, 0, tile_count.div_ceil(warps_per_block) as u64, 4)?;
     // SAFETY: the output has `segments` elements, and `heads` and `tails` an accumulator per tile, which the kernel
     // `reduce_segment_tiles` has written.

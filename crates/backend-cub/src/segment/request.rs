@@ -1,7 +1,7 @@
 //! Reductions of segments with a fused program. Tiles have equal numbers of items, where an item is a value or the end of a segment.
 //! The load per block therefore does not depend on segment lengths.
 
-use cuprum_backend_cuda::codegen::{FoldClass, InputAccess, KernelKey, ctype, device_sources, test_programs};
+use cuprum_backend_cuda::codegen::{FoldClass, InnermostAxisAccess, KernelKey, ctype, device_sources, test_programs};
 use cuprum_core::call;
 use cuprum_core::call::Work;
 use cuprum_core::op::ReductionDef;
@@ -13,10 +13,10 @@ use crate::kernel_source::{BLOCK_FOLD_AND_SCAN_SOURCE, GeneratedSource, SourceDe
 use crate::launch::KernelRequest;
 
 /// Threads per block, as in `segment.cu`.
-pub const THREADS_PER_BLOCK: usize = 256;
+pub const SEGMENT_THREADS_PER_BLOCK: usize = 256;
 /// Minimum number of tiles of a call. Smaller calls are declined, because the three launches take longer than the one launch of the
 /// accelerator `cuda`.
-const MIN_TILES_PER_CALL: usize = 16;
+const MIN_SEGMENT_TILES_PER_CALL: usize = 16;
 
 static SEGMENT_TEMPLATE: SourceTemplate = SourceTemplate {
     name: "cub_segment.cu",
@@ -38,7 +38,7 @@ pub struct SegmentRequest<'a> {
     fold: FoldClass,
     accumulator: DType,
     output: DType,
-    access: InputAccess,
+    access: InnermostAxisAccess,
     /// Number of values.
     pub length: usize,
     /// Number of segments.
@@ -49,15 +49,15 @@ pub struct SegmentRequest<'a> {
 /// not support the reduction.
 fn fold_class_of_reduction(op: Op, reduction: &ReductionDef, acc: DType) -> Result<FoldClass, DeclineReason> {
     if reduction.depends_on_order(acc) {
-        // NumPy's minimum of several complex NaNs is the first of them. These kernels combine elements out of order and might return
-        // another NaN.
+        // NumPy's minimum of several complex NaNs is the first of them. The call is declined, because these kernels combine elements out of
+        // order and might return another NaN.
         return Err(DeclineReason::with_text(|| format!("{} of {acc}: complex numbers are only added and multiplied", op.name())));
     }
     FoldClass::of(reduction, acc).ok_or_else(|| DeclineReason::with_text(|| format!("{} is not supported", op.name())))
 }
 
 /// Converts `call` to a [`SegmentRequest`], or returns the reason why CUB declines the call.
-pub fn request_for_call<'a>(call: &'a Call) -> Result<SegmentRequest<'a>, DeclineReason> {
+pub fn segment_request_for_call<'a>(call: &'a Call) -> Result<SegmentRequest<'a>, DeclineReason> {
     let (&Work::Segments(call::SegmentReduction { program, reduction, acc }), [output]) = (&call.work, call.outputs) else {
         return Err(DeclineReason::new("not a reduction of segments"));
     };
@@ -74,12 +74,12 @@ pub fn request_for_call<'a>(call: &'a Call) -> Result<SegmentRequest<'a>, Declin
         fold,
         accumulator: acc,
         output: output.dtype,
-        access: InputAccess::access_of_flat_inputs(values),
+        access: InnermostAxisAccess::innermost_access_of_flat_inputs(values),
         length,
         segments,
     };
     match request.tile_count() {
-        few if few < MIN_TILES_PER_CALL => {
+        few if few < MIN_SEGMENT_TILES_PER_CALL => {
             Err(DeclineReason::with_text(|| format!("{length} values in {segments} segments are too few for three kernels")))
         }
         many if many > i32::MAX as usize => {
@@ -106,7 +106,7 @@ impl SegmentRequest<'_> {
 
     /// Returns the number of tiles of the merged sequence of values and segment ends.
     pub fn tile_count(&self) -> usize {
-        self.length.saturating_add(self.segments).div_ceil(THREADS_PER_BLOCK * self.items_per_thread())
+        self.length.saturating_add(self.segments).div_ceil(SEGMENT_THREADS_PER_BLOCK * self.items_per_thread())
     }
 }
 
@@ -140,7 +140,7 @@ pub fn sources_for_compile_check() -> Vec<(String, String)> {
     let of = |op: Op, program: Program, accumulator: DType| {
         let (output, fold) = (program.output_dtype(0), fold_class_of_reduction(op, op.reduction()?, accumulator).ok()?);
         let request =
-            SegmentRequest { program: &program, fold, accumulator, output, access: InputAccess::default(), length: 0, segments: 0 };
+            SegmentRequest { program: &program, fold, accumulator, output, access: InnermostAxisAccess::default(), length: 0, segments: 0 };
         request.cuda_source().map(|s| (format!("{} {} {output} in {accumulator} of {program}", s.name, op.name()), s.code)).ok()
     };
     let plain = [(I64, I64), (U64, U64), (F16, F32), (BF16, F32), (F32, F32), (F64, F64), (C64, C64), (C128, C128)];
@@ -176,7 +176,7 @@ mod tests {
         let inputs: Vec<StoredArray> = values.iter().cloned().chain([offsets]).collect();
         let outputs = [output(program.output_dtype(0), &[count])];
         let work = Work::Segments(call::SegmentReduction { program, reduction: SEGMENT_SUM.reduction().unwrap(), acc });
-        with_call(SEGMENT_SUM, &inputs, &outputs, work, |call| reason(|| request_for_call(call)).map(check))
+        with_call(SEGMENT_SUM, &inputs, &outputs, work, |call| reason(|| segment_request_for_call(call)).map(check))
     }
 
     fn plain<R>(value: DType, acc: DType, length: usize, count: usize, check: impl FnOnce(SegmentRequest) -> R) -> Result<R, String> {
@@ -195,8 +195,8 @@ mod tests {
     #[test]
     fn tiles_fit_shared_memory() {
         for dtype in DType::ALL {
-            let bytes =
-                plain(dtype, dtype, 1 << 20, 1, |s| THREADS_PER_BLOCK * s.items_per_thread() * s.accumulator_size().max(4)).unwrap();
+            let bytes = plain(dtype, dtype, 1 << 20, 1, |s| SEGMENT_THREADS_PER_BLOCK * s.items_per_thread() * s.accumulator_size().max(4))
+                .unwrap();
             assert!(bytes + 17 * (16 + 16) <= 48 << 10, "{dtype}");
         }
     }

@@ -6,7 +6,7 @@ use cuprum_backend_cuda::codegen::device_sources;
 use cuprum_backend_cuda::device::{self, CudaBuffer};
 use cuprum_core::{Error, Outcome, Result, decline};
 
-use super::request::{SelectRequest, THREADS_PER_BLOCK};
+use super::request::{SELECT_THREADS_PER_BLOCK, SelectRequest};
 use crate::kernel_parameter_lists::{DevicePointer, ProgramParams, kernel_parameters};
 use crate::launch::LaunchContext;
 
@@ -32,7 +32,7 @@ pub fn launch_select_kernel(context: &LaunchContext, request: &SelectRequest) ->
     let tiles = request.tile_count() as u32;
     let words = 2 + device_sources::look_back_state_count(tiles as usize);
     let workspace = device::allocate(call, words * size_of::<u64>())?;
-    context.zero_words(&workspace, 0, 2 * words)?;
+    context.queue_zero_fill(&workspace, 0, 2 * words)?;
     let outputs: Vec<Arc<CudaBuffer>> = match (0..call.outputs.len()).map(|n| device::allocate_output(call, n)).collect() {
         Err(Error::OutOfMemory { .. }) => decline!("not enough memory for outputs of full length; the base accelerator counts first"),
         outputs => outputs?,
@@ -52,7 +52,7 @@ pub fn launch_select_kernel(context: &LaunchContext, request: &SelectRequest) ->
     };
     // SAFETY: values and outputs have `count` elements each, or are null. Counter, states and length are zeroed words of the workspace, and
     // the grid has a block for each tile.
-    unsafe { context.launch_kernel(tiles, THREADS_PER_BLOCK as u32, 0, &params) }?;
+    unsafe { context.launch_kernel(tiles, SELECT_THREADS_PER_BLOCK as u32, 0, &params) }?;
     let length = device::read_output_length(call, &workspace)?.min(request.count);
     device::outcome_with_length(call, length, outputs)
 }

@@ -1,6 +1,6 @@
 //! Elements at which a condition holds, and their indices, in a single pass over memory. A fused program computes the condition.
 
-use cuprum_backend_cuda::codegen::{InputAccess, KernelKey, device_sources, test_programs};
+use cuprum_backend_cuda::codegen::{InnermostAxisAccess, KernelKey, device_sources, test_programs};
 use cuprum_core::call;
 use cuprum_core::call::Work;
 use cuprum_core::{Array, Call, DType, DeclineReason, Program, Result, StepKind};
@@ -10,7 +10,7 @@ use crate::kernel_source::{GeneratedSource, SourceDefinitions, SourceTemplate};
 use crate::launch::KernelRequest;
 
 /// Threads per block, as in `select.cu`.
-pub const THREADS_PER_BLOCK: usize = 384;
+pub const SELECT_THREADS_PER_BLOCK: usize = 384;
 
 static SELECT_TEMPLATE: SourceTemplate = SourceTemplate {
     name: "cub_select.cu",
@@ -24,7 +24,7 @@ static SELECT_TEMPLATE: SourceTemplate = SourceTemplate {
 pub struct SelectRequest<'a> {
     /// The fused program, which computes the condition.
     pub program: &'a Program,
-    access: InputAccess,
+    access: InnermostAxisAccess,
     /// The array of values to select from. `None` if the call returns only indices.
     pub values: Option<SourceValues>,
     /// Whether the call returns indices.
@@ -44,13 +44,13 @@ pub struct SourceValues {
 
 /// Converts `call` to a [`SelectRequest`], or returns the reason why CUB declines the call. `addresses` has the device address of the first
 /// element of each input.
-pub fn request_for_call<'a>(call: &'a Call, addresses: &[u64]) -> Result<SelectRequest<'a>, DeclineReason> {
+pub fn select_request_for_call<'a>(call: &'a Call, addresses: &[u64]) -> Result<SelectRequest<'a>, DeclineReason> {
     let (Work::Select(call::Select { program, indices, .. }), [output, ..]) = (&call.work, call.outputs) else {
         return Err(DeclineReason::new("not a selection"));
     };
     fused_input::check_ops_have_cuda_code(program)?;
     let (program_inputs, from) = call.program_inputs();
-    let access = InputAccess::access_of_flat_inputs(program_inputs);
+    let access = InnermostAxisAccess::innermost_access_of_flat_inputs(program_inputs);
     let values = from.map(|from| {
         let same = |k: &usize| {
             access.repeated >> k & 1 == 0 && program_inputs[*k].dtype() == from.dtype() && addresses.get(*k) == addresses.last()
@@ -90,7 +90,7 @@ impl SelectRequest<'_> {
 
     /// Returns the number of elements per tile, as in `select.cu`.
     pub fn tile_length(&self) -> usize {
-        THREADS_PER_BLOCK * self.items_per_thread()
+        SELECT_THREADS_PER_BLOCK * self.items_per_thread()
     }
 
     /// Returns the number of tiles. A block selects from one tile.
@@ -133,7 +133,7 @@ impl KernelRequest for SelectRequest<'_> {
 pub fn sources_for_compile_check() -> Vec<(String, String)> {
     use DType::*;
     let of = |program: Program, values: Option<SourceValues>, indices: bool| {
-        let request = SelectRequest { program: &program, access: InputAccess::default(), values, indices, count: 0 };
+        let request = SelectRequest { program: &program, access: InnermostAxisAccess::default(), values, indices, count: 0 };
         let named = |s: GeneratedSource| (format!("{} {values:?}, indices {indices}: {program}", s.name), s.code);
         request.cuda_source().map(named).ok()
     };
@@ -171,7 +171,9 @@ mod tests {
         let value = inputs.last().map_or(DType::I64, |a| a.dtype());
         let outputs = [output(if values { value } else { DType::I64 }, &[count])];
         let work = Work::Select(call::Select { program, values, indices: !values });
-        with_call(cuprum_core::ops::select::EXTRACT, inputs, &outputs, work, |call| reason(|| request_for_call(call, addresses)).map(check))
+        with_call(cuprum_core::ops::select::EXTRACT, inputs, &outputs, work, |call| {
+            reason(|| select_request_for_call(call, addresses)).map(check)
+        })
     }
 
     #[test]
@@ -200,7 +202,7 @@ mod tests {
         for size in [1, 2, 4, 8, 16] {
             let program = Program::identity(DType::Bool);
             let values = Some(SourceValues { size, condition_input: None });
-            let request = SelectRequest { program: &program, access: InputAccess::default(), values, indices: true, count: 0 };
+            let request = SelectRequest { program: &program, access: InnermostAxisAccess::default(), values, indices: true, count: 0 };
             assert!(request.tile_length() * (size + 2) + 128 <= 48 << 10, "{size}");
         }
     }

@@ -110,7 +110,7 @@ fn find_last_selected_elements(
     let chunk = chunk as i64;
     let zeroed_bytes = rows * (SELECT_STATE_BYTES + RADIX_SELECT_BINS * size_of::<u64>());
     let workspace = device::allocate(context.call, zeroed_bytes + rows * extra_words(chunks as usize) * size_of::<u64>())?;
-    context.zero_words(&workspace, 0, zeroed_bytes / 4)?;
+    context.queue_zero_fill(&workspace, 0, zeroed_bytes / 4)?;
     let at = |offset: usize| DevicePointer(workspace.pointer() + offset as u64);
     let [states, counts, extra] = [0, rows * SELECT_STATE_BYTES, zeroed_bytes].map(at);
     let (columns, limit) = (columns as i64, request.selected_per_row() as u64);
@@ -241,7 +241,7 @@ kernel_parameters! {
     /// one tile per row.
     struct SortPassParams for "sort_pass" {
         from: DevicePointer,
-        buffers: PassBuffers,
+        buffers: RadixPassBuffers,
         values: DevicePointer,
         indices: DevicePointer,
         digit_offsets: DevicePointer,
@@ -258,17 +258,17 @@ kernel_parameters! {
     }
 }
 
-/// The C++ struct `PassBuffers`: keys and indices between passes, in two buffers that passes use alternately.
+/// The C++ struct `RadixPassBuffers`: keys and indices between passes, in two buffers that passes use alternately.
 #[derive(Clone, Copy)]
 #[repr(C)]
-pub struct PassBuffers {
+pub struct RadixPassBuffers {
     keys: [DevicePointer; 2],
     indices: [DevicePointer; 2],
     index_strides: [i64; 2],
 }
 
 parameter_by_value! {
-    PassBuffers: |declared| declared == "PassBuffers";
+    RadixPassBuffers: |declared| declared == "RadixPassBuffers";
 }
 
 /// Sorts all rows by radix passes.
@@ -293,7 +293,7 @@ fn sort_by_radix_passes(
     let state_bytes = if tiles > 1 { rows * tiles * DIGIT_VALUE_COUNT * index_size } else { 0 };
     let [masks_at, counts_at, states_at, end] = [passes * 4, words * 4, words * 4 + count_bytes, words * 4 + count_bytes + state_bytes];
     let workspace = device::allocate(call, end)?;
-    context.zero_words(&workspace, 0, end / 4)?;
+    context.queue_zero_fill(&workspace, 0, end / 4)?;
     let at = |offset: usize| DevicePointer(workspace.pointer() + offset as u64);
     let (masks, digit_offsets, states) = (at(masks_at), at(counts_at), at(states_at));
 
@@ -308,7 +308,7 @@ fn sort_by_radix_passes(
     // The second index buffer may be the memory of the int64 output. Its rows of narrower indices then start where the output's rows start,
     // so that no row overwrites the result of another row.
     let output_stride = if index_buffers[1].is_some() { columns } else { columns * size_of::<i64>() / index_size };
-    let buffers = PassBuffers {
+    let buffers = RadixPassBuffers {
         keys: [output_pointer(keys[0].as_ref()), output_pointer(keys[1].as_ref().or(values))],
         indices: [output_pointer(index_buffers[0].as_ref()), output_pointer(index_buffers[1].as_ref().or(indices))],
         index_strides: [columns as i64, output_stride as i64],
@@ -322,7 +322,7 @@ fn sort_by_radix_passes(
     let (values, indices, tiles) = (output_pointer(values), output_pointer(indices), tiles as u32);
     for word in 0..request.keys_per_element() as u32 {
         if word > 0 {
-            context.zero_words(&workspace, 0, end / 4)?;
+            context.queue_zero_fill(&workspace, 0, end / 4)?;
         }
         let params = CountDigitsParams { from, counts: digit_offsets, columns, chunk: chunk as i64, chunks, word };
         // SAFETY: there is a zeroed counter for each row, pass and digit, and a block for each chunk.
@@ -334,7 +334,7 @@ fn sort_by_radix_passes(
         for pass in 0..passes {
             let tag_number = pass % request.passes_until_tags_repeat();
             if pass > 0 && tag_number == 0 {
-                context.zero_words(&workspace, states_at, state_bytes / 4)?;
+                context.queue_zero_fill(&workspace, states_at, state_bytes / 4)?;
             }
             let params = SortPassParams {
                 from,

@@ -113,7 +113,7 @@ pub struct SortRequest {
 }
 
 /// Converts `call` to a [`SortRequest`], or returns the reason why CUB declines the call.
-pub fn request_for_call(call: &Call) -> Result<SortRequest, DeclineReason> {
+pub fn sort_request_for_call(call: &Call) -> Result<SortRequest, DeclineReason> {
     if let Work::SegmentSort(call::SegmentSort { .. }) = call.work {
         return Err(DeclineReason::new("segments: only the base accelerator sorts them"));
     }
@@ -353,7 +353,7 @@ mod tests {
         let outputs: Vec<_> = outputs.into_iter().filter(|(returned, _)| *returned).map(|(_, d)| output(d, &kept)).collect();
         let inputs = [array(dtype, contiguous(shape))];
         let op = if options.indices { TOPK } else { SORT };
-        with_call(op, &inputs, &outputs, Work::Sort(options), |call| reason(|| request_for_call(call)).map(check))
+        with_call(op, &inputs, &outputs, Work::Sort(options), |call| reason(|| sort_request_for_call(call)).map(check))
     }
 
     #[test]

@@ -11,19 +11,19 @@ use crate::device::fault_operation_id;
 
 /// How a kernel reads its inputs along the innermost axis. This access pattern is part of the key of the kernel cache.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct InputAccess {
+pub struct InnermostAxisAccess {
     /// Bit k is set if input k has stride 0 along the innermost axis. All other inputs have stride 1.
     pub repeated: u64,
     /// Whether every input with stride 1 is aligned for vector loads (up to 16 bytes).
     pub aligned: bool,
 }
 
-impl InputAccess {
+impl InnermostAxisAccess {
     /// Returns the access pattern of 1-D `inputs` with stride 1 or 0. The pattern assumes no alignment.
-    pub fn access_of_flat_inputs(inputs: &[StoredArray]) -> InputAccess {
+    pub fn innermost_access_of_flat_inputs(inputs: &[StoredArray]) -> InnermostAxisAccess {
         let is_repeated = |a: &StoredArray| a.layout().strides().first() == Some(&0);
         let repeated = inputs.iter().enumerate().filter(|(_, a)| is_repeated(a)).fold(0, |bits, (k, _)| bits | 1 << k);
-        InputAccess { repeated, aligned: false }
+        InnermostAxisAccess { repeated, aligned: false }
     }
 }
 
@@ -32,7 +32,7 @@ impl InputAccess {
 ///
 /// # Errors
 /// Returns the name of an operation that has no C++ expression, such as an operation of another crate without C++ code.
-pub fn element_source(program: &Program, access: InputAccess) -> Result<String, &'static str> {
+pub fn element_source(program: &Program, access: InnermostAxisAccess) -> Result<String, &'static str> {
     element_source_with_user_functions(program, access, None)
 }
 
@@ -42,7 +42,7 @@ pub fn element_source(program: &Program, access: InputAccess) -> Result<String, 
 /// Returns the name of an operation that has no C++ expression.
 pub fn element_source_with_user_functions(
     program: &Program,
-    access: InputAccess,
+    access: InnermostAxisAccess,
     body: Option<&'static OperationBody>,
 ) -> Result<String, &'static str> {
     let mut out = String::from("\nnamespace cuprum {\n\n");
@@ -58,7 +58,7 @@ pub fn element_source_with_user_functions(
 
 /// Returns the C++ code that computes one element as the C++ expression `value`, of C++ type `result`. `program` only declares the inputs
 /// and scalars. `value` may use the inputs' values `v.v0`, ..., their addresses `p.in0`, ..., and the scalar `p.sN` of step `N`.
-pub fn element_source_with_result(program: &Program, access: InputAccess, result: &str, value: &str) -> String {
+pub fn element_source_with_result(program: &Program, access: InnermostAxisAccess, result: &str, value: &str) -> String {
     let mut out = String::from("\nnamespace cuprum {\n\n");
     let inputs = cpp_input_types(program);
     write_parameter_structs(&mut out, program, &inputs, &[result]);
@@ -150,7 +150,7 @@ pub(super) fn write_parameter_structs(out: &mut String, program: &Program, input
     let _ = writeln!(out, "}};\nusing Result = {};\n", results.first().unwrap_or(&"u8"));
 }
 
-fn write_load_functions(out: &mut String, program: &Program, inputs: &[&str], access: InputAccess) {
+fn write_load_functions(out: &mut String, program: &Program, inputs: &[&str], access: InnermostAxisAccess) {
     let repeated = |n: usize| access.repeated >> n & 1 == 1;
     let write_per_input = |out: &mut String, line: &dyn Fn(usize) -> String| {
         for n in 0..inputs.len() {
@@ -296,7 +296,7 @@ pub(super) fn step_expression(program: &Program, n: usize) -> Result<Option<Stri
         StepKind::Input(_) | StepKind::Fold(_) => return Ok(None),
         StepKind::Param(_) => format!("p.s{n}"),
         StepKind::Cast => format!("cast<{}>(t{})", ctype(step.dtype), step.args[0]),
-        StepKind::Apply(op) if op == FUSED_TAKE => take_expression(program, n).ok_or(op.name())?,
+        StepKind::Apply(op) if op == FUSED_TAKE => step_expression_of_take(program, n).ok_or(op.name())?,
         StepKind::Apply(op) => match op.0.body {
             Some(body) => user_function_call(program, step, body).ok_or(op.name())?,
             None => expression_table::cpp_expression(op).ok_or(op.name())?.substitute_step_variables(step.args()),
@@ -305,7 +305,7 @@ pub(super) fn step_expression(program: &Program, n: usize) -> Result<Option<Stri
 }
 
 /// Returns the C++ expression of step `n` if it is a `take`: one element of an input, at a computed index.
-fn take_expression(program: &Program, n: usize) -> Option<String> {
+fn step_expression_of_take(program: &Program, n: usize) -> Option<String> {
     let &[table, index, length] = program.steps[n].args() else { return None };
     let StepKind::Input(k) = program.steps[table as usize].kind else { return None };
     Some(format!("take_element<{n}>(p.in{k}, t{index}, t{length}, bad_index)"))

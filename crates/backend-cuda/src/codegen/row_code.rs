@@ -15,7 +15,7 @@ use super::{AccumulatorCode, ctype, may_fault};
 
 /// Layout of the operands along a row. This layout is part of the key of the kernel cache.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct OperandLayout {
+pub struct RowOperandLayout {
     /// Bit k is set if input k has one element per row.
     pub repeated: u64,
     /// Bit n is set if output n has one element per row.
@@ -127,7 +127,7 @@ impl<'a> RowStages<'a> {
 ///
 /// # Errors
 /// Returns the name of an operation that has no C++ expression.
-pub fn row_function_source(stages: &RowStages, layout: OperandLayout) -> Result<String, &'static str> {
+pub fn row_function_source(stages: &RowStages, layout: RowOperandLayout) -> Result<String, &'static str> {
     let program = stages.program;
     let mut out = String::from("\nnamespace cuprum {\n\n");
     let inputs = cpp_input_types(program);
@@ -184,7 +184,7 @@ pub fn row_function_source(stages: &RowStages, layout: OperandLayout) -> Result<
 }
 
 /// Writes the loads of all inputs of the first stage before any computation, so that the loads are in flight together.
-fn write_first_stage_loads(out: &mut String, stages: &RowStages, layout: OperandLayout) {
+fn write_first_stage_loads(out: &mut String, stages: &RowStages, layout: RowOperandLayout) {
     for (n, step) in stages.program.steps.iter().enumerate() {
         if let (StepKind::Input(k), true) = (step.kind, stages.is_loaded_input(n) && stages.stage_of[n] == 0) {
             let _ = writeln!(out, "    load_row<{}>(p.in{k} + at.at[{k}], rank, length, a{n});", layout.aligned);
@@ -192,7 +192,13 @@ fn write_first_stage_loads(out: &mut String, stages: &RowStages, layout: Operand
     }
 }
 
-fn write_stage(out: &mut String, stages: &RowStages, layout: OperandLayout, stage: usize, folds: &mut usize) -> Result<(), &'static str> {
+fn write_stage(
+    out: &mut String,
+    stages: &RowStages,
+    layout: RowOperandLayout,
+    stage: usize,
+    folds: &mut usize,
+) -> Result<(), &'static str> {
     let program = stages.program;
     let steps = || program.steps.iter().enumerate();
     let _ = writeln!(out, "    // stage {stage}");

@@ -62,7 +62,7 @@ impl std::fmt::Debug for GraphCapture {
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+fn lock_ignoring_poison<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -76,7 +76,7 @@ fn find_best_fit(free: impl Iterator<Item = usize>, bytes: usize) -> Option<usiz
 impl GraphCapture {
     /// Returns a block of the graph's memory with at least `bytes` bytes: a free block, or a newly allocated one.
     fn allocate_block(&self, bytes: usize) -> Result<Arc<DeviceBuffer>> {
-        let mut memory = lock(&self.memory);
+        let mut memory = lock_ignoring_poison(&self.memory);
         if let Some(at) = find_best_fit(memory.free_blocks.iter().map(|b| b.len()), bytes) {
             return Ok(memory.free_blocks.swap_remove(at));
         }
@@ -88,8 +88,8 @@ impl GraphCapture {
     /// Drops the objects that the graph keeps alive, and the graph's references to its memory blocks. Arrays in these blocks hold
     /// references of their own.
     fn release_objects(&self) {
-        let kept = std::mem::take(&mut *lock(&self.kept));
-        let memory = std::mem::take(&mut *lock(&self.memory));
+        let kept = std::mem::take(&mut *lock_ignoring_poison(&self.kept));
+        let memory = std::mem::take(&mut *lock_ignoring_poison(&self.memory));
         drop((kept, memory)); // dropped after the locks are released, because a destructor may take the same locks
     }
 }
@@ -113,7 +113,7 @@ impl OwningGraph for GraphCapture {
     /// Marks `block` as free, so that later work of the capture may reuse it. Has no effect after the capture.
     fn return_block_to_graph(&self, block: Arc<DeviceBuffer>) {
         if self.state.load(Ordering::Acquire) == CAPTURE_STATE_OPEN {
-            lock(&self.memory).free_blocks.push(block);
+            lock_ignoring_poison(&self.memory).free_blocks.push(block);
         }
     }
 
@@ -152,7 +152,7 @@ impl Context {
         let ended = self.end_capture_and_instantiate(&capture);
         capture.state.store(if ended.is_ok() { CAPTURE_STATE_ENDED } else { CAPTURE_STATE_FAILED }, Ordering::Release);
         let (exec, nodes) = ended.inspect_err(|_| capture.release_objects())?;
-        lock(&capture.memory).free_blocks.clear();
+        lock_ignoring_poison(&capture.memory).free_blocks.clear();
         Ok(Graph { exec, nodes, capture, last: Mutex::new(None) })
     }
 
@@ -247,7 +247,7 @@ impl Context {
     /// Keeps `buffer` alive as long as the graph that this thread is capturing. `writes` tells whether the graph writes `buffer`.
     pub(crate) fn keep_array_alive(&self, buffer: &Arc<dyn Buffer>, writes: bool) {
         let Some(capture) = self.active_capture(self.current_stream_number()) else { return };
-        let mut kept = lock(&capture.kept);
+        let mut kept = lock_ignoring_poison(&capture.kept);
         match kept.arrays.iter_mut().find(|(b, _)| Arc::ptr_eq(b, buffer)) {
             Some((_, written)) => *written |= writes,
             None => kept.arrays.push((buffer.clone(), writes)),
@@ -257,7 +257,7 @@ impl Context {
     /// Keeps `other` alive as long as the graph that is being captured on stream `number`.
     pub(crate) fn keep_object_alive<T: Any + Send + Sync>(&self, number: u32, other: &Arc<T>) {
         let Some(capture) = self.active_capture(number) else { return };
-        let mut kept = lock(&capture.kept);
+        let mut kept = lock_ignoring_poison(&capture.kept);
         let address = Arc::as_ptr(other).cast::<()>();
         if kept.others.iter().all(|o| Arc::as_ptr(o).cast::<()>() != address) {
             kept.others.push(other.clone());
@@ -298,15 +298,15 @@ impl Graph {
     /// Returns whether the graph keeps `buffer` alive: the graph reads or writes the buffer but does not own its memory.
     pub fn keeps_alive(&self, buffer: &dyn Buffer) -> bool {
         let address = ptr::from_ref(buffer).cast::<()>();
-        lock(&self.capture.kept).arrays.iter().any(|(b, _)| Arc::as_ptr(b).cast::<()>() == address)
+        lock_ignoring_poison(&self.capture.kept).arrays.iter().any(|(b, _)| Arc::as_ptr(b).cast::<()>() == address)
     }
 
     /// Launches the graph on stream `number`. `memory_of` returns the device memory of a buffer of the core crate.
     pub(crate) fn launch(&self, number: u32, memory_of: fn(&dyn Buffer) -> Option<&DeviceBuffer>) -> Result<()> {
         let context = self.capture.context;
         context.make_current()?;
-        let mut last = lock(&self.last);
-        let (memory, kept) = (lock(&self.capture.memory), lock(&self.capture.kept));
+        let mut last = lock_ignoring_poison(&self.last);
+        let (memory, kept) = (lock_ignoring_poison(&self.capture.memory), lock_ignoring_poison(&self.capture.kept));
         let arrays = kept.arrays.iter().filter_map(|(buffer, _)| memory_of(buffer.as_ref()));
         let mut written: Vec<&DeviceBuffer> = memory.all_blocks.iter().map(|block| &**block).collect();
         for (buffer, writes) in &kept.arrays {
@@ -333,7 +333,7 @@ impl Graph {
 
 impl Drop for Graph {
     fn drop(&mut self) {
-        let last = lock(&self.last).take();
+        let last = lock_ignoring_poison(&self.last).take();
         // Waits for the last launch of the graph, because the memory and modules that the launch uses are dropped afterwards.
         let ended = last.is_none_or(|mark| mark.wait_on_host().is_ok());
         if ended && self.capture.context.make_current().is_ok() {

@@ -10,7 +10,7 @@ use super::stream_table::{FIRST_CAPTURE_STREAM_ID, MAX_STREAMS};
 use crate::error::{CudaError, Result};
 
 /// Number of 32-bit counters at the start of each scratch buffer.
-pub const COUNTER_COUNT: usize = 4352;
+pub const SCRATCH_COUNTER_COUNT: usize = 4352;
 /// Size of the memory for partial results in a stream's scratch buffer, in bytes. A kernel that needs more memory gets a separate
 /// allocation.
 const SCRATCH_PARTIAL_RESULT_BYTES: usize = 256 << 10;
@@ -29,7 +29,7 @@ impl Default for ScratchBuffers {
 /// Addresses of scratch memory for one kernel. Queue the kernel on the stream that was current when [`Context::scratch`] was called, and
 /// drop the `ScratchMemory` only after the kernel is queued.
 pub struct ScratchMemory {
-    /// Device address of [`COUNTER_COUNT`] 32-bit counters, all 0. The kernel must leave all counters 0.
+    /// Device address of [`SCRATCH_COUNTER_COUNT`] 32-bit counters, all 0. The kernel must leave all counters 0.
     pub counters: u64,
     /// Device address of uninitialised memory for partial results.
     pub partials: u64,
@@ -76,10 +76,10 @@ impl Context {
     /// Allocates a buffer of zeroed counters, followed by `bytes` bytes of uninitialised memory.
     fn allocate_scratch(&'static self, number: u32, bytes: usize) -> Result<DeviceBuffer> {
         let buffer = self.alloc_on_stream_or_graph(number, SCRATCH_COUNTER_BYTES.saturating_add(bytes))?;
-        self.fill(&buffer, 0, [0u8; 4], COUNTER_COUNT)?;
+        self.fill(&buffer, 0, [0u8; 4], SCRATCH_COUNTER_COUNT)?;
         Ok(buffer)
     }
 }
 
 /// Size of a scratch buffer's counters in bytes, rounded up to the alignment of device memory.
-const SCRATCH_COUNTER_BYTES: usize = (COUNTER_COUNT * size_of::<u32>()).next_multiple_of(256);
+const SCRATCH_COUNTER_BYTES: usize = (SCRATCH_COUNTER_COUNT * size_of::<u32>()).next_multiple_of(256);

@@ -26,7 +26,7 @@ const MAX_SMALL_COPY_BYTES: usize = 64 << 10;
 const UPLOAD_RING_HALF_BYTES: usize = 256 << 10;
 /// Chunk size of a large copy, in bytes. With 8 threads, chunks of 1 and 2 MiB reach 46 GB/s. A direct copy from pinned memory reaches 55
 /// GB/s.
-const CHUNK_BYTES: usize = 1 << 20;
+const STAGING_CHUNK_BYTES: usize = 1 << 20;
 /// Maximum number of threads of a large copy, including the caller. More threads are not faster.
 const MAX_COPY_THREADS: usize = 8;
 /// Minimum number of chunks for which a copy uses several threads.
@@ -36,7 +36,7 @@ static STAGING_BLOCKS: PerDevice<StagingBlocks> = PerDevice::new();
 
 /// The pinned blocks of one context, for copies from and to pageable memory.
 struct StagingBlocks {
-    /// Blocks of [`CHUNK_BYTES`] bytes that no copy uses.
+    /// Blocks of [`STAGING_CHUNK_BYTES`] bytes that no copy uses.
     chunks: Mutex<Vec<StagingBlock>>,
     /// Blocks of [`MAX_SMALL_COPY_BYTES`] bytes that no copy uses.
     small: Mutex<Vec<StagingBlock>>,
@@ -104,7 +104,7 @@ struct DownloadTarget(*mut u8);
 // SAFETY: the threads write disjoint ranges, while the caller's exclusive borrow of the memory lasts.
 unsafe impl Sync for DownloadTarget {}
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+fn lock_ignoring_poison<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -123,7 +123,7 @@ impl Context {
             self.upload_small(stream, to, src)?;
         } else {
             let next = AtomicUsize::new(0);
-            self.run_on_copy_threads(src.len().div_ceil(CHUNK_BYTES), || self.upload_chunks(stream, to, src, &next))?;
+            self.run_on_copy_threads(src.len().div_ceil(STAGING_CHUNK_BYTES), || self.upload_chunks(stream, to, src, &next))?;
         }
         DeviceBuffer::record_queued_writes([dst]);
         Ok(())
@@ -149,7 +149,9 @@ impl Context {
             1..=MAX_SMALL_COPY_BYTES => self.download_small(stream, dst, from)?,
             bytes => {
                 let (next, target) = (AtomicUsize::new(0), DownloadTarget(dst.as_mut_ptr().cast()));
-                self.run_on_copy_threads(bytes.div_ceil(CHUNK_BYTES), || self.download_chunks(stream, &target, from, bytes, &next))?;
+                self.run_on_copy_threads(bytes.div_ceil(STAGING_CHUNK_BYTES), || {
+                    self.download_chunks(stream, &target, from, bytes, &next)
+                })?;
             }
         }
         self.report_faults(|number| number == stream)?;
@@ -160,7 +162,7 @@ impl Context {
         let Some(ring) = STAGING_BLOCKS.get_or_create(self).rings.get(stream as usize) else {
             return Err(CudaError::Invalid(format!("there is no stream {stream}")));
         };
-        let ring = &mut *lock(ring);
+        let ring = &mut *lock_ignoring_poison(ring);
         while ring.halves.len() < 2 {
             ring.halves.push(StagingBlock::new(self, UPLOAD_RING_HALF_BYTES)?);
         }
@@ -182,7 +184,7 @@ impl Context {
     }
 
     fn download_small(&'static self, stream: u32, dst: &mut [MaybeUninit<u8>], from: u64) -> Result<()> {
-        let popped = lock(&STAGING_BLOCKS.get_or_create(self).small).pop();
+        let popped = lock_ignoring_poison(&STAGING_BLOCKS.get_or_create(self).small).pop();
         let block = match popped {
             Some(block) => block,
             None => StagingBlock::new(self, MAX_SMALL_COPY_BYTES)?,
@@ -196,20 +198,20 @@ impl Context {
             // SAFETY: the transfer has ended, and both memories have at least `dst.len()` bytes.
             unsafe { ptr::copy_nonoverlapping(block.memory, dst.as_mut_ptr().cast(), dst.len()) };
         }
-        lock(&STAGING_BLOCKS.get_or_create(self).small).push(block);
+        lock_ignoring_poison(&STAGING_BLOCKS.get_or_create(self).small).push(block);
         queued
     }
 
     fn upload_chunks(&'static self, stream: u32, to: u64, src: &[u8], next: &AtomicUsize) -> Result<()> {
         self.with_two_staging_blocks(|blocks| {
             for turn in 0.. {
-                let start = next.fetch_add(1, Ordering::Relaxed) * CHUNK_BYTES;
+                let start = next.fetch_add(1, Ordering::Relaxed) * STAGING_CHUNK_BYTES;
                 let Some(rest) = src.get(start..).filter(|r| !r.is_empty()) else { break };
-                let part = &rest[..rest.len().min(CHUNK_BYTES)];
+                let part = &rest[..rest.len().min(STAGING_CHUNK_BYTES)];
                 let block = &mut blocks[turn % 2];
                 block.wait_for_transfer()?;
-                // SAFETY: this thread owns the block, which has CHUNK_BYTES bytes and no transfer in flight. `copy_to_device` checked the
-                // whole destination range.
+                // SAFETY: this thread owns the block, which has STAGING_CHUNK_BYTES bytes and no transfer in flight. `copy_to_device`
+                // checked the whole destination range.
                 let code = unsafe {
                     ptr::copy_nonoverlapping(part.as_ptr(), block.memory, part.len());
                     sys::cuMemcpyHtoDAsync_v2(to + start as u64, block.memory.cast(), part.len(), self.raw_stream(stream))
@@ -225,15 +227,15 @@ impl Context {
         self.with_two_staging_blocks(|blocks| {
             let mut waiting: Option<usize> = None;
             for turn in 0.. {
-                let start = next.fetch_add(1, Ordering::Relaxed) * CHUNK_BYTES;
+                let start = next.fetch_add(1, Ordering::Relaxed) * STAGING_CHUNK_BYTES;
                 let more = start < bytes;
                 if more {
                     let block = &mut blocks[turn % 2];
                     block.wait_for_transfer()?;
-                    // SAFETY: this thread owns the block, which has CHUNK_BYTES bytes and no transfer in flight. `copy_to_host_uninit`
-                    // checked the whole source range.
+                    // SAFETY: this thread owns the block, which has STAGING_CHUNK_BYTES bytes and no transfer in flight.
+                    // `copy_to_host_uninit` checked the whole source range.
                     let code = unsafe {
-                        let len = CHUNK_BYTES.min(bytes - start);
+                        let len = STAGING_CHUNK_BYTES.min(bytes - start);
                         sys::cuMemcpyDtoHAsync_v2(block.memory.cast(), from + start as u64, len, self.raw_stream(stream))
                     };
                     check_result("cuMemcpyDtoHAsync", code)?;
@@ -244,7 +246,7 @@ impl Context {
                     block.wait_for_transfer()?;
                     // SAFETY: the chunk at `start` is inside the `bytes` bytes of `dst`, and only this thread took this chunk. The transfer
                     // into the block has ended.
-                    unsafe { ptr::copy_nonoverlapping(block.memory, dst.0.add(start), CHUNK_BYTES.min(bytes - start)) };
+                    unsafe { ptr::copy_nonoverlapping(block.memory, dst.0.add(start), STAGING_CHUNK_BYTES.min(bytes - start)) };
                 }
                 if !more {
                     break;
@@ -257,21 +259,21 @@ impl Context {
 
     fn with_two_staging_blocks(&'static self, work: impl FnOnce(&mut [StagingBlock; 2]) -> Result<()>) -> Result<()> {
         let take = || {
-            let popped = lock(&STAGING_BLOCKS.get_or_create(self).chunks).pop();
-            popped.map_or_else(|| StagingBlock::new(self, CHUNK_BYTES), Ok)
+            let popped = lock_ignoring_poison(&STAGING_BLOCKS.get_or_create(self).chunks).pop();
+            popped.map_or_else(|| StagingBlock::new(self, STAGING_CHUNK_BYTES), Ok)
         };
         self.make_current()?; // because a spawned thread has no current context
         let first = take()?;
         let mut blocks = match take() {
             Ok(second) => [first, second],
             Err(error) => {
-                lock(&STAGING_BLOCKS.get_or_create(self).chunks).push(first); // a block that is dropped is never freed
+                lock_ignoring_poison(&STAGING_BLOCKS.get_or_create(self).chunks).push(first); // a block that is dropped is never freed
                 return Err(error);
             }
         };
         let result = work(&mut blocks);
         // Blocks whose transfer has not ended are reused too, because the next user waits for the recorded event.
-        lock(&STAGING_BLOCKS.get_or_create(self).chunks).extend(blocks);
+        lock_ignoring_poison(&STAGING_BLOCKS.get_or_create(self).chunks).extend(blocks);
         result
     }
 

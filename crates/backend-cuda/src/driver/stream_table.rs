@@ -78,7 +78,7 @@ pub(super) struct StreamTable {
     idle: Mutex<Vec<StreamHandle>>,
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+fn lock_ignoring_poison<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -106,7 +106,7 @@ impl StreamTable {
     /// Returns the stream `number`, which is not 0, or `None` if it does not exist.
     pub fn get_stream(&self, number: u32) -> Option<StreamHandle> {
         if number >= FIRST_CAPTURE_STREAM_ID {
-            return lock(&self.captures).find_capture(number).map(|(_, stream, _)| *stream);
+            return lock_ignoring_poison(&self.captures).find_capture(number).map(|(_, stream, _)| *stream);
         }
         self.added.get((number as usize).checked_sub(1)?)?.get().copied()
     }
@@ -127,7 +127,7 @@ impl StreamTable {
     pub fn next_stream(&self, create: impl FnOnce() -> Result<sys::CUstream>) -> Result<u32> {
         let at = self.requested.fetch_add(1, Ordering::Relaxed) as usize % MAX_ADDED_STREAMS;
         let slot = &self.added[at];
-        let _creating = lock(&self.creating);
+        let _creating = lock_ignoring_poison(&self.creating);
         if slot.get().is_none() {
             let raw = StreamHandle(create()?);
             slot.get_or_init(|| raw);
@@ -139,34 +139,34 @@ impl StreamTable {
     /// Locks stream `number`, so that the caller may launch a graph on the stream or make the stream wait. Returns `None` for the stream of
     /// a capture.
     pub fn lock_stream(&self, number: u32) -> Option<MutexGuard<'_, ()>> {
-        self.wait_locks.get(number as usize).map(lock)
+        self.wait_locks.get(number as usize).map(lock_ignoring_poison)
     }
 
     /// Removes and returns an unused event, or returns `None` if there is none.
     pub fn take_event(&self) -> Option<EventHandle> {
-        lock(&self.events).pop()
+        lock_ignoring_poison(&self.events).pop()
     }
 
     /// Takes back `event` for reuse.
     pub fn return_event(&self, event: EventHandle) {
-        lock(&self.events).push(event);
+        lock_ignoring_poison(&self.events).push(event);
     }
 
     /// Returns a stream that no capture uses, for a new capture. Requires a current context.
     pub fn take_capture_stream(&self) -> Result<StreamHandle> {
-        let idle = lock(&self.idle).pop();
+        let idle = lock_ignoring_poison(&self.idle).pop();
         idle.map_or_else(|| create_stream().map(StreamHandle), Ok)
     }
 
     /// Takes back `stream` for later captures.
     pub fn return_capture_stream(&self, stream: StreamHandle) {
-        lock(&self.idle).push(stream);
+        lock_ignoring_poison(&self.idle).push(stream);
     }
 
     /// Registers a capture on `stream` with its `state`, and returns the capture's stream number. Numbers are not reused, because the
     /// caller may still have the [`Stream`] of a capture that has ended.
     pub fn add_capture(&self, stream: StreamHandle, state: CaptureState) -> u32 {
-        let captures = &mut *lock(&self.captures);
+        let captures = &mut *lock_ignoring_poison(&self.captures);
         let number = FIRST_CAPTURE_STREAM_ID.saturating_add(captures.count);
         captures.count = captures.count.saturating_add(1);
         captures.list.push((number, stream, state));
@@ -175,13 +175,13 @@ impl StreamTable {
 
     /// Removes the active capture `number` and returns its state, or `None` if there is no such capture.
     pub fn remove_capture(&self, number: u32) -> Option<CaptureState> {
-        let list = &mut lock(&self.captures).list;
+        let list = &mut lock_ignoring_poison(&self.captures).list;
         let at = list.iter().position(|(of, ..)| *of == number)?;
         Some(list.swap_remove(at).2)
     }
 
     /// Returns the state of the active capture `number`, or `None` if there is none.
     pub fn active_capture(&self, number: u32) -> Option<CaptureState> {
-        lock(&self.captures).find_capture(number).map(|(.., state)| state.clone())
+        lock_ignoring_poison(&self.captures).find_capture(number).map(|(.., state)| state.clone())
     }
 }

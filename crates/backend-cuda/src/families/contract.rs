@@ -22,7 +22,7 @@ use crate::driver::Context;
 use crate::error::CudaError;
 use crate::families::copy;
 use crate::families::kernel_lookup::{self, DEFAULT_THREADS_PER_BLOCK, KernelSource};
-use cublas::{Blas, BlasType, Transpose};
+use cublas::{BlasType, DeviceCublas, Transpose};
 
 static CONTRACT_SOURCE: KernelSource = KernelSource { name: "contract.cu", text: include_str!("../kernels/contract.cu") };
 
@@ -72,7 +72,7 @@ pub(crate) fn run_contraction(call: &Call) -> Result<Outcome> {
         launch_window_product(context, &product, [&c, a, b])?.with_call_context(call)?;
         return device::outcome_from_buffers(call, [out]);
     }
-    let is_done = match choose_blas(context, plan, dtype).with_call_context(call)? {
+    let is_done = match cublas_if_faster(context, plan, dtype).with_call_context(call)? {
         Some((blas, kind)) => {
             let Some(arranged) =
                 PackedOperands::choose_operands_to_pack(plan, a, b, &c, |gemm| column_major_and_batch_axis(gemm).is_some())
@@ -80,7 +80,7 @@ pub(crate) fn run_contraction(call: &Call) -> Result<Outcome> {
                 decline!("the axes do not form a matrix product");
             };
             let precision = matmul_precision()?;
-            arranged.run_with_packed_operands(call, |gemm, addresses| {
+            arranged.try_run_with_packed_operands(call, |gemm, addresses| {
                 let queued =
                     cublas::none_if_refused(queue_blas_products(blas, kind, precision, gemm, addresses)).with_call_context(call)?;
                 Ok(queued.is_some())
@@ -94,7 +94,7 @@ pub(crate) fn run_contraction(call: &Call) -> Result<Outcome> {
         let Some(arranged) = PackedOperands::choose_operands_to_pack(plan, a, b, &c, |_| true) else {
             decline!("the axes do not form a matrix product")
         };
-        arranged.run_with_packed_operands(call, |gemm, addresses| {
+        arranged.try_run_with_packed_operands(call, |gemm, addresses| {
             launch_product_kernel(call, context, dtype, gemm, addresses).map(|()| true)
         })?;
     }
@@ -125,7 +125,11 @@ fn launch_window_product(context: &'static Context, gemm: &Gemm, arrays: [&Store
 
 /// Returns cuBLAS if it is installed, supports the device and `dtype`, and is faster than this crate's kernels. Otherwise returns `None`.
 /// cuBLAS is slower for inner products, because it computes each in a single block.
-fn choose_blas(context: &'static Context, plan: &ContractPlan, dtype: DType) -> crate::Result<Option<(&'static Blas, BlasType)>> {
+fn cublas_if_faster(
+    context: &'static Context,
+    plan: &ContractPlan,
+    dtype: DType,
+) -> crate::Result<Option<(&'static DeviceCublas, BlasType)>> {
     let kind = match dtype {
         DType::F16 => BlasType::F16,
         DType::BF16 => BlasType::Bf16,
@@ -169,14 +173,14 @@ impl<'a> PackedOperands<'a> {
         fits: impl Fn(&Gemm) -> bool,
     ) -> Option<PackedOperands<'a>> {
         let arrays = [a, b, c];
-        let (layouts, packed, gemm) = choose_packing(plan, arrays.map(StoredArray::layout), fits)?;
+        let (layouts, packed, gemm) = find_packing_that_fits(plan, arrays.map(StoredArray::layout), fits)?;
         Some(PackedOperands { arrays, layouts, packed, gemm })
     }
 
     /// Calls `product` with the addresses of a, b and c. Operands that the plan marks for packing are copied to temporary arrays first. If
     /// c is marked, the result is copied to c afterwards. Returns `false` if `product` returns `false`, and the output is then not
     /// computed. The temporary arrays are freed in stream order, after the work that uses them.
-    fn run_with_packed_operands(&self, call: &Call, product: impl FnOnce(&Gemm, [u64; 3]) -> Result<bool>) -> Result<bool> {
+    fn try_run_with_packed_operands(&self, call: &Call, product: impl FnOnce(&Gemm, [u64; 3]) -> Result<bool>) -> Result<bool> {
         let mut operands = SmallVec::<[StoredArray; 3]>::new();
         for (n, array) in self.arrays.iter().enumerate() {
             if !self.packed[n] {
@@ -203,7 +207,7 @@ type Packing = ([Layout; 3], [bool; 3], Gemm);
 
 /// Chooses which of the operands a, b and c to pack. Returns their layouts, whether each operand is packed, and the product. Returns `None`
 /// if `fits` accepts the product for no choice. Tries all choices, in ascending order of the number of packed elements.
-fn choose_packing(plan: &ContractPlan, given: [&Layout; 3], fits: impl Fn(&Gemm) -> bool) -> Option<Packing> {
+fn find_packing_that_fits(plan: &ContractPlan, given: [&Layout; 3], fits: impl Fn(&Gemm) -> bool) -> Option<Packing> {
     let orders = [plan.packed_operand_axis_order(false), plan.packed_operand_axis_order(true), plan.packed_output_axis_order()];
     let mut choices: [[bool; 3]; 8] = std::array::from_fn(|i| [i & 1 != 0, i & 2 != 0, i & 4 != 0]);
     let cost = |choice: &[bool; 3]| -> usize { (0..3).filter(|&n| choice[n]).map(|n| given[n].size()).sum() };
@@ -316,7 +320,13 @@ fn make_blas_calls(dtype: BlasType, precision: MatmulPrecision, gemm: &Gemm, [a,
     Some((0..count).map(product).collect())
 }
 
-fn queue_blas_products(blas: &Blas, dtype: BlasType, precision: MatmulPrecision, gemm: &Gemm, addresses: [u64; 3]) -> crate::Result<()> {
+fn queue_blas_products(
+    blas: &DeviceCublas,
+    dtype: BlasType,
+    precision: MatmulPrecision,
+    gemm: &Gemm,
+    addresses: [u64; 3],
+) -> crate::Result<()> {
     let products = make_blas_calls(dtype, precision, gemm, addresses);
     for product in products.ok_or_else(|| CudaError::Invalid(format!("not a cuBLAS product: {gemm:?}")))? {
         // SAFETY: extents and strides come from layouts that were checked against the operands' buffers. The buffers live until

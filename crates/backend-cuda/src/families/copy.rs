@@ -20,12 +20,12 @@ use crate::families::kernel_lookup::{self, DEFAULT_THREADS_PER_BLOCK, KernelSour
 static COPY_SOURCE: KernelSource = KernelSource { name: "copy.cu", text: include_str!("../kernels/copy.cu") };
 
 /// Side length of a shared-memory tile in items, as in copy.cu.
-const TILE_SIDE: usize = 32;
+const COPY_TILE_SIDE: usize = 32;
 /// Size of the chunks that the kernel `copy_rows` writes, in bytes.
-const CHUNK_BYTES: usize = 16;
+const COPY_CHUNK_BYTES: usize = 16;
 /// Minimum size of a row, in bytes, that the kernel `copy_rows` writes in aligned chunks although the ends of the row are unaligned. In
 /// shorter rows, too many chunks would be incomplete.
-const MIN_CHUNKED_ROW_BYTES: usize = 8 * CHUNK_BYTES;
+const MIN_CHUNKED_ROW_BYTES: usize = 8 * COPY_CHUNK_BYTES;
 
 /// Returns the C++ type of items of `bytes` bytes: 1, 2, 4, 8 or 16.
 pub(crate) const fn item_cpp_type(bytes: usize) -> &'static str {
@@ -130,21 +130,21 @@ impl StridedCopy {
         if last == 0 && (self.from[0], self.to[0]) == (1, 1) {
             return CopyMethod::Contiguous(self.dims[0] * self.item);
         }
-        let long = |axis: usize| self.dims[axis] >= TILE_SIDE / 2;
+        let long = |axis: usize| self.dims[axis] >= COPY_TILE_SIDE / 2;
         let row_bytes = self.dims[last].saturating_mul(self.item);
         match elementwise::find_transposed_axis(&self.from) {
             Some(row) if self.to[last].unsigned_abs() == 1 && long(row) && long(last) => CopyMethod::Tiled(row),
-            _ if self.to[last] == 1 && self.item < CHUNK_BYTES && (self.has_aligned_rows() || row_bytes >= MIN_CHUNKED_ROW_BYTES) => {
+            _ if self.to[last] == 1 && self.item < COPY_CHUNK_BYTES && (self.has_aligned_rows() || row_bytes >= MIN_CHUNKED_ROW_BYTES) => {
                 CopyMethod::Rows
             }
             _ => CopyMethod::Strided,
         }
     }
 
-    /// Returns whether each row of the target begins and ends at a multiple of [`CHUNK_BYTES`].
+    /// Returns whether each row of the target begins and ends at a multiple of [`COPY_CHUNK_BYTES`].
     fn has_aligned_rows(&self) -> bool {
         let Some((&inner, outer)) = self.dims.split_last() else { return false };
-        widest_item_bytes(self.item, inner, self.to[..outer.len()].iter().copied(), [self.target; 2]) == CHUNK_BYTES
+        widest_item_bytes(self.item, inner, self.to[..outer.len()].iter().copied(), [self.target; 2]) == COPY_CHUNK_BYTES
     }
 
     fn queue_copy(&self, context: &'static Context) -> crate::Result<()> {
@@ -193,7 +193,7 @@ impl StridedCopy {
         let rank = last.to_string();
         let defines = [("ITEM", item_cpp_type(self.item)), ("INDEX", index_type(wide)), ("RANK", rank.as_str())];
         let function = COPY_SOURCE.get_or_compile_kernel(context, "copy_rows", &defines)?;
-        let chunk = CHUNK_BYTES / self.item;
+        let chunk = COPY_CHUNK_BYTES / self.item;
         let chunks = if self.has_aligned_rows() { inner / chunk } else { (inner + 2 * chunk - 2) / chunk };
         let count = outer.iter().product::<usize>() * chunks;
         let axes = pack_axes(outer, [&self.from[..last], &self.to[..last]], wide);
@@ -222,7 +222,7 @@ impl StridedCopy {
         let defines = [("ITEM", item_cpp_type(self.item)), ("INDEX", index_type(wide)), ("RANK", rank.as_str())];
         let function = COPY_SOURCE.get_or_compile_kernel(context, "copy_tiled", &defines)?;
         let (rows, columns) = (self.dims[row], self.dims[last]);
-        let tiles = (dims.iter().product::<usize>() * rows.div_ceil(TILE_SIDE) * columns.div_ceil(TILE_SIDE)) as u64;
+        let tiles = (dims.iter().product::<usize>() * rows.div_ceil(COPY_TILE_SIDE) * columns.div_ceil(COPY_TILE_SIDE)) as u64;
         let steps = [[self.from[row], self.from[last]], [self.to[row], self.to[last]]].map(|s| pack_index_pair(s, wide));
         let axes = pack_axes(&dims, [&from[..], &to[..]], wide);
         let mut args = Args::new();

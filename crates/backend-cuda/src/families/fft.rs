@@ -24,7 +24,7 @@ use crate::driver::Context;
 use crate::error::CudaError;
 use crate::families::kernel_lookup::{self, DEFAULT_THREADS_PER_BLOCK, KernelSource};
 use crate::families::{copy, map};
-use cufft::{BatchLayout, TransformShape, TransformType};
+use cufft::{BatchLayout, CufftPlanShape, TransformType};
 
 static FFT_SOURCE: KernelSource = KernelSource { name: "fft.cu", text: include_str!("../kernels/fft.cu") };
 
@@ -45,7 +45,7 @@ pub fn run_fft(call: &Call) -> Result<Outcome> {
         decline!("no CUDA expression for {}", op.name());
     }
     let context = device::context(call.device)?;
-    match cufft::load(context) {
+    match cufft::load_cufft(context) {
         Err(CudaError::Missing(why)) => decline!("{why}"),
         loaded => loaded.with_call_context(call)?,
     }
@@ -65,7 +65,7 @@ pub fn run_fft(call: &Call) -> Result<Outcome> {
             axes.push(half);
             // Transforms all axes with one plan if cuFFT supports that. Otherwise, the transform from real to complex numbers along the
             // axis `half` comes first. The transforms along the other axes follow, in place.
-            if axes.len() > MAX_CUFFT_RANK || !transforms.queue_transforms_without_copy(kind, &values, &out, &axes)? {
+            if axes.len() > MAX_CUFFT_RANK || !transforms.try_queue_transforms_without_copy(kind, &values, &out, &axes)? {
                 transforms.queue_transforms(kind, &values, &out, &[half])?;
                 axes.pop();
                 transforms.queue_complex_transforms(&out, &out, &axes)?;
@@ -169,7 +169,7 @@ impl FftCall<'_> {
         let mut groups = axes.rchunks(MAX_CUFFT_RANK);
         let in_library = match groups.next() {
             _ if is_same => return axes.rchunks(MAX_CUFFT_RANK).try_for_each(|group| self.queue_transforms(kind, to, to, group)),
-            Some(group) => self.queue_transforms_without_copy(kind, from, to, group)?,
+            Some(group) => self.try_queue_transforms_without_copy(kind, from, to, group)?,
             None => false,
         };
         if !in_library {
@@ -182,7 +182,7 @@ impl FftCall<'_> {
     /// Queues transforms of `from` along `axes`, with results in `to`. If cuFFT cannot describe the layouts, transforms a copy in which the
     /// transformed axes are the last ones.
     fn queue_transforms(&self, kind: TransformType, from: &StoredArray, to: &StoredArray, axes: &[(usize, usize)]) -> Result<()> {
-        if self.queue_transforms_without_copy(kind, from, to, axes)? {
+        if self.try_queue_transforms_without_copy(kind, from, to, axes)? {
             return Ok(());
         }
         let ndim = from.layout().ndim();
@@ -196,7 +196,7 @@ impl FftCall<'_> {
             false => self.allocate_array(to.dtype(), Layout::contiguous(target.shape())?)?,
         };
         let last: SmallVec<[(usize, usize); 4]> = axes.iter().enumerate().map(|(i, (_, n))| (ndim - axes.len() + i, *n)).collect();
-        if !self.queue_transforms_without_copy(kind, &source, &result, &last)? {
+        if !self.try_queue_transforms_without_copy(kind, &source, &result, &last)? {
             return Err(Error::backend("cuda", self.call.op.name(), "cuFFT takes no contiguous array"));
         }
         copy::queue_copy(self.call, &result, &target)
@@ -204,7 +204,7 @@ impl FftCall<'_> {
 
     /// Queues transforms of `from` along `axes`, with results in `to`, without copying the arrays. Returns `false` if cuFFT cannot describe
     /// the layouts.
-    fn queue_transforms_without_copy(
+    fn try_queue_transforms_without_copy(
         &self,
         kind: TransformType,
         from: &StoredArray,
@@ -260,7 +260,7 @@ impl FftCall<'_> {
 /// The cuFFT calls that transform one array. All calls use the plan for `shape`, at different offsets in the input and output.
 #[derive(Debug, PartialEq)]
 struct CufftCalls {
-    shape: TransformShape,
+    shape: CufftPlanShape,
     /// The axes over which the cuFFT calls loop: for each axis its extent, its stride in the input, and its stride in the output.
     loops: SmallVec<[(usize, [i64; 2]); 4]>,
 }
@@ -301,7 +301,7 @@ impl CufftCalls {
         }
         let mut lengths = [1; MAX_CUFFT_RANK];
         axes.iter().zip(&mut lengths).for_each(|((_, n), length)| *length = *n as i64);
-        Some(CufftCalls { shape: TransformShape { kind, rank: axes.len(), lengths, input, output, batch }, loops })
+        Some(CufftCalls { shape: CufftPlanShape { kind, rank: axes.len(), lengths, input, output, batch }, loops })
     }
 
     /// Returns the offsets in the input and in the output, in elements, for each cuFFT call.

@@ -82,7 +82,7 @@ fn plan_gather(values: &StoredArray, indices: &Layout, gather: &call::Gather, ad
 }
 
 fn queue_gather(context: &'static Context, gather: &IndexedLoop<2>, indices: u64, index_dtype: DType, op: u64) -> crate::Result<()> {
-    if let Some(rows) = SharedMemoryGather::from_indexed_loop(gather, context.info()) {
+    if let Some(rows) = SharedMemoryGather::from_indexed_loop_if_faster(gather, context.info()) {
         // SAFETY: the axes stay inside the input, and the kernel checks every index.
         return unsafe { rows.queue_shared_memory_gather(context, indices, index_dtype, op) };
     }

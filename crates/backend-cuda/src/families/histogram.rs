@@ -5,7 +5,7 @@ use cuprum_core::call;
 use cuprum_core::call::Binning;
 use cuprum_core::{Array, Call, DType, Outcome, Program as Expression, Result, Work, decline};
 
-use crate::codegen::{self, InputAccess, KernelKey, device_sources, test_programs};
+use crate::codegen::{self, InnermostAxisAccess, KernelKey, device_sources, test_programs};
 use crate::compile::module::Args;
 use crate::device::{self, WithCallContext};
 use crate::driver::Context;
@@ -13,9 +13,9 @@ use crate::families::kernel_lookup;
 
 const HISTOGRAM_SOURCE: &str = include_str!("../kernels/histogram.cu");
 /// Threads per block, as in `histogram.cu`.
-const THREADS_PER_BLOCK: u32 = 512;
+const HISTOGRAM_THREADS_PER_BLOCK: u32 = 512;
 /// Number of elements of a tile that each thread counts. A tile is the range of elements that a block counts at a time.
-const ITEMS_PER_THREAD: usize = 8;
+const HISTOGRAM_ITEMS_PER_THREAD: usize = 8;
 /// Static shared memory that `Bins` in histogram_bins.cuh uses for bins of equal width, in bytes.
 const EVEN_BINS_SHARED_BYTES: usize = 16;
 /// Maximum shared memory of a block that has several copies of the histogram's counters, in bytes. A single copy may use all shared memory
@@ -44,10 +44,15 @@ impl CounterMemory {
     }
 }
 
-fn cuda_source(program: &Expression, access: InputAccess, binning: Binning, shared: bool) -> std::result::Result<String, &'static str> {
+fn cuda_source(
+    program: &Expression,
+    access: InnermostAxisAccess,
+    binning: Binning,
+    shared: bool,
+) -> std::result::Result<String, &'static str> {
     let element = codegen::element_source(program, access)?;
     let rule = device_sources::bin_rule_enumerator(binning);
-    let defines = format!("#define RULE {rule}\n#define SHARED {}\n#define ITEMS {ITEMS_PER_THREAD}\n", shared as u8);
+    let defines = format!("#define RULE {rule}\n#define SHARED {}\n#define ITEMS {HISTOGRAM_ITEMS_PER_THREAD}\n", shared as u8);
     Ok([codegen::CUDA_PRELUDE, &element, device_sources::HISTOGRAM_BINS_SOURCE, &defines, HISTOGRAM_SOURCE].concat())
 }
 
@@ -58,10 +63,10 @@ pub fn sources_for_compile_check() -> Vec<(String, String)> {
     let uses = [(number, DType::I64), (even, DType::F32), (even, DType::F64), (edges, DType::F32), (edges, DType::F64)];
     let all = uses.into_iter().flat_map(|(binning, dtype)| [true, false].map(|shared| (binning, dtype, shared)));
     let listed = all.filter_map(|(binning, dtype, shared)| {
-        let text = cuda_source(&Expression::identity(dtype), InputAccess::default(), binning, shared).ok()?;
+        let text = cuda_source(&Expression::identity(dtype), InnermostAxisAccess::default(), binning, shared).ok()?;
         Some((format!("histogram<{dtype}, {binning:?}, {shared}>"), text))
     });
-    let taking = cuda_source(&test_programs::take_program(DType::I64, DType::I32), InputAccess::default(), number, true);
+    let taking = cuda_source(&test_programs::take_program(DType::I64, DType::I32), InnermostAxisAccess::default(), number, true);
     listed.chain(taking.ok().map(|text| ("histogram<of take>".to_owned(), text))).collect()
 }
 
@@ -95,7 +100,8 @@ pub fn run_histogram(call: &Call) -> Result<Outcome> {
     let inputs = device::pointers_to_read(values)?;
     let edges = edges.map(device::pointer_to_read).transpose()?.unwrap_or(0);
     let out = device::allocate_output(call, 0)?;
-    let histogram = HistogramLaunch { context, program, access: InputAccess::access_of_flat_inputs(values), binning, bins, count };
+    let histogram =
+        HistogramLaunch { context, program, access: InnermostAxisAccess::innermost_access_of_flat_inputs(values), binning, bins, count };
     context.fill(out.memory(), 0, [0u8; 4], 2 * bins).with_call_context(call)?;
     histogram.queue_histogram(&inputs, edges, out.pointer()).with_call_context(call)?;
     device::outcome_from_buffers(call, [out])
@@ -105,7 +111,7 @@ pub fn run_histogram(call: &Call) -> Result<Outcome> {
 struct HistogramLaunch<'a> {
     context: &'static Context,
     program: &'a Expression,
-    access: InputAccess,
+    access: InnermostAxisAccess,
     binning: Binning,
     bins: usize,
     count: usize,
@@ -135,8 +141,8 @@ impl HistogramLaunch<'_> {
             // has `bins`, and edges, if the rule has any, one more.
             return unsafe {
                 function.launch(
-                    kernel_lookup::grid_for_items(self.count as u64, THREADS_PER_BLOCK),
-                    [THREADS_PER_BLOCK, 1, 1],
+                    kernel_lookup::grid_for_items(self.count as u64, HISTOGRAM_THREADS_PER_BLOCK),
+                    [HISTOGRAM_THREADS_PER_BLOCK, 1, 1],
                     0,
                     args.pointers(),
                 )
@@ -145,11 +151,11 @@ impl HistogramLaunch<'_> {
         let (copies, bytes) = (copies as i32, bytes as u32);
         args.push(&copies);
         function.allow_dynamic_shared_memory(bytes)?;
-        let resident = function.blocks_per_sm(THREADS_PER_BLOCK, bytes)?.max(1) * info.sm_count;
-        let tiles = self.count.div_ceil(THREADS_PER_BLOCK as usize * ITEMS_PER_THREAD);
+        let resident = function.blocks_per_sm(HISTOGRAM_THREADS_PER_BLOCK, bytes)?.max(1) * info.sm_count;
+        let tiles = self.count.div_ceil(HISTOGRAM_THREADS_PER_BLOCK as usize * HISTOGRAM_ITEMS_PER_THREAD);
         let blocks = u32::try_from(tiles).unwrap_or(u32::MAX).min(resident.max(min_blocks_without_overflow(self.count)));
         // SAFETY: the arguments match histogram_shared in histogram.cu. The dynamic shared memory holds the copies and the edges.
-        unsafe { function.launch([blocks, 1, 1], [THREADS_PER_BLOCK, 1, 1], bytes, args.pointers()) }
+        unsafe { function.launch([blocks, 1, 1], [HISTOGRAM_THREADS_PER_BLOCK, 1, 1], bytes, args.pointers()) }
     }
 }
 

@@ -70,6 +70,6 @@ fn load_library_for_task(context: &'static Context, task: Linalg) -> crate::Resu
     match task {
         Linalg::SolveTriangular { .. } => context.blas().map(|_| ()),
         Linalg::Eig { .. } => cusolver::check_supports_general_eigen(context),
-        _ => cusolver::load(context).and_then(|()| context.blas().map(|_| ())),
+        _ => cusolver::load_cusolver(context).and_then(|()| context.blas().map(|_| ())),
     }
 }

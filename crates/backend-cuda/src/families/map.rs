@@ -13,7 +13,7 @@ use cuprum_core::plan::elementwise::{self, LoopPlan};
 use cuprum_core::{Call, DType, Outcome, Program as Expression, Result, Work, decline};
 use smallvec::SmallVec;
 
-use crate::codegen::{self, Bytes, InputAccess, KernelKey, test_programs};
+use crate::codegen::{self, Bytes, InnermostAxisAccess, KernelKey, test_programs};
 use crate::compile::module::{Args, Function};
 use crate::device::{self, WithCallContext};
 use crate::driver::Context;
@@ -24,7 +24,7 @@ pub(crate) use cached_map_kernels::run_map_with_cache;
 /// Maximum size of the kernel parameters, in bytes. CUDA guarantees 4096 bytes, some of which the compiler needs for padding.
 pub(crate) const MAX_PARAMETER_BYTES: usize = 4000;
 /// Side length of a shared-memory tile, in elements. 32 elements of 4 bytes fill a cache line.
-const TILE_SIDE: usize = 32;
+const MAP_TILE_SIDE: usize = 32;
 /// Minimum extent of an axis that repeats an input (stride 0) from which on reads of the input are assumed to hit a cache.
 const MIN_REPEATS_FOR_CACHE_HITS: usize = 16;
 /// Maximum shared memory for the tiles of a block, in bytes. With this limit, several blocks can be resident on a multiprocessor.
@@ -90,12 +90,12 @@ fn outputs_are_contiguous(plan: &LoopPlan, inputs: usize) -> bool {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum MapKernelClass {
     /// The loop has one axis, along which each input has stride 1 or 0 (map_flat.cuh).
-    Flat(InputAccess),
+    Flat(InnermostAxisAccess),
     /// Some inputs are transposed, and read through shared-memory tiles (map_tiled.cuh).
     Tiled(MapTiling),
     /// The loop has `rank` axes. Along the last axis, each input has stride 1 or 0 (map_packed.cuh). `is_multiple` is true if the extent
     /// of that axis is a multiple of the elements per thread.
-    Packed { access: InputAccess, rank: usize, is_multiple: bool },
+    Packed { access: InnermostAxisAccess, rank: usize, is_multiple: bool },
     /// The loop has `rank` axes, along which inputs have any strides (map_strided.cuh).
     Strided { rank: usize },
 }
@@ -124,10 +124,10 @@ impl MapTiling {
                 return None;
             }
             crossed |= 1 << k;
-            bytes += itemsizes(k) * TILE_SIDE * (TILE_SIDE + 1);
+            bytes += itemsizes(k) * MAP_TILE_SIDE * (MAP_TILE_SIDE + 1);
         }
         let across = across?;
-        let long = |axis: usize| plan.dims[axis] >= TILE_SIDE / 2;
+        let long = |axis: usize| plan.dims[axis] >= MAP_TILE_SIDE / 2;
         (long(last) && long(across) && bytes <= MAX_TILE_BYTES).then_some(MapTiling { crossed, across, rank })
     }
 }
@@ -159,7 +159,7 @@ impl<'a> MapKernel<'a> {
             repeated >> k & 1 == 1 || address.is_multiple_of(bytes.min(16) as u64)
         };
         let aligned = inputs.iter().enumerate().all(is_aligned);
-        MapKernel { program, class: MapKernelClass::Flat(InputAccess { repeated, aligned }), wide }
+        MapKernel { program, class: MapKernelClass::Flat(InnermostAxisAccess { repeated, aligned }), wide }
     }
 
     /// Returns the number of elements per thread and iteration.
@@ -193,7 +193,8 @@ impl<'a> MapKernel<'a> {
                     span.extend(all.clone().map(|s| s[axis]));
                 }
                 span.push(plan.strides[inputs][across]);
-                let tiles = dims.iter().product::<usize>() * plan.dims[along].div_ceil(TILE_SIDE) * plan.dims[across].div_ceil(TILE_SIDE);
+                let tiles =
+                    dims.iter().product::<usize>() * plan.dims[along].div_ceil(MAP_TILE_SIDE) * plan.dims[across].div_ceil(MAP_TILE_SIDE);
                 (axes, codegen::pack_offsets(&span, self.wide), tiles as u64)
             }
         }
@@ -211,13 +212,13 @@ impl<'a> MapKernel<'a> {
 
     fn kernel_key(&self) -> KernelKey<'a> {
         match self.class {
-            MapKernelClass::Flat(InputAccess { repeated, aligned }) => {
+            MapKernelClass::Flat(InnermostAxisAccess { repeated, aligned }) => {
                 KernelKey::new("map_flat", self.program).with_number(self.wide.into()).with_number(repeated).with_number(aligned.into())
             }
             MapKernelClass::Tiled(MapTiling { crossed, rank, .. }) => {
                 KernelKey::new("map_tiled", self.program).with_number(self.wide.into()).with_number(crossed).with_number(rank as u64)
             }
-            MapKernelClass::Packed { access: InputAccess { repeated, aligned }, rank, is_multiple } => {
+            MapKernelClass::Packed { access: InnermostAxisAccess { repeated, aligned }, rank, is_multiple } => {
                 let key = KernelKey::new("map_packed", self.program)
                     .with_number(self.wide.into())
                     .with_number(repeated)
@@ -234,15 +235,17 @@ impl<'a> MapKernel<'a> {
     fn cuda_source(&self) -> std::result::Result<String, &'static str> {
         let (access, rank, kernel) = match self.class {
             MapKernelClass::Flat(access) => (access, String::new(), include_str!("../kernels/map_flat.cuh")),
-            MapKernelClass::Tiled(MapTiling { rank, .. }) => {
-                (InputAccess::default(), format!(", RANK = {}, SIDE = {TILE_SIDE}", rank - 2), include_str!("../kernels/map_tiled.cuh"))
-            }
+            MapKernelClass::Tiled(MapTiling { rank, .. }) => (
+                InnermostAxisAccess::default(),
+                format!(", RANK = {}, SIDE = {MAP_TILE_SIDE}", rank - 2),
+                include_str!("../kernels/map_tiled.cuh"),
+            ),
             MapKernelClass::Packed { access, rank, is_multiple } => {
                 let constants = format!(", RANK = {rank};\nconstexpr bool IS_MULTIPLE = {is_multiple}");
                 (access, constants, include_str!("../kernels/map_packed.cuh"))
             }
             MapKernelClass::Strided { rank } => {
-                (InputAccess::default(), format!(", RANK = {rank}"), include_str!("../kernels/map_strided.cuh"))
+                (InnermostAxisAccess::default(), format!(", RANK = {rank}"), include_str!("../kernels/map_strided.cuh"))
             }
         };
         let staging = if let MapKernelClass::Tiled(t) = self.class {
@@ -275,7 +278,7 @@ fn has_looping_user_operation(program: &Expression) -> bool {
 ///
 /// Each input has stride 0 or 1 along that axis. If rows are not aligned for vector loads, each input must be repeated along another axis:
 /// its elements are then read from a cache, one by one.
-fn packed_input_access(program: &Expression, plan: &LoopPlan, inputs: &[u64]) -> Option<(InputAccess, bool)> {
+fn packed_input_access(program: &Expression, plan: &LoopPlan, inputs: &[u64]) -> Option<(InnermostAxisAccess, bool)> {
     if inputs.len() > 64 || has_looping_user_operation(program) {
         return None;
     }
@@ -300,7 +303,7 @@ fn packed_input_access(program: &Expression, plan: &LoopPlan, inputs: &[u64]) ->
     let is_broadcast =
         |strides: &Strides| strides.iter().zip(&plan.dims).any(|(&stride, &extent)| stride == 0 && extent >= MIN_REPEATS_FOR_CACHE_HITS);
     let fits = width > 1 && (aligned || *plan.dims.last()? >= width && plan.strides[..inputs.len()].iter().all(is_broadcast));
-    fits.then_some((InputAccess { repeated, aligned }, is_multiple))
+    fits.then_some((InnermostAxisAccess { repeated, aligned }, is_multiple))
 }
 
 /// Returns the number of elements per thread: as many elements of the widest dtype as fit in 16 bytes. Programs with expensive operations
@@ -357,7 +360,7 @@ const PACKED_KERNEL_CHECK_VARIANTS: [(u64, usize, bool, bool); 5] =
 /// Returns names and sources of the kernels, for compile checks without a device. The list covers every operation and dtype, many results
 /// per kernel, unaligned and repeated inputs, several ranks, and both index widths.
 pub fn sources_for_compile_check() -> Vec<(String, String)> {
-    let flat = |repeated, aligned| MapKernelClass::Flat(InputAccess { repeated, aligned });
+    let flat = |repeated, aligned| MapKernelClass::Flat(InnermostAxisAccess { repeated, aligned });
     let programs = test_programs::example_programs();
     let all = programs.iter().enumerate().map(|(n, program)| MapKernel { program, class: flat(0, true), wide: n % 2 == 1 });
     let mixed = [
@@ -367,8 +370,11 @@ pub fn sources_for_compile_check() -> Vec<(String, String)> {
     ];
     let tiled = |(crossed, rank)| MapKernelClass::Tiled(MapTiling { crossed, across: 0, rank });
     let classes = [flat(0, false), flat(1, true), flat(2, false)].into_iter().chain((1..=6).map(|rank| MapKernelClass::Strided { rank }));
-    let packed =
-        |(repeated, rank, aligned, is_multiple)| MapKernelClass::Packed { access: InputAccess { repeated, aligned }, rank, is_multiple };
+    let packed = |(repeated, rank, aligned, is_multiple)| MapKernelClass::Packed {
+        access: InnermostAxisAccess { repeated, aligned },
+        rank,
+        is_multiple,
+    };
     let classes = classes.chain([(1, 2), (2, 3), (3, 4)].map(tiled)).chain(PACKED_KERNEL_CHECK_VARIANTS.map(packed));
     let others = classes.enumerate().map(|(n, class)| MapKernel { program: &mixed[n % 3], class, wide: n % 2 == 1 });
     let taking = [(DType::F32, DType::I32), (DType::C128, DType::I64), (DType::F16, DType::I64), (DType::Bool, DType::I32)];
@@ -409,22 +415,26 @@ mod tests {
         let row = Layout::contiguous(&[40]).unwrap().broadcast_to(&[100, 40]).unwrap();
         let program = test_programs::multiply_add_program(DType::F32, DType::I8, DType::F32);
         let class = |inputs: [&Layout; 2], addresses| kernel_of(&program, &inputs, &c, addresses).class;
-        assert_eq!(class([&c, &c], &[256, 512]), MapKernelClass::Flat(InputAccess { repeated: 0, aligned: true }));
-        assert_eq!(class([&c, &c], &[256, 516]), MapKernelClass::Flat(InputAccess { repeated: 0, aligned: true }), "4 int8 are 4 bytes");
-        assert_eq!(class([&c, &c], &[260, 512]), MapKernelClass::Flat(InputAccess { repeated: 0, aligned: false }));
-        assert_eq!(class([&c, &c], &[256, 514]), MapKernelClass::Flat(InputAccess { repeated: 0, aligned: false }));
-        assert_eq!(class([&c, &scalar], &[256, 513]), MapKernelClass::Flat(InputAccess { repeated: 2, aligned: true }));
+        assert_eq!(class([&c, &c], &[256, 512]), MapKernelClass::Flat(InnermostAxisAccess { repeated: 0, aligned: true }));
+        assert_eq!(
+            class([&c, &c], &[256, 516]),
+            MapKernelClass::Flat(InnermostAxisAccess { repeated: 0, aligned: true }),
+            "4 int8 are 4 bytes"
+        );
+        assert_eq!(class([&c, &c], &[260, 512]), MapKernelClass::Flat(InnermostAxisAccess { repeated: 0, aligned: false }));
+        assert_eq!(class([&c, &c], &[256, 514]), MapKernelClass::Flat(InnermostAxisAccess { repeated: 0, aligned: false }));
+        assert_eq!(class([&c, &scalar], &[256, 513]), MapKernelClass::Flat(InnermostAxisAccess { repeated: 2, aligned: true }));
         assert_eq!(
             class([&c, &row], &[256, 512]),
-            MapKernelClass::Packed { access: InputAccess { repeated: 0, aligned: true }, rank: 2, is_multiple: true }
+            MapKernelClass::Packed { access: InnermostAxisAccess { repeated: 0, aligned: true }, rank: 2, is_multiple: true }
         );
         assert_eq!(class([&c, &row], &[256, 513]), MapKernelClass::Strided { rank: 2 }, "the row is not aligned");
         let column = Layout::contiguous(&[100, 1]).unwrap().broadcast_to(&[100, 40]).unwrap();
         assert_eq!(
             class([&column, &row], &[257, 512]),
-            MapKernelClass::Packed { access: InputAccess { repeated: 1, aligned: true }, rank: 2, is_multiple: true }
+            MapKernelClass::Packed { access: InnermostAxisAccess { repeated: 1, aligned: true }, rank: 2, is_multiple: true }
         );
-        let unaligned = MapKernelClass::Packed { access: InputAccess { repeated: 1, aligned: false }, rank: 2, is_multiple: true };
+        let unaligned = MapKernelClass::Packed { access: InnermostAxisAccess { repeated: 1, aligned: false }, rank: 2, is_multiple: true };
         assert_eq!(class([&column, &row], &[257, 513]), unaligned, "both inputs are broadcast");
         let short = Layout::contiguous(&[100, 42]).unwrap();
         let of_short = Layout::contiguous(&[42]).unwrap().broadcast_to(&[100, 42]).unwrap();
@@ -432,7 +442,7 @@ mod tests {
         assert_eq!(kernel.class, MapKernelClass::Strided { rank: 2 }, "42 elements are no multiple of 4");
         let column = Layout::contiguous(&[100, 1]).unwrap().broadcast_to(&[100, 42]).unwrap();
         let kernel = kernel_of(&program, &[&column, &of_short], &short, &[256, 512]);
-        let crossing = MapKernelClass::Packed { access: InputAccess { repeated: 1, aligned: false }, rank: 2, is_multiple: false };
+        let crossing = MapKernelClass::Packed { access: InnermostAxisAccess { repeated: 1, aligned: false }, rank: 2, is_multiple: false };
         assert_eq!(kernel.class, crossing, "both inputs are broadcast");
     }
 

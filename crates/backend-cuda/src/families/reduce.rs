@@ -13,17 +13,17 @@ use cuprum_core::{Array, Call, DType, Device, DeviceKind, Layout, Op, Outcome, P
 use smallvec::SmallVec;
 
 use crate::codegen::reduction_code::{self, ReductionCode};
-use crate::codegen::{self, AccumulatorCode, InputAccess, KernelKey, ctype, test_programs};
+use crate::codegen::{self, AccumulatorCode, InnermostAxisAccess, KernelKey, ctype, test_programs};
 use crate::compile::module::{Args, Function};
 use crate::device::{self, WithCallContext};
-use crate::driver::{COUNTER_COUNT, Context};
+use crate::driver::{Context, SCRATCH_COUNTER_COUNT};
 use crate::families::kernel_lookup::{self, DEFAULT_THREADS_PER_BLOCK};
 use crate::families::rows;
 use crate::user_kernels::{self, ReductionCall, UserCppReduction};
 
 const REDUCE_COMMON_SOURCE: &str = concat!(include_str!("../kernels/warp.cuh"), include_str!("../kernels/reduce.cuh"));
 /// Maximum number of kept axes, and maximum number of reduced axes, after adjacent axes are merged.
-const MAX_RANK: usize = 8;
+const MAX_KEPT_OR_REDUCED_AXES: usize = 8;
 /// Number of blocks among which long rows are split. These blocks fill any GPU sold today. The number is a constant, so that results do not
 /// depend on the device.
 const ROW_SPLIT_BLOCKS: usize = 1056;
@@ -36,7 +36,7 @@ const MIN_THREADS_PER_COLUMN: usize = 8;
 // Each row or group of columns that several blocks share needs a counter in scratch memory. At least two of the `ROW_SPLIT_BLOCKS` blocks
 // share such a row or group, so there are at most `ROW_SPLIT_BLOCKS / 2` of them. If columns are loaded one by one instead of as vectors,
 // there may be eight times as many groups.
-const _: () = assert!(ROW_SPLIT_BLOCKS / 2 * 8 <= COUNTER_COUNT);
+const _: () = assert!(ROW_SPLIT_BLOCKS / 2 * 8 <= SCRATCH_COUNTER_COUNT);
 
 /// The kernel of a reduction, and the number of its threads that share a row or load adjacent columns.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -68,7 +68,7 @@ pub(crate) struct ReduceKernelConfig {
     width: usize,
     /// Whether indices have 64 bits.
     wide: bool,
-    access: InputAccess,
+    access: InnermostAxisAccess,
 }
 
 /// Returns the CUDA source of the reduction `op` of the expression `program`.
@@ -145,7 +145,7 @@ pub fn sources_for_compile_check() -> Vec<(String, String)> {
                 _ => dtype,
             };
             let width = [0, 1, 16 / dtype.itemsize()][(n + m / 3) % 3];
-            let access = InputAccess { repeated: 0, aligned: width > 1 };
+            let access = InnermostAxisAccess { repeated: 0, aligned: width > 1 };
             let threads = [
                 ReduceThreadLayout::Team(8),
                 ReduceThreadLayout::Lanes(32),
@@ -168,7 +168,7 @@ pub fn sources_for_compile_check() -> Vec<(String, String)> {
             reduced_rank: 1,
             width,
             wide: false,
-            access: InputAccess { repeated: 0b10, aligned: true },
+            access: InnermostAxisAccess { repeated: 0b10, aligned: true },
         };
         list.extend(named_reduction_source(op, reduction, &taking, "take", (DType::F32, DType::F32), shape));
     }
@@ -256,8 +256,8 @@ fn launch_reduction(
     (acc_size, column_blocks): (usize, usize),
     function: impl FnOnce(&'static Context, ReduceKernelConfig) -> Result<Arc<Function>>,
 ) -> Result<Outcome> {
-    if plan.kept.len() > MAX_RANK || plan.reduced.len() > MAX_RANK {
-        decline!("{} kept and {} reduced axes after merging, more than {MAX_RANK}", plan.kept.len(), plan.reduced.len());
+    if plan.kept.len() > MAX_KEPT_OR_REDUCED_AXES || plan.reduced.len() > MAX_KEPT_OR_REDUCED_AXES {
+        decline!("{} kept and {} reduced axes after merging, more than {MAX_KEPT_OR_REDUCED_AXES}", plan.kept.len(), plan.reduced.len());
     }
     let context = device::context(call.device)?;
     let inputs = device::pointers_to_read(call.inputs)?;
@@ -365,7 +365,7 @@ fn select_reduce_kernel(
         reduced_rank: plan.reduced.len(),
         width,
         wide: !codegen::reduction_fits_32_bit_index(plan),
-        access: if width > 0 { InputAccess { repeated, aligned } } else { InputAccess::default() },
+        access: if width > 0 { InnermostAxisAccess { repeated, aligned } } else { InnermostAxisAccess::default() },
     };
     (shape, blocks)
 }
@@ -402,7 +402,7 @@ impl ReduceLaunch<'_> {
         let grid = [u32::try_from(blocks).unwrap_or(u32::MAX).min(1 << 20), 1, 1];
         // SAFETY: the arguments match reduce_rows.cu and reduce_columns.cu. The plan keeps every element inside its input, and `out` has
         // one element per result. If `splits` > 1, scratch memory has a slot for each partial result, and a counter for each row or group
-        // of columns (at most COUNTER_COUNT).
+        // of columns (at most SCRATCH_COUNTER_COUNT).
         unsafe { function.launch(grid, [DEFAULT_THREADS_PER_BLOCK, 1, 1], 0, args.pointers()) }
     }
 }

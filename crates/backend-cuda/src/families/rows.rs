@@ -13,7 +13,7 @@ use cuprum_core::plan::row_loop::{MAX_FUSED_ROW_LENGTH, RowLoopPlan};
 use cuprum_core::{Call, DType, DeclineReason, Op, Outcome, Program as Expression, Result, Work, decline};
 use smallvec::SmallVec;
 
-use crate::codegen::row_code::{self as code, OperandLayout, RowStages};
+use crate::codegen::row_code::{self as code, RowOperandLayout, RowStages};
 use crate::codegen::{self, KernelKey, reduction_code};
 use crate::compile::module::{Args, Function};
 use crate::device::{self, WithCallContext};
@@ -49,7 +49,7 @@ struct RowKernelConfig {
     rank: usize,
     /// Whether indices have 64 bits.
     wide: bool,
-    layout: OperandLayout,
+    layout: RowOperandLayout,
 }
 
 impl RowKernelConfig {
@@ -97,7 +97,7 @@ impl RowKernelConfig {
             let first = range.start;
             range.filter(|k| !along(k)).fold(0, |bits, k| bits | 1 << (k - first))
         };
-        let layout = OperandLayout {
+        let layout = RowOperandLayout {
             repeated: bits(0..inputs.len()),
             results: bits(inputs.len()..plan.row_strides.len()),
             aligned: (0..inputs.len()).filter(along).all(is_aligned),
@@ -312,8 +312,8 @@ mod tests {
         let [even, odd] = [256, 260].map(|address| shape_of(&test_programs::softmax(DType::F32), 300, 1004, address).unwrap());
         assert!(even.layout.aligned && !odd.layout.aligned);
         assert_eq!(
-            RowKernelConfig { layout: OperandLayout::default(), ..even },
-            RowKernelConfig { layout: OperandLayout::default(), ..odd }
+            RowKernelConfig { layout: RowOperandLayout::default(), ..even },
+            RowKernelConfig { layout: RowOperandLayout::default(), ..odd }
         );
         // The factor of the final product takes no register before the product, because it is loaded only then.
         assert_eq!(RowStages::assign_steps(&program, 0).registers_per_element(), 1);

@@ -13,7 +13,7 @@ use cuprum_core::plan::scan::ScanPlan;
 use cuprum_core::{Call, DType, Outcome, Program as Expression, Result, Work, decline};
 use smallvec::SmallVec;
 
-use crate::codegen::{self, InputAccess, KernelKey, device_sources, test_programs};
+use crate::codegen::{self, InnermostAxisAccess, KernelKey, device_sources, test_programs};
 use crate::compile::module::{Args, Function};
 use crate::device::{self, CudaBuffer, WithCallContext};
 use crate::driver::Context;
@@ -24,7 +24,7 @@ const LOOK_BACK_SOURCE: &str = include_str!("../kernels/scan_look_back.cu");
 /// Maximum length in elements of a line (a 1-D slice along the scanned axis) that one block scans faster than several blocks.
 const MAX_SINGLE_BLOCK_LENGTH: usize = 1 << 15;
 /// Maximum number of axes besides the scanned axis, after adjacent axes are merged.
-const MAX_RANK: usize = 8;
+const MAX_UNSCANNED_AXES: usize = 8;
 
 /// The algorithm of a scan. A line is a 1-D slice along the scanned axis.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -65,7 +65,7 @@ fn combining_operation(reduction: &ReductionDef) -> Option<Op> {
 }
 
 fn cuda_source(program: &Expression, combine: Op, rank: usize, wide: bool, look_back: bool) -> std::result::Result<String, &'static str> {
-    let element = codegen::element_source(program, InputAccess::default())?;
+    let element = codegen::element_source(program, InnermostAxisAccess::default())?;
     let combine = codegen::cpp_expression(combine).ok_or(combine.name())?.with_arguments(["(a)", "(b)"]);
     let defines = format!("using Index = cuprum::{};\n#define RANK {rank}\n#define COMBINE(a, b) {combine}\n", codegen::index_type(wide));
     let kernels = if look_back {
@@ -103,7 +103,7 @@ pub fn run_scan(call: &Call) -> Result<Outcome> {
     };
     let Some(combine) = combining_operation(reduction) else { decline!("no CUDA scan for {}", call.op.name()) };
     let rank = plan.lines.len();
-    if rank > MAX_RANK {
+    if rank > MAX_UNSCANNED_AXES {
         decline!("{rank} axes around the scanned one, after merging");
     }
     if let Some(op) = program.ops().find(|op| !codegen::has_cpp_expression(*op)) {

@@ -14,7 +14,7 @@ static SEARCH_SOURCE: KernelSource =
     KernelSource { name: "search.cu", text: concat!(include_str!("../kernels/sort_keys.cuh"), include_str!("../kernels/search.cu")) };
 
 /// Threads per block, as in `search.cu`.
-const THREADS_PER_BLOCK: u32 = 1024;
+const SEARCH_THREADS_PER_BLOCK: u32 = 1024;
 /// Maximum shared memory for the sample of the sorted array, in bytes. At this size, a multiprocessor can hold two blocks at once.
 const MAX_SAMPLE_BYTES: u32 = 64 << 10;
 /// Maximum shared memory for the sample if fewer than [`MIN_COUNT_FOR_LARGE_SAMPLE`] values are searched, in bytes. Reading a larger sample
@@ -29,7 +29,7 @@ const MAX_SAMPLE_DISTANCE_FOR_FOUR_VALUES_PER_THREAD: usize = 8;
 /// Shared memory of a block of the kernel `find_members`, as in `search.cu`: a filter of 2^19 bits, and a list of 8192 16-bit numbers.
 const FIND_MEMBERS_SHARED_BYTES: u32 = (1 << 16) + 2 * FIND_MEMBERS_TILE_LENGTH as u32;
 /// Number of values that a block of `find_members` searches at a time, as in `search.cu`.
-const FIND_MEMBERS_TILE_LENGTH: usize = 8 * THREADS_PER_BLOCK as usize;
+const FIND_MEMBERS_TILE_LENGTH: usize = 8 * SEARCH_THREADS_PER_BLOCK as usize;
 /// Maximum size of the sorted array for which the filter of `find_members` excludes most values.
 const MAX_FILTERED_ELEMENTS: usize = 1 << 16;
 /// Minimum number of searched values per element of the sorted array at which the filter of `find_members` pays off.
@@ -89,12 +89,12 @@ pub fn run_search(call: &Call) -> Result<Outcome> {
         let mut args = Args::new();
         args.push(&addresses[0]).push(&addresses[1]).push(&size).push(&step).push(&addresses[2]).push(&count);
         // Each block reads all samples, so the grid has no more blocks than can run at the same time.
-        let resident = function.blocks_per_sm(THREADS_PER_BLOCK, sample_bytes)? * context.info().sm_count;
-        let tiles = count.div_ceil(THREADS_PER_BLOCK as usize * if several { 4 } else { 1 });
+        let resident = function.blocks_per_sm(SEARCH_THREADS_PER_BLOCK, sample_bytes)? * context.info().sm_count;
+        let tiles = count.div_ceil(SEARCH_THREADS_PER_BLOCK as usize * if several { 4 } else { 1 });
         let grid = [tiles.min(resident.max(1) as usize) as u32, 1, 1];
         // SAFETY: the arguments match search_sorted. The sorted array has `size` elements. The values and the output have `count` elements
         // each, and the core crate sets the output's dtype as `result` requires. The shared memory holds one element-sized key per sample.
-        unsafe { function.launch(grid, [THREADS_PER_BLOCK, 1, 1], sample_bytes, args.pointers()) }
+        unsafe { function.launch(grid, [SEARCH_THREADS_PER_BLOCK, 1, 1], sample_bytes, args.pointers()) }
     };
     queue().with_call_context(call)?;
     device::outcome_from_buffers(call, [out])
@@ -114,9 +114,9 @@ fn queue_find_members(
     let mut args = Args::new();
     args.push(&addresses[0]).push(&addresses[1]).push(&sizes[0]).push(&addresses[2]).push(&sizes[1]);
     // Each block builds a filter, so the grid has no more blocks than can run at the same time.
-    let resident = function.blocks_per_sm(THREADS_PER_BLOCK, FIND_MEMBERS_SHARED_BYTES)? * context.info().sm_count;
+    let resident = function.blocks_per_sm(SEARCH_THREADS_PER_BLOCK, FIND_MEMBERS_SHARED_BYTES)? * context.info().sm_count;
     let grid = [sizes[1].div_ceil(FIND_MEMBERS_TILE_LENGTH).min(resident.max(1) as usize) as u32, 1, 1];
     // SAFETY: the arguments match find_members. The sorted array has `sizes[0]` elements, and values and output have `sizes[1]` each. The
     // shared memory has [`FIND_MEMBERS_SHARED_BYTES`] bytes, which hold the filter and the list of numbers of the kernel.
-    unsafe { function.launch(grid, [THREADS_PER_BLOCK, 1, 1], FIND_MEMBERS_SHARED_BYTES, args.pointers()) }
+    unsafe { function.launch(grid, [SEARCH_THREADS_PER_BLOCK, 1, 1], FIND_MEMBERS_SHARED_BYTES, args.pointers()) }
 }

@@ -5,7 +5,7 @@ use cuprum_core::call;
 use cuprum_core::ops::reduce::{SEGMENT_MAX, SEGMENT_MIN, SEGMENT_PROD, SEGMENT_SUM};
 use cuprum_core::{Array, Call, DType, Op, Outcome, Program as Expression, Result, Work, decline};
 
-use crate::codegen::{self, FoldClass, InputAccess, KernelKey, ctype, device_sources, test_programs};
+use crate::codegen::{self, FoldClass, InnermostAxisAccess, KernelKey, ctype, device_sources, test_programs};
 use crate::compile::module::Args;
 use crate::device::{self, WithCallContext};
 use crate::driver::Context;
@@ -30,7 +30,7 @@ fn min_resident_blocks(program: &Expression) -> u32 {
 #[derive(Clone, Copy)]
 struct SegmentKernelConfig<'a> {
     program: &'a Expression,
-    access: InputAccess,
+    access: InnermostAxisAccess,
     fold: FoldClass,
     acc: DType,
     team: u32,
@@ -64,7 +64,7 @@ impl<'a> SegmentKernelConfig<'a> {
 
 /// Returns names and sources of the kernels, for compile checks without a device. The list covers every reduction and dtype.
 pub fn sources_for_compile_check() -> Vec<(String, String)> {
-    let of = |name: String, op: Op, (program, access, acc, team): (&Expression, InputAccess, DType, u32)| {
+    let of = |name: String, op: Op, (program, access, acc, team): (&Expression, InnermostAxisAccess, DType, u32)| {
         let fold = FoldClass::of(op.reduction()?, acc)?;
         let text = SegmentKernelConfig { program, access, fold, acc, team }.cuda_source().ok()?;
         Some((format!("{name}, {}, {team}>", op.name()), text))
@@ -74,12 +74,12 @@ pub fn sources_for_compile_check() -> Vec<(String, String)> {
         every.filter(|(op, d)| d.sum_dtype() == *d || op.reduction().is_some_and(|r| r.selects)).zip([1, 4, 32].into_iter().cycle());
     let plain = plain.filter_map(|((op, value), team)| {
         let acc = op.reduction()?.accumulator.of(value);
-        of(format!("fold_segments<{value}"), op, (&Expression::identity(value), InputAccess::default(), acc, team))
+        of(format!("fold_segments<{value}"), op, (&Expression::identity(value), InnermostAxisAccess::default(), acc, team))
     });
     let taking =
         [(DType::F32, DType::I32, SEGMENT_SUM, 8), (DType::F64, DType::I64, SEGMENT_MAX, 1), (DType::C64, DType::I32, SEGMENT_SUM, 32)];
     let taking = taking.into_iter().filter_map(|(table, indices, op, team)| {
-        let (program, access) = (test_programs::take_program(table, indices), InputAccess { repeated: 0b10, aligned: false });
+        let (program, access) = (test_programs::take_program(table, indices), InnermostAxisAccess { repeated: 0b10, aligned: false });
         of(format!("fold_segments<{table} of take by {indices}"), op, (&program, access, table, team))
     });
     plain.chain(taking).collect()
@@ -109,7 +109,7 @@ pub(crate) fn run_segment_reduction(call: &Call) -> Result<Outcome> {
     let segments = spec.layout.size();
     let spec = SegmentKernelConfig {
         program,
-        access: InputAccess::access_of_flat_inputs(values),
+        access: InnermostAxisAccess::innermost_access_of_flat_inputs(values),
         fold,
         acc,
         team: threads_per_segment(length, segments),

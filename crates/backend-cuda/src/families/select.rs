@@ -7,7 +7,7 @@ use std::sync::Arc;
 use cuprum_core::{Array, Call, DType, Error, Outcome, Program as Expression, Result, Work, decline};
 use smallvec::SmallVec;
 
-use crate::codegen::{self, InputAccess, KernelKey, device_sources, test_programs};
+use crate::codegen::{self, InnermostAxisAccess, KernelKey, device_sources, test_programs};
 use crate::compile::module::Args;
 use crate::device::{self, CudaBuffer, WithCallContext};
 use crate::driver::Context;
@@ -19,7 +19,7 @@ const SELECT_SOURCE: &str = include_str!("../kernels/select.cu");
 /// The parameters that determine the source of a compaction kernel, besides the condition.
 #[derive(Clone, Copy, Debug)]
 struct SelectKernelConfig {
-    access: InputAccess,
+    access: InnermostAxisAccess,
     /// Size of a selected element in bytes, or `None` if the elements are not an output.
     values: Option<usize>,
     /// Whether indices are an output.
@@ -33,7 +33,7 @@ impl SelectKernelConfig {
     /// because selected values stay in registers until their output positions are known. `indices` tells whether indices are an output.
     fn config_for_itemsizes(
         itemsizes: impl IntoIterator<Item = usize>,
-        access: InputAccess,
+        access: InnermostAxisAccess,
         values: Option<usize>,
         indices: bool,
     ) -> SelectKernelConfig {
@@ -70,13 +70,13 @@ pub fn sources_for_compile_check() -> Vec<(String, String)> {
         (DType::C128, Some(16), true),
     ];
     let listed = uses.into_iter().filter_map(|(dtype, values, indices)| {
-        let shape = SelectKernelConfig::config_for_itemsizes([dtype.itemsize()], InputAccess::default(), values, indices);
+        let shape = SelectKernelConfig::config_for_itemsizes([dtype.itemsize()], InnermostAxisAccess::default(), values, indices);
         let text = cuda_source(&nonzero_program(dtype), shape).ok()?;
         Some((format!("select<{dtype}, {values:?}, {indices}>"), text))
     });
     let taking = cuda_source(
         &test_programs::take_program(DType::Bool, DType::I64),
-        SelectKernelConfig::config_for_itemsizes([1, 1, 8], InputAccess::default(), None, true),
+        SelectKernelConfig::config_for_itemsizes([1, 1, 8], InnermostAxisAccess::default(), None, true),
     );
     listed.chain(taking.ok().map(|text| ("select<of take>".to_owned(), text))).collect()
 }
@@ -112,7 +112,7 @@ pub fn run_selection(call: &Call) -> Result<Outcome> {
     let itemsizes = conditions.iter().map(|a| a.dtype().itemsize());
     let shape = SelectKernelConfig::config_for_itemsizes(
         itemsizes,
-        InputAccess::access_of_flat_inputs(conditions),
+        InnermostAxisAccess::innermost_access_of_flat_inputs(conditions),
         from.map(|a| a.dtype().itemsize()),
         indices,
     );
@@ -192,7 +192,7 @@ mod tests {
     #[test]
     fn tiles_follow_the_widest_input() {
         let items = |sizes: &[usize], values| {
-            SelectKernelConfig::config_for_itemsizes(sizes.iter().copied(), InputAccess::default(), values, false).items
+            SelectKernelConfig::config_for_itemsizes(sizes.iter().copied(), InnermostAxisAccess::default(), values, false).items
         };
         assert_eq!(
             [items(&[1], None), items(&[1], Some(1)), items(&[4], None), items(&[1], Some(8)), items(&[16], Some(1))],

@@ -60,8 +60,8 @@ impl SparseKernelConfig {
     }
 }
 
-/// Returns the maximum length of rows that one team multiplies by a dense matrix. With several teams per row, rows of about equal length
-/// take longer, but one team takes too long for the longest rows of skewed matrices.
+/// Returns the maximum length of rows that one team of threads multiplies by a dense matrix. With several teams per row, rows of about
+/// equal length take longer, but one team takes too long for the longest rows of skewed matrices.
 fn max_row_length_per_team(elements: usize, rows: usize) -> usize {
     (2 * (elements / rows.max(1)).clamp(16, 128)).next_power_of_two()
 }

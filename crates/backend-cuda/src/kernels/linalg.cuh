@@ -117,7 +117,7 @@ struct ScaledProduct {
 #if TEAM == 1
 __device__ inline int team_rank() { return 0; }
 __device__ inline void sync() {}
-// Scratch memory for the reductions of a team, in shared memory if the team is a block.
+// Scratch memory for reductions over a team, the threads that share a matrix. It is in shared memory if the team is a block.
 struct TeamReductionScratch {
     R values[1];
 };
@@ -140,7 +140,7 @@ template <class Combine> __device__ inline R team_reduce(R x, TeamReductionScrat
     }
     return x;
 }
-// Returns the maximum of the values of all threads of the team, or NaN if a value is NaN.
+// Returns the maximum of the values of all threads that share the matrix (the team), or NaN if a value is NaN.
 __device__ inline R team_max(R x, TeamReductionScratch& shared) {
     return team_reduce(x, shared, [](R a, R b) { return a != a || a > b ? a : b; });
 }
@@ -158,7 +158,8 @@ struct Matrix {
     __device__ T& operator()(int i, int j) const { return data[i * down + j * across]; }
 };
 
-// Calls `body(i, j)` for each element in rows first..rows and columns left..columns. The team's threads share the calls.
+// Calls `body(i, j)` for each element in rows first..rows and columns left..columns. The threads that share the matrix (the team) divide
+// the calls among themselves.
 template <class Body> __device__ inline void for_each_element(int first, int rows, int left, int columns, Body body) {
     const int width = columns - left, height = rows - first;
     if (width <= 0 || height <= 0) return;
@@ -335,8 +336,9 @@ __device__ inline void householder_qr(Matrix a, T* taus, TeamReductionScratch& s
             // `below` may be 0 although an element below the diagonal is not, because squares may underflow.
             const R norm = sqrt(square(head) + below);
             const R beta = -copysign(norm, real(head));
-            // As in LAPACK's larfg, beta is negative for +0, tau = (beta - alpha) / beta and v = x / (alpha - beta), where alpha is `head`.
-            // The stored tau is the conjugate, because the adjoint of the reflection is applied.
+            // As in LAPACK's larfg, with `head` as alpha: beta has the opposite sign of alpha's real part, so it is negative if that part
+            // is +0. Then tau = (beta - alpha) / beta and v = x / (alpha - beta). The stored tau is the conjugate, because the adjoint of
+            // the reflection is applied.
             const T difference = subtract(head, number(beta));
             tau = conj(scale(difference, R(-1) / beta));
             sync();

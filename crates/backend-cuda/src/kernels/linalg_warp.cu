@@ -7,7 +7,7 @@
 using namespace cuprum;
 using namespace cuprum::linalg;
 
-// The matrix of a thread's group, and the rank of the thread in the group.
+// The matrix that a thread's group (GROUP adjacent threads) decomposes, and the rank of the thread in the group.
 struct MatrixLane {
     i64 matrix;
     int lane;

@@ -131,8 +131,8 @@ reduce_rows(const __grid_constant__ Params p, const __grid_constant__ KeptAxes k
     for (u64 base = static_cast<u64>(blockIdx.x) * TEAMS * ROWS_PER_TEAM; base < items; base += static_cast<u64>(gridDim.x) * TEAMS * ROWS_PER_TEAM) {
         InputOffsets row_offsets[ROWS_PER_TEAM];
         Acc totals[ROWS_PER_TEAM];
-        // A row is split among blocks only if a team is a whole block. The constant condition on TEAM lets smaller teams skip the slow
-        // 64-bit integer divisions below.
+        // A row is split among blocks only if the team, the threads that share a row, is a whole block. The constant condition on TEAM lets
+        // smaller teams skip the slow 64-bit integer divisions below.
         u64 row = base, begin = 0, end = length;
         if (TEAM == THREADS && splits > 1) {
             row = base / splits;

@@ -10,7 +10,8 @@ KERNEL(const __grid_constant__ Params p, const __grid_constant__ Axes<Index, RAN
     constexpr int TEAMS = BLOCK / TEAM;
     const int rank = threadIdx.x % TEAM;
     for (u64 base = static_cast<u64>(blockIdx.x) * TEAMS; base < rows; base += static_cast<u64>(gridDim.x) * TEAMS) {
-        // A team past the last row repeats the last row, because all threads of a warp must take part in the shuffles.
+        // A team (the threads that share a row) past the last row repeats the last row, because all threads of a warp must take part in the
+        // shuffles.
         const u64 mine = base + threadIdx.x / TEAM, row = mine < rows ? mine : rows - 1;
         compute_row(p, out, axes.offsets(static_cast<Index>(row)), rank, static_cast<int>(length), mine < rows, scratch);
         // Without this barrier, the totals of the next row could overwrite totals that are still being read. If the expression has several

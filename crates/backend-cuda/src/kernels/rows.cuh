@@ -21,8 +21,8 @@ static_assert(TEAM <= 32 || TEAM == BLOCK, "teams of several warps meet at the b
 constexpr int ELEMENTS = PACKS * WIDTH, WARPS = TEAM > 32 ? TEAM / 32 : 1;
 using OperandOffsets = Offsets<Index, OPERANDS>;
 
-// For each reduction of the expression, shared memory for one total per warp of a team. The memory is raw bytes, because accumulators may
-// have a constructor, which shared memory does not allow.
+// For each reduction of the expression, shared memory for one total per warp of a team, the threads that share a row. The memory is raw
+// bytes, because accumulators may have a constructor, which shared memory does not allow.
 struct TeamScratch {
     struct WarpTotals {
         alignas(16) unsigned char bytes[WARPS * 16];
@@ -45,7 +45,8 @@ template <bool Aligned, class T> __device__ inline Pack<T, WIDTH> load_read_only
     return out;
 }
 
-// Loads this thread's elements of the row `from[0..length]` into `out`. `rank` is the thread's index in its team.
+// Loads this thread's elements of the row `from[0..length]` into `out`. `rank` is the thread's index among the threads that share the row
+// (its team).
 template <bool Aligned, class T> __device__ inline void load_row(const T* from, int rank, int length, T (&out)[ELEMENTS]) {
     #pragma unroll
     for (int n = 0; n < PACKS; n++) {

@@ -35,8 +35,9 @@ __device__ inline bool adds_by_bucket_in_common_units(const ExponentRange* range
     return range->adds_by_bucket != 0 && range->has_common_units(bits);
 }
 
-// Sets `adds_by_bucket` unless many neighboring indices select rows in the same 32 bytes of the sums. For such indices sorting is slower,
-// because the device combines the atomic operations of a warp in the same 32 bytes. The grid has one block.
+// Sets `adds_by_bucket` unless many neighboring indices select rows in the same 32 bytes of the sums. For such indices, sorting by bucket
+// is slower than atomic additions to global memory, because the device combines the atomic additions of a warp to the same 32 bytes. The
+// grid has one block.
 extern "C" __global__ void __launch_bounds__(1024)
 scatter_choose_buckets(ExponentRange* range, const INDEX_ELEMENT* indices, i64 count) {
     const i64 at = threadIdx.x * ((count - 1) / 1024);

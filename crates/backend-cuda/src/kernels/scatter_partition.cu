@@ -116,7 +116,7 @@ scatter_partition(const __grid_constant__ RadixPassInput in, u32* __restrict__ o
             before = digit_count_in_earlier_tiles(states, tile);
             store_relaxed(states + tile * RADIX + threadIdx.x, S::PREFIX | (before + total));
         }
-        // This difference may wrap around. Its sum with a rank of at least `start` does not.
+        // The difference `starts + before - start` may wrap around. The sum of the difference and a rank of at least `start` does not wrap.
         where[threadIdx.x] = starts[pass * RADIX + threadIdx.x] + before - start;
     }
     __syncthreads();

@@ -10,7 +10,7 @@ using Acc = Fold::Acc;
 constexpr int THREADS = 256;
 constexpr int WARPS = THREADS / 32;
 constexpr int TEAMS = THREADS / TEAM;
-// Maximum length of a segment that one team reduces. A whole block reduces each longer segment.
+// Maximum length of a segment that one team of up to 32 threads reduces. A whole block reduces each longer segment.
 constexpr i64 MAX_TEAM_LENGTH = 4096;
 
 struct SegmentRange {

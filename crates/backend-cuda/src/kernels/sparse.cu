@@ -7,8 +7,8 @@ using namespace cuprum;
 
 constexpr int THREADS = 256;
 constexpr int TEAMS = THREADS / TEAM;
-// In products with a vector, a team computes each row of at most MAX_TEAM_LENGTH elements. A warp computes longer rows of at most
-// MAX_WARP_LENGTH elements, and a block computes all others.
+// In products with a vector, a team of up to 32 threads computes each row of at most MAX_TEAM_LENGTH elements. A warp computes longer rows
+// of at most MAX_WARP_LENGTH elements, and a block computes all others.
 constexpr i64 MAX_TEAM_LENGTH = 32 * TEAM, MAX_WARP_LENGTH = 2048;
 
 // Returns the sum of the products of the elements first, first + Width, first + 2 * Width, ... of a row with elements of `x`.

@@ -280,7 +280,7 @@ impl From<Complex<f64>> for Arg<'_> {
 }
 
 /// Makes arguments of [`RawKernel::launch`](crate::user_kernels::RawKernel::launch): arrays by `&` (read) or `&mut`
-/// (written), numbers by value. See [`Arg`](crate::user_kernels::Arg).
+/// (written), numbers by value. See [`Arg`].
 #[macro_export]
 macro_rules! args {
     () => {{

@@ -18,7 +18,7 @@ use smallvec::SmallVec;
 use super::cuda_context_of;
 use super::kernel_declaration::{DeclaredParameter, KernelDeclaration, SourceWriter, computation_ctype, computation_dtype, storage_ctype};
 use super::raw_module::{RawSource, option_may_read_files};
-use crate::codegen::{self, AccumulatorCode, InputAccess, KernelKey};
+use crate::codegen::{self, AccumulatorCode, InnermostAxisAccess, KernelKey};
 
 /// Name of the public type that error messages show.
 const OP: &str = "ReductionKernel";
@@ -298,7 +298,7 @@ impl UserCppReduction {
 
     /// Returns the user's code as C++ functions, followed by the code that computes one element by calls of these functions (see
     /// [`codegen`]).
-    pub fn element_source(&self, access: InputAccess) -> String {
+    pub fn element_source(&self, access: InnermostAxisAccess) -> String {
         let value = |(n, (p, &dtype)): (usize, (&DeclaredParameter, &DType))| match self.program.steps.get(n).map(|step| step.kind) {
             Some(StepKind::Input(k)) if p.raw => format!("p.in{k}"),
             Some(StepKind::Input(k)) => format!("cast<{}>(v.v{k})", computation_ctype(dtype)),

@@ -11,7 +11,7 @@ use cuprum_core::{Complex, DType, Device, Error, NdArray, Result, Stream, explai
 /// Runs `test` with a CUDA device as the default, if cuFFT is installed.
 fn on_device(test: impl FnOnce(Device)) {
     let Some(device) = testing::device() else { return };
-    match cufft::load(device::context(device).unwrap()) {
+    match cufft::load_cufft(device::context(device).unwrap()) {
         Ok(()) => with_device(device, || test(device)),
         Err(missing) => testing::skip(1, missing),
     }

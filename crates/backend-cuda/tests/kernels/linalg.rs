@@ -29,7 +29,7 @@ const DTYPES: [DType; 4] = [DType::F32, DType::F64, DType::C64, DType::C128];
 
 /// Runs `test` if cuSOLVER is installed.
 fn with_library(test: impl FnOnce(Device)) {
-    on_device(|device| match cusolver::load(device::context(device).unwrap()) {
+    on_device(|device| match cusolver::load_cusolver(device::context(device).unwrap()) {
         Ok(()) => test(device),
         Err(missing) => testing::skip(1, missing),
     });
@@ -245,7 +245,7 @@ fn failure<T>(result: Result<T>) -> (LinAlgFailure, usize) {
 fn on_all_paths(test: impl Fn()) {
     on_device(|device| {
         [DecompositionPath::Team, DecompositionPath::Warp].into_iter().for_each(|path| with_decomposition_path(path, &test));
-        match cusolver::load(device::context(device).unwrap()) {
+        match cusolver::load_cusolver(device::context(device).unwrap()) {
             Ok(()) => [DecompositionPath::Library, DecompositionPath::LibraryBatch]
                 .into_iter()
                 .for_each(|path| with_decomposition_path(path, &test)),

@@ -117,7 +117,8 @@ fn speed_ratio_summary(rows: &[WorkloadRow]) -> String {
     )
 }
 
-/// Returns a bar chart of the speed ratios on a logarithmic axis. Bars of losses extend to the left of 1x, all other bars to the right.
+/// Returns a bar chart of the speed ratios on a logarithmic axis. The bars of workloads in which another
+/// library is faster extend to the left of 1x, all other bars to the right.
 fn speed_ratio_bar_chart(rows: &[WorkloadRow]) -> String {
     // The chart leaves out workloads whose names state a size. `size_sweeps::size_sweep_charts` shows their times as curves.
     let single = rows.iter().filter(|r| size_sweeps::split_workload_name(r.workload).is_none());

@@ -48,7 +48,7 @@ fn group_rows_into_sweeps<'a>(rows: &'a [WorkloadRow], peers: &[&'a str]) -> Vec
         .collect()
 }
 
-/// Returns the chart of one function: both axes are logarithmic, and a label at its right end names each curve.
+/// Returns the chart of one function. Both axes are logarithmic. A label at the right end of each curve names its library.
 fn size_sweep_chart(sweep: &SizeSweep) -> String {
     const CHART_WIDTH: f64 = 420.0;
     const CHART_HEIGHT: f64 = 260.0;

@@ -29,7 +29,7 @@ const MIN_NOTABLE_SPEEDUP: f64 = 1.1;
 
 /// Returns the sentences "Fast here", "Missing here" and "Try next".
 pub fn summary_sentences(results: &[TourMeasurement], context: &TourContext) -> [String; 3] {
-    [fast_here_sentence(results), missing_here_sentence(results, context), try_next_sentence(results, context)]
+    [fast_here_sentence(results), missing_here_sentence(results, context), next_step_sentence(results, context)]
 }
 
 /// Returns the valid results of the CPU if `on_cpu`, else of the other devices.
@@ -108,7 +108,7 @@ fn missing_here_sentence(results: &[TourMeasurement], context: &TourContext) -> 
     }
 }
 
-fn try_next_sentence(results: &[TourMeasurement], context: &TourContext) -> String {
+fn next_step_sentence(results: &[TourMeasurement], context: &TourContext) -> String {
     if let Some(wrong) = results.iter().find(|r| !r.agrees) {
         return format!("Try next: report {} on {} with the output of `cuprum info`.", wrong.work, wrong.device);
     }

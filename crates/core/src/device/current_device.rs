@@ -114,8 +114,8 @@ impl Device {
     /// returns [`Error::OutOfMemory`].
     ///
     /// On the host the limit covers arrays, cached blocks, scratch memory whose size depends on the arguments, lists of
-    /// [`Value`](crate::ops::value::Value), and files while they are read. Vectors and strings returned to the caller are checked against
-    /// the limit only when they are allocated. Scratch memory of constant size, some megabytes per thread, is not counted.
+    /// [`Value`](crate::ops::python_value::Value), and files while they are read. Vectors and strings returned to the caller are checked
+    /// against the limit only when they are allocated. Scratch memory of constant size, some megabytes per thread, is not counted.
     ///
     /// # Errors
     /// [`Error::Value`] if the device has no settable limit.

@@ -7,8 +7,8 @@ use crate::types::device::Device;
 /// Memory use of a device, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemoryStats {
-    /// Memory in live arrays. Includes vectors that were moved into arrays and, on the host, lists of [`Value`](crate::ops::value::Value).
-    /// Excludes mapped files and memory of other libraries.
+    /// Memory in live arrays. Includes vectors that were moved into arrays and, on the host, lists of
+    /// [`Value`](crate::ops::python_value::Value). Excludes mapped files and memory of other libraries.
     pub used: usize,
     /// Maximum of `used` since the process started, or since [`Device::reset_peak_memory`].
     pub peak: usize,

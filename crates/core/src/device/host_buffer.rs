@@ -34,7 +34,7 @@ pub struct HostBuffer {
 
 /// The origin of a host buffer's memory, which determines how the memory is freed.
 enum MemorySource {
-    /// A block of [`host_pool::allocate`].
+    /// A block of [`host_pool::allocate_block`].
     Pool,
     /// The allocation of a `Vec`, described by its size and alignment. The allocation counts towards the host memory limit.
     Vec(alloc::Layout),
@@ -52,7 +52,7 @@ impl HostBuffer {
     /// Returns a buffer of `nbytes` bytes with unspecified contents. The caller writes every element before it is read.
     pub fn uninit(nbytes: usize) -> Result<HostBuffer> {
         Ok(HostBuffer {
-            ptr: host_pool::allocate(nbytes, false)?,
+            ptr: host_pool::allocate_block(nbytes, false)?,
             nbytes,
             source: MemorySource::Pool,
             has_valid_bools: AtomicBool::new(false),
@@ -62,7 +62,7 @@ impl HostBuffer {
     /// Returns a buffer of `nbytes` zero bytes. New pages from the operating system are zero already, so they are not written.
     pub fn zeroed(nbytes: usize) -> Result<HostBuffer> {
         Ok(HostBuffer {
-            ptr: host_pool::allocate(nbytes, true)?,
+            ptr: host_pool::allocate_block(nbytes, true)?,
             nbytes,
             source: MemorySource::Pool,
             has_valid_bools: AtomicBool::new(true),
@@ -77,7 +77,7 @@ impl HostBuffer {
         let mut values = ManuallyDrop::new(values);
         // SAFETY: a vector has allocated its capacity with this size and alignment, so they are a valid layout.
         let memory = unsafe { alloc::Layout::from_size_align_unchecked(values.capacity() * size_of::<T>(), align_of::<T>()) };
-        host_pool::add_used_bytes(memory.size());
+        host_pool::add_external_used_bytes(memory.size());
         HostBuffer {
             // The pointer of a vector is never null: without an allocation, it is dangling.
             ptr: NonNull::new(values.as_mut_ptr().cast()).unwrap_or(NonNull::dangling()),
@@ -106,7 +106,7 @@ impl HostBuffer {
             return None;
         }
         let taken = ManuallyDrop::new(std::mem::replace(self, HostBuffer::from_vec(Vec::<T>::new())));
-        host_pool::subtract_used_bytes(memory.size());
+        host_pool::subtract_external_used_bytes(memory.size());
         // SAFETY: `taken.ptr` is the allocation of a vector of this size and alignment. `taken` never frees the allocation, since it is in
         // `ManuallyDrop`. The first `len` elements are inside `nbytes` initialised bytes. These bytes are valid values of `T`: bool is
         // checked above, other types accept any bytes.
@@ -252,8 +252,8 @@ impl HostBuffer {
         Ok(())
     }
 
-    /// Returns the number of bytes of host memory in use: host buffers, and lists of [`Value`](crate::ops::value::Value). Memory of other
-    /// owners ([`HostBuffer::from_owner`]) does not count.
+    /// Returns the number of bytes of host memory in use: host buffers, and lists of [`Value`](crate::ops::python_value::Value). Memory of
+    /// other owners ([`HostBuffer::from_owner`]) does not count.
     pub fn bytes_in_use() -> usize {
         host_pool::used_bytes()
     }
@@ -262,10 +262,11 @@ impl HostBuffer {
 impl Drop for HostBuffer {
     fn drop(&mut self) {
         match self.source {
-            // SAFETY: `ptr` comes from `host_pool::allocate(nbytes)`, and its only owner is being dropped, so no reference to it remains.
-            MemorySource::Pool => unsafe { host_pool::free(self.ptr, self.nbytes) },
+            // SAFETY: `ptr` comes from `host_pool::allocate_block(nbytes)`, and its only owner is being dropped, so no reference to it
+            // remains.
+            MemorySource::Pool => unsafe { host_pool::free_or_cache_block(self.ptr, self.nbytes) },
             MemorySource::Vec(memory) => {
-                host_pool::subtract_used_bytes(memory.size());
+                host_pool::subtract_external_used_bytes(memory.size());
                 if memory.size() > 0 {
                     // SAFETY: `ptr` is a vector's allocation of this size and alignment, and its only owner is being dropped.
                     unsafe { alloc::dealloc(self.ptr.as_ptr(), memory) };

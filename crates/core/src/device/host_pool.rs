@@ -1,8 +1,8 @@
 //! The allocator of host memory. Freed blocks are cached, because new memory causes page faults. Handling the page faults takes as long as
 //! an elementwise operation on the block.
 //!
-//! Blocks up to [`MAX_SMALL_BLOCK`] bytes are cached per thread, larger blocks in one pool of the process, both by size class. Blocks of
-//! 2 MiB and more use huge pages. The limit (`CUPRUM_CPU_MEMORY_LIMIT`, [`Device::set_memory_limit`]) covers arrays,
+//! Blocks up to [`MAX_SMALL_BLOCK_BYTES`] bytes are cached per thread, larger blocks in one pool of the process, both by size class. Blocks
+//! of 2 MiB and more use huge pages. The limit (`CUPRUM_CPU_MEMORY_LIMIT`, [`Device::set_memory_limit`]) covers arrays,
 //! [`MemoryReservation`]s and cached blocks; cached blocks are released before a request fails.
 //!
 //! All blocks are aligned to [`HOST_ALIGNMENT`] and initialised: they contain zeros from the system, or data of an earlier buffer.
@@ -24,14 +24,14 @@ use crate::settings;
 use crate::types::device::Device;
 
 /// Maximum size of a block in the per-thread caches.
-const MAX_SMALL_BLOCK: usize = 32 << 10;
+const MAX_SMALL_BLOCK_BYTES: usize = 32 << 10;
 /// Maximum number of blocks that a thread caches per size class.
-const MAX_CACHED_BLOCKS_PER_CLASS: usize = 8;
+const MAX_CACHED_SMALL_BLOCKS_PER_CLASS: usize = 8;
 /// Size of a huge page in bytes. A block of at least this size has its own memory mapping.
 const HUGE_PAGE_SIZE: usize = 2 << 20;
 
 /// Number of bytes in use: the requested sizes of the live host buffers, and memory of other allocators ([`MemoryReservation`],
-/// [`add_used_bytes`]).
+/// [`add_external_used_bytes`]).
 static USED_BYTES: AtomicUsize = AtomicUsize::new(0);
 /// Maximum value of [`USED_BYTES`] so far.
 static PEAK_BYTES: AtomicUsize = AtomicUsize::new(0);
@@ -68,14 +68,14 @@ fn lock_large_block_cache() -> MutexGuard<'static, LargeBlockCache> {
 }
 
 /// Allocates at least `nbytes` initialised bytes: zeros if `zero`, else unspecified.
-pub(crate) fn allocate(nbytes: usize, zero: bool) -> Result<NonNull<u8>> {
+pub(crate) fn allocate_block(nbytes: usize, zero: bool) -> Result<NonNull<u8>> {
     let limit = settings::checked_cpu_memory_limit()?;
     let out_of_memory = |used| Error::OutOfMemory { op: "allocate", device: Device::CPU, requested: nbytes, used, limit };
     let used = try_add_used_bytes(nbytes, limit).map_err(out_of_memory)?;
-    let block = if nbytes <= MAX_SMALL_BLOCK {
-        allocate_small(nbytes, zero)
+    let block = if nbytes <= MAX_SMALL_BLOCK_BYTES {
+        allocate_small_block(nbytes, zero)
     } else {
-        allocate_large(pool_block_size(nbytes, HOST_ALIGNMENT), zero, limit.map_or(usize::MAX, |l| l - used))
+        allocate_large_block(pool_block_size(nbytes, HOST_ALIGNMENT), zero, limit.map_or(usize::MAX, |l| l - used))
     };
     match block {
         Some(block) => {
@@ -83,7 +83,7 @@ pub(crate) fn allocate(nbytes: usize, zero: bool) -> Result<NonNull<u8>> {
             Ok(block)
         }
         None => {
-            subtract_used_bytes(nbytes);
+            subtract_external_used_bytes(nbytes);
             Err(out_of_memory(used))
         }
     }
@@ -96,7 +96,7 @@ fn try_add_used_bytes(nbytes: usize, limit: Option<usize>) -> Result<usize, usiz
     let add = |used: usize| used.checked_add(nbytes).filter(within);
     let used = USED_BYTES.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add)?;
     if should_fail(FailurePoint::HostMemory) {
-        subtract_used_bytes(nbytes);
+        subtract_external_used_bytes(nbytes);
         return Err(used);
     }
     Ok(used)
@@ -122,12 +122,12 @@ pub(crate) fn check_memory_limit(op: &'static str, nbytes: usize) -> Result<()> 
 }
 
 /// Adds `nbytes` from another allocator to the used memory, even beyond the limit, because the memory is allocated already.
-pub(crate) fn add_used_bytes(nbytes: usize) {
+pub(crate) fn add_external_used_bytes(nbytes: usize) {
     raise_peak_bytes(USED_BYTES.fetch_add(nbytes, Ordering::Relaxed).saturating_add(nbytes));
 }
 
-/// Subtracts from the used memory `nbytes` that [`add_used_bytes`] has added.
-pub(crate) fn subtract_used_bytes(nbytes: usize) {
+/// Subtracts from the used memory `nbytes` that [`add_external_used_bytes`] has added.
+pub(crate) fn subtract_external_used_bytes(nbytes: usize) {
     USED_BYTES.fetch_sub(nbytes, Ordering::Relaxed);
 }
 
@@ -162,18 +162,19 @@ impl Drop for MemoryReservation {
 /// Frees `block`: caches it for reuse, or returns it to the system if the cache is full.
 ///
 /// # Safety
-/// The block comes from [`allocate`] with the same `nbytes`, and no reference to it remains.
-pub(crate) unsafe fn free(block: NonNull<u8>, nbytes: usize) {
+/// The block comes from [`allocate_block`] with the same `nbytes`, and no reference to it remains.
+pub(crate) unsafe fn free_or_cache_block(block: NonNull<u8>, nbytes: usize) {
     USED_BYTES.fetch_sub(nbytes, Ordering::Relaxed);
-    if nbytes > MAX_SMALL_BLOCK {
-        let evicted = lock_large_block_cache().cache_free_block(block, pool_block_size(nbytes, HOST_ALIGNMENT), block_cache_limit());
+    if nbytes > MAX_SMALL_BLOCK_BYTES {
+        let evicted =
+            lock_large_block_cache().cache_free_block(block, pool_block_size(nbytes, HOST_ALIGNMENT), max_large_block_cache_bytes());
         release_evicted_blocks(evicted);
         return;
     }
     let (index, size) = small_size_class(nbytes);
-    let kept = THREAD_CACHE.try_with(|lists| {
+    let kept = THREAD_BLOCK_CACHE.try_with(|lists| {
         let list = &mut lists.borrow_mut().0[index];
-        list.len() < MAX_CACHED_BLOCKS_PER_CLASS && (list.push(block), true).1
+        list.len() < MAX_CACHED_SMALL_BLOCKS_PER_CLASS && (list.push(block), true).1
     });
     if kept != Ok(true) {
         system_memory::release_to_system(block, size);
@@ -182,7 +183,7 @@ pub(crate) unsafe fn free(block: NonNull<u8>, nbytes: usize) {
 
 /// Maximum size of the cache of free large blocks, in bytes: a quarter of physical memory, or 1 GiB if the size of physical memory is
 /// unknown. A memory limit may reduce the size to the limit minus the memory in use.
-fn block_cache_limit() -> usize {
+fn max_large_block_cache_bytes() -> usize {
     static QUARTER_OF_PHYSICAL_MEMORY: OnceLock<usize> = OnceLock::new();
     let quarter = *QUARTER_OF_PHYSICAL_MEMORY.get_or_init(|| match settings::physical_memory() / 4 {
         0 => 1 << 30,
@@ -197,13 +198,13 @@ fn block_cache_limit() -> usize {
 const SMALL_SIZE_CLASS_COUNT: usize = 40;
 
 /// The free small blocks of a thread, by size class.
-struct ThreadCache([Vec<NonNull<u8>>; SMALL_SIZE_CLASS_COUNT]);
+struct ThreadBlockCache([Vec<NonNull<u8>>; SMALL_SIZE_CLASS_COUNT]);
 
-impl ThreadCache {
-    const EMPTY_THREAD_CACHE: ThreadCache = ThreadCache([const { Vec::new() }; SMALL_SIZE_CLASS_COUNT]);
+impl ThreadBlockCache {
+    const EMPTY_CACHE: ThreadBlockCache = ThreadBlockCache([const { Vec::new() }; SMALL_SIZE_CLASS_COUNT]);
 }
 
-impl Drop for ThreadCache {
+impl Drop for ThreadBlockCache {
     fn drop(&mut self) {
         for (index, list) in self.0.iter_mut().enumerate() {
             list.drain(..).for_each(|block| system_memory::release_to_system(block, small_block_size(index)));
@@ -212,7 +213,7 @@ impl Drop for ThreadCache {
 }
 
 thread_local! {
-    static THREAD_CACHE: RefCell<ThreadCache> = const { RefCell::new(ThreadCache::EMPTY_THREAD_CACHE) };
+    static THREAD_BLOCK_CACHE: RefCell<ThreadBlockCache> = const { RefCell::new(ThreadBlockCache::EMPTY_CACHE) };
 }
 
 /// Returns the index and the block size of the smallest size class that holds `nbytes`.
@@ -235,21 +236,21 @@ fn small_block_size(index: usize) -> usize {
     lines * HOST_ALIGNMENT
 }
 
-fn allocate_small(nbytes: usize, zero: bool) -> Option<NonNull<u8>> {
+fn allocate_small_block(nbytes: usize, zero: bool) -> Option<NonNull<u8>> {
     let (index, size) = small_size_class(nbytes);
-    let kept = THREAD_CACHE.try_with(|lists| lists.borrow_mut().0[index].pop()).ok().flatten();
+    let kept = THREAD_BLOCK_CACHE.try_with(|lists| lists.borrow_mut().0[index].pop()).ok().flatten();
     if let (Some(block), true) = (kept, zero) {
         // SAFETY: `block` has `size >= nbytes` bytes, and the cache of this thread had the only pointer to it.
         unsafe { block.write_bytes(0, nbytes) };
     }
-    kept.or_else(|| system_memory::allocate_from_system(size))
+    kept.or_else(|| system_memory::allocate_zeroed_from_system(size))
 }
 
 // ---- large blocks ----
 
 /// Allocates a block of `size` bytes, filled with zeros if `zero`. `available` is the number of bytes that the memory limit leaves for the
 /// block and all cached blocks. Returns `None` if the memory does not suffice.
-fn allocate_large(size: usize, zero: bool, available: usize) -> Option<NonNull<u8>> {
+fn allocate_large_block(size: usize, zero: bool, available: usize) -> Option<NonNull<u8>> {
     let evicted = {
         let mut pool = lock_large_block_cache();
         if let Some(free) = pool.take_cached_block(size) {
@@ -266,9 +267,9 @@ fn allocate_large(size: usize, zero: bool, available: usize) -> Option<NonNull<u
         pool.evict_oldest_blocks(available.saturating_sub(size))
     };
     release_evicted_blocks(evicted);
-    let block = system_memory::allocate_from_system(size).or_else(|| {
+    let block = system_memory::allocate_zeroed_from_system(size).or_else(|| {
         free_cached_blocks();
-        system_memory::allocate_from_system(size)
+        system_memory::allocate_zeroed_from_system(size)
     });
     if block.is_none() {
         lock_large_block_cache().reserved -= size;
@@ -315,14 +316,14 @@ fn release_evicted_blocks(evicted: EvictedBlocks) {
 pub(crate) fn free_cached_blocks() {
     let evicted = lock_large_block_cache().evict_oldest_blocks(0);
     release_evicted_blocks(evicted);
-    let lists = THREAD_CACHE.try_with(|lists| lists.replace(ThreadCache::EMPTY_THREAD_CACHE));
+    let lists = THREAD_BLOCK_CACHE.try_with(|lists| lists.replace(ThreadBlockCache::EMPTY_CACHE));
     drop(lists);
 }
 
 /// Sets or removes the host memory limit. Live arrays stay even if they exceed it; cached blocks beyond it are released.
 pub(crate) fn set_host_memory_limit(limit: Option<usize>) {
     settings::set_cpu_memory_limit(limit);
-    let evicted = lock_large_block_cache().evict_oldest_blocks(block_cache_limit());
+    let evicted = lock_large_block_cache().evict_oldest_blocks(max_large_block_cache_bytes());
     release_evicted_blocks(evicted);
 }
 
@@ -356,22 +357,22 @@ mod system_memory {
 
     /// Allocates `size` zeroed bytes, where `size` is a positive multiple of [`HOST_ALIGNMENT`]. Returns `None` if the system has too
     /// little memory.
-    pub(super) fn allocate_from_system(size: usize) -> Option<NonNull<u8>> {
+    pub(super) fn allocate_zeroed_from_system(size: usize) -> Option<NonNull<u8>> {
         if uses_own_mapping(size) {
-            return map_pages(size);
+            return map_huge_pages(size);
         }
         let layout = Layout::from_size_align(size, HOST_ALIGNMENT).ok()?;
         // SAFETY: `layout` has a positive size, as `alloc_zeroed` requires.
         NonNull::new(unsafe { alloc_zeroed(layout) })
     }
 
-    /// Frees a block that [`allocate_from_system`] returned for the same `size`.
+    /// Frees a block that [`allocate_zeroed_from_system`] returned for the same `size`.
     pub(super) fn release_to_system(block: NonNull<u8>, size: usize) {
         if uses_own_mapping(size) {
-            return unmap_pages(block, size);
+            return unmap_huge_pages(block, size);
         }
         if let Ok(layout) = Layout::from_size_align(size, HOST_ALIGNMENT) {
-            // SAFETY: `block` was allocated in `allocate_from_system` with this layout, and the pool has the only pointer to it.
+            // SAFETY: `block` was allocated in `allocate_zeroed_from_system` with this layout, and the pool has the only pointer to it.
             unsafe { dealloc(block.as_ptr(), layout) };
         }
     }
@@ -384,7 +385,7 @@ mod system_memory {
     /// Maps `size` zeroed bytes aligned to huge pages, and requests huge pages from the operating system. Returns `None` if the mapping
     /// fails.
     #[cfg(all(target_os = "linux", not(miri)))]
-    fn map_pages(size: usize) -> Option<NonNull<u8>> {
+    fn map_huge_pages(size: usize) -> Option<NonNull<u8>> {
         let size = size.next_multiple_of(4096);
         let total = size.checked_add(HUGE_PAGE_SIZE)?;
         // SAFETY: the operating system chooses the address of the new private mapping, so it overlaps no memory in use.
@@ -410,18 +411,18 @@ mod system_memory {
     }
 
     #[cfg(all(target_os = "linux", not(miri)))]
-    fn unmap_pages(block: NonNull<u8>, size: usize) {
-        // SAFETY: `map_pages` mapped `block` with `size`, rounded up to pages, and the pool has the only pointer to it.
+    fn unmap_huge_pages(block: NonNull<u8>, size: usize) {
+        // SAFETY: `map_huge_pages` mapped `block` with `size`, rounded up to pages, and the pool has the only pointer to it.
         unsafe { libc::munmap(block.as_ptr().cast(), size.next_multiple_of(4096)) };
     }
 
     #[cfg(not(all(target_os = "linux", not(miri))))]
-    fn map_pages(_size: usize) -> Option<NonNull<u8>> {
+    fn map_huge_pages(_size: usize) -> Option<NonNull<u8>> {
         None
     }
 
     #[cfg(not(all(target_os = "linux", not(miri))))]
-    fn unmap_pages(_block: NonNull<u8>, _size: usize) {}
+    fn unmap_huge_pages(_block: NonNull<u8>, _size: usize) {}
 }
 
 #[cfg(test)]
@@ -430,7 +431,7 @@ mod tests {
 
     #[test]
     fn size_classes_fit_their_requests() {
-        for n in (0..=MAX_SMALL_BLOCK).step_by(7).chain([1, 64, 65, 255, 256, 257, 320, 321, MAX_SMALL_BLOCK]) {
+        for n in (0..=MAX_SMALL_BLOCK_BYTES).step_by(7).chain([1, 64, 65, 255, 256, 257, 320, 321, MAX_SMALL_BLOCK_BYTES]) {
             let (index, size) = small_size_class(n);
             assert!(
                 index < SMALL_SIZE_CLASS_COUNT && size >= n && size <= (n + n / 4).next_multiple_of(HOST_ALIGNMENT).max(HOST_ALIGNMENT),

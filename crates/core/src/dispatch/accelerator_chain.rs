@@ -254,7 +254,7 @@ fn try_kernels_with_tuning_advice(
         }
         Err(error) if advice.is_trial_run() && !is_data_error(&error, call) => {
             tracing::warn!(accelerator = advice.accelerator.name, %error, op = call.op.name(), "failed on trial; the rest of the chain is tried");
-            // A failed allocation may succeed later, so the accelerator remains a candidate of the tuning trial.
+            // A failed allocation may succeed later, so autotuning continues to measure the accelerator.
             if !matches!(error, Error::OutOfMemory { .. }) {
                 advice.record_refusal();
             }
@@ -262,8 +262,7 @@ fn try_kernels_with_tuning_advice(
         }
         other => {
             other?;
-            // An accelerator that declines for a temporary reason, such as a kernel still compiling, remains a candidate of the tuning
-            // trial.
+            // An accelerator that declines for a temporary reason, such as a kernel still compiling, is measured again by autotuning.
             if !state.declined_temporarily {
                 advice.record_refusal();
             }
@@ -382,8 +381,8 @@ fn run_fallback(call: &Call) -> Result<Outputs> {
         }
     }
     drop(guard);
-    // If the device cannot be used, returns the device's error. Otherwise the reasons name the device's base accelerator even if that
-    // accelerator has no kernels of the family.
+    // If the device cannot be used, returns the device's error. Otherwise the reasons name the device's base accelerator (the fallback for
+    // every call) even if that accelerator has no kernels of the family.
     driver(call.device).map_err(|e| e.with_function_name(call.op.name()))?;
     if let Some(base) = registry::base_accelerator_of_kind(call.device.kind().name())
         && base.kernels.iter().all(|k| k.family != call.family())

@@ -84,7 +84,8 @@ impl CallRecord {
         }
     }
 
-    /// Returns the record of a launch of a graph with `nodes` nodes. `served_by` is the name of the device's base accelerator.
+    /// Returns the record of a launch of a graph with `nodes` nodes. `served_by` is the name of the accelerator that opens the devices of
+    /// this kind.
     pub(crate) fn from_graph_launch(device: Device, nodes: usize, served_by: Option<&'static str>) -> CallRecord {
         CallRecord {
             op: "graph",

@@ -2,7 +2,8 @@
 //! accelerators: the kernels in the order in which dispatch tries them.
 //!
 //! The chains are built once per accelerator order. A call reads its chain through a thread-local pointer, without lock, hashing or
-//! strings. Backends register with one `inventory::submit!` or, in static libraries, through [`register`].
+//! strings. Backends register with one `inventory::submit!`, or through [`register`] where the linker can drop submissions, as in static
+//! libraries.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -42,7 +43,8 @@ impl fmt::Display for Availability {
     }
 }
 
-/// Functions that count, check and open the devices of one kind. The base accelerator of the kind provides them.
+/// Functions that count, check and open the devices of one kind. The base accelerator of the kind provides them: the accelerator that
+/// serves every call that the others decline.
 #[derive(Debug)]
 pub struct DeviceProvider {
     /// Returns the number of devices of this kind. Called only if the accelerator's probe returned [`Availability::Ready`].
@@ -60,7 +62,8 @@ pub struct Accelerator {
     pub name: &'static str,
     /// Name of the device kind that the accelerator serves.
     pub device: &'static str,
-    /// Position in the default order: lower first, ties by name. The base accelerator of a device kind comes last whatever its rank.
+    /// Position in the default order: lower first, ties by name. The base accelerator of a device kind, the fallback for every call, comes
+    /// last whatever its rank.
     pub rank: i32,
     /// One-line description for `cuprum info`.
     pub summary: &'static str,
@@ -69,7 +72,7 @@ pub struct Accelerator {
     /// The probe may use arrays, but the operations on them do not run on the accelerator that is being probed. Threads that the probe
     /// starts and waits for must not use arrays.
     pub probe: fn() -> Availability,
-    /// Kernels, tried in this order.
+    /// The kernels of the accelerator, in the order in which dispatch tries them.
     pub kernels: &'static [Kernel],
     /// Functions that open the devices of the kind `device`, if this is the base accelerator of that kind. The base accelerator is the
     /// fallback for every call. `None` for all other accelerators.
@@ -156,10 +159,12 @@ fn with_registry_state<R>(f: impl FnOnce(&mut RegistryState) -> R) -> R {
     f(guard.get_or_insert_with(RegistryState::default))
 }
 
-/// Registers an accelerator, for static libraries and tests. Repeated registration of the same static has no effect.
+/// Registers an accelerator by a call, for tests and for programs whose linker drops `inventory` submissions, as it can do with static
+/// libraries. Registering the same `static` again has no effect.
 ///
 /// # Errors
-/// [`Error::Setting`] for an invalid name, a name that is taken, or a second base accelerator of a device kind.
+/// [`Error::Setting`] for an invalid name, a name that is taken, or a second base accelerator of a device kind: the accelerator that opens
+/// the devices and serves every call that the others decline.
 pub fn register(accelerator: &'static Accelerator) -> Result<()> {
     let known = all_accelerators();
     if known.iter().any(|a| std::ptr::eq(*a, accelerator)) {
@@ -188,8 +193,8 @@ fn check_registration(known: &[&'static Accelerator], new: &'static Accelerator)
     Ok(())
 }
 
-/// Returns all registered accelerators, sorted by rank and name, with the base accelerators of the device kinds last. If several have the
-/// same name, the first is kept, and `settings::check` returns an error.
+/// Returns all registered accelerators, sorted by rank and name. The base accelerators of the device kinds, which are the fallback for
+/// every call, are last. If several have the same name, the first is kept, and `settings::check` returns an error.
 pub fn all_accelerators() -> Vec<&'static Accelerator> {
     let mut list: Vec<&'static Accelerator> = inventory::iter::<Registration>.into_iter().map(|r| r.0).collect();
     list.extend(with_registry_state(|s| s.added.clone()));
@@ -335,7 +340,8 @@ pub fn set_accelerators(order: impl IntoAcceleratorOrder) -> Result<()> {
     Ok(())
 }
 
-/// Runs `f` under the given `order` of accelerators on this thread. An empty order leaves only the base accelerator of each device.
+/// Runs `f` under the given `order` of accelerators on this thread. An empty order leaves only the base accelerator of each device, which
+/// serves every operation.
 ///
 /// Deferred arrays that `f` builds but does not evaluate are computed later, in the order that is then in effect: call
 /// [`NdArray::eval`](crate::NdArray::eval) inside `f`, for example to [compare](crate::testing::compare) two accelerators.
@@ -428,7 +434,8 @@ fn chains_for_order(order: Option<Vec<String>>) -> Result<&'static AcceleratorCh
     }
 }
 
-/// Returns the ready accelerators of `order` (all for `None` and `auto`), followed by the base accelerators of the ready devices.
+/// Returns the ready accelerators of `order` (all for `None` and `auto`), followed by the base accelerators of the ready devices, which are
+/// the fallback for every call.
 fn active_accelerators(order: Option<&[String]>) -> Vec<&'static Accelerator> {
     let known = all_accelerators();
     let (bases, others): (Vec<_>, Vec<_>) = known.iter().copied().partition(|a| a.base.is_some());
@@ -486,7 +493,8 @@ inventory::submit! {
     RegistryHooks { open: open_device, kinds: kinds_with_base_accelerator, ready: ready_devices }
 }
 
-/// Returns the names of the device kinds for which a base accelerator is registered.
+/// Returns the names of the device kinds for which a base accelerator is registered: an accelerator that opens the devices and serves
+/// every call.
 fn kinds_with_base_accelerator() -> Vec<&'static str> {
     all_accelerators().iter().filter(|a| a.base.is_some()).map(|a| a.device).collect()
 }

@@ -116,8 +116,8 @@ fn open_trace() -> Result<Option<Trace>> {
 }
 
 fn global_trace() -> &'static Result<Option<Trace>> {
-    static TRACE: OnceLock<Result<Option<Trace>>> = OnceLock::new();
-    TRACE.get_or_init(|| open_trace().inspect_err(|error| tracing::warn!(%error, "calls are not traced")))
+    static GLOBAL_TRACE: OnceLock<Result<Option<Trace>>> = OnceLock::new();
+    GLOBAL_TRACE.get_or_init(|| open_trace().inspect_err(|error| tracing::warn!(%error, "calls are not traced")))
 }
 
 inventory::submit! {

@@ -34,18 +34,18 @@ use crate::settings::SettingCheck;
 
 pub use tuning_results::{DeviceResults, TuningResult};
 
-/// Maximum number of accelerators measured per call signature: the first ones that accept the call, and the device's base
-/// accelerator.
+/// Maximum number of accelerators measured per call signature: the first ones that accept the call, and the device's base accelerator,
+/// which serves every call.
 pub const MAX_CANDIDATES: usize = 3;
 /// Maximum number of calls per signature that run on accelerators other than the fastest, to measure them.
 pub const MAX_RUNS_OF_SLOWER_ACCELERATORS: usize = 5;
-/// Two candidates of a trial are close if their times differ by at most this factor.
+/// Maximum ratio of the times of the two fastest accelerators at which both are timed again.
 const MAX_CLOSE_TIME_RATIO: f64 = 1.25;
 
-/// A candidate of a trial: an accelerator that may be the fastest for a call signature.
+/// An accelerator that a trial compares with others by timing calls, because it may be the fastest for a call signature.
 struct TrialCandidate {
     accelerator: &'static Accelerator,
-    /// Number of calls that the accelerator has served in this trial.
+    /// Number of calls that the accelerator has served for this comparison.
     runs: usize,
     /// Minimum time of the candidate's calls in microseconds; `None` before its first timed call.
     best: Option<f64>,
@@ -53,7 +53,7 @@ struct TrialCandidate {
     excluded: bool,
 }
 
-/// A trial: the measurements of a call signature whose fastest accelerator has not been determined yet.
+/// A comparison of accelerators (a trial): the times of calls of one signature, whose fastest accelerator has not been determined yet.
 struct SignatureTrial {
     candidates: SmallVec<[TrialCandidate; 4]>,
     /// Whether a thread is measuring an accelerator for this signature. While it is true, other threads try accelerators in the default
@@ -61,7 +61,7 @@ struct SignatureTrial {
     busy: bool,
 }
 
-/// The next step of a trial: a run of a candidate, or the end of the trial with the fastest candidate as the winner.
+/// The next step of a trial, which compares accelerators by timing calls: a call on one of these candidates, or the end of the trial.
 enum NextTrialStep {
     Run { candidate: usize, timed: bool },
     Decide { winner: usize },
@@ -78,7 +78,7 @@ impl SignatureTrial {
         SignatureTrial { candidates, busy: false }
     }
 
-    /// Returns the next step of the trial, or `None` if every candidate is excluded.
+    /// Returns the next step of this comparison of accelerators, or `None` if every candidate is excluded.
     fn next_trial_step(&mut self) -> Option<NextTrialStep> {
         // The last candidate is always the base accelerator of the device, such as `cuda`, which serves every operation. The base
         // accelerator counts towards `MAX_CANDIDATES`.
@@ -112,11 +112,11 @@ impl SignatureTrial {
 /// kernels.
 type TrialKey = (u64, usize);
 
-/// The step of a trial that a thread performs with one call.
-enum TrialStep {
-    /// `accelerator`, a candidate of the trial, runs the call. If `timed`, the duration of the call is recorded.
+/// The result of advancing a trial (a comparison that times calls on several accelerators) by one call.
+enum AdvancedTrialStep {
+    /// `accelerator`, which the trial compares with others, runs the call. If `timed`, the duration of the call is recorded.
     Run { accelerator: &'static Accelerator, guard: BusyTrialGuard, timed: bool },
-    /// The trial has ended. `accelerator` is the fastest candidate, or the only one that is not excluded.
+    /// The comparison has ended. `accelerator` is the fastest candidate, or the only one that is not excluded.
     Won { accelerator: &'static Accelerator, candidates: SmallVec<[TrialCandidate; 4]> },
 }
 
@@ -140,7 +140,7 @@ fn with_trials<R>(f: impl FnOnce(&mut FxHashMap<TrialKey, SignatureTrial>) -> R)
     f(guard.get_or_insert_with(FxHashMap::default))
 }
 
-/// The recommendation of tuning: the accelerator to try first for a call.
+/// The recommendation of autotuning: the accelerator to try first for a call.
 pub(crate) struct TuningAdvice {
     /// The accelerator.
     pub accelerator: &'static Accelerator,
@@ -148,9 +148,11 @@ pub(crate) struct TuningAdvice {
 }
 
 enum TuningAdviceKind {
-    /// The winner of an earlier trial, which is the fastest accelerator. Holds the formatted times of the candidates.
+    /// The accelerator was the fastest in an earlier trial, a comparison that timed calls on several accelerators. Holds the formatted
+    /// times of these accelerators.
     Chosen(Arc<str>),
-    /// The accelerator is a candidate of a trial in progress. Until `guard` is dropped, other threads do not run calls of the trial.
+    /// The accelerator is a candidate of a trial in progress, which compares accelerators by timing calls. Until `guard` is dropped, no
+    /// other thread runs a call for this trial. If `timed`, the duration of the call is recorded.
     Trial { guard: BusyTrialGuard, timed: bool },
 }
 
@@ -160,7 +162,8 @@ impl From<ChosenAccelerator> for TuningAdvice {
     }
 }
 
-/// A guard that marks a trial as busy, so that other threads run no call of the trial until the guard is dropped.
+/// A guard that marks a trial (a comparison that times calls on several accelerators) as busy. No other thread runs a call for the trial
+/// until the guard is dropped.
 struct BusyTrialGuard {
     key: TrialKey,
     candidate: usize,
@@ -184,7 +187,7 @@ pub(crate) struct CallTimer {
 
 /// Returns the accelerator to try first for `call`.
 ///
-/// Returns `None` if `chain` has only one accelerator, or if the fastest accelerator is unknown and `call` cannot be part of a trial.
+/// Returns `None` if `chain` has only one accelerator, or if the fastest accelerator is unknown and `call` cannot be timed to find it.
 pub(crate) fn recommend_accelerator(call: &Call, chain: &'static [KernelChainEntry]) -> Result<Option<TuningAdvice>> {
     let [first, .., last] = chain else { return Ok(None) };
     if std::ptr::eq(first.accelerator, last.accelerator) {
@@ -205,8 +208,8 @@ pub(crate) fn recommend_accelerator(call: &Call, chain: &'static [KernelChainEnt
     Ok(advance_trial(call, chain, key))
 }
 
-/// Returns the candidate that runs `call` in the trial for `key`, or ends the trial and returns the fastest candidate. Returns `None` if
-/// another thread runs a candidate, or if every candidate is excluded.
+/// Advances the trial for `key`, which compares accelerators by timing calls. Returns the candidate that runs `call`, or ends the trial and
+/// returns the fastest candidate. Returns `None` if another thread runs a candidate, or if every candidate is excluded.
 fn advance_trial(call: &Call, chain: &'static [KernelChainEntry], key: TrialKey) -> Option<TuningAdvice> {
     let step = with_trials(|trials| {
         let trial = trials.entry(key).or_insert_with(|| SignatureTrial::new_trial_of_chain(chain));
@@ -217,17 +220,19 @@ fn advance_trial(call: &Call, chain: &'static [KernelChainEntry], key: TrialKey)
             NextTrialStep::Run { candidate, timed } => {
                 trial.busy = true;
                 let accelerator = trial.candidates[candidate].accelerator;
-                Some(TrialStep::Run { accelerator, guard: BusyTrialGuard { key, candidate }, timed })
+                Some(AdvancedTrialStep::Run { accelerator, guard: BusyTrialGuard { key, candidate }, timed })
             }
             NextTrialStep::Decide { winner } => {
                 let candidates = trials.remove(&key)?.candidates;
-                Some(TrialStep::Won { accelerator: candidates[winner].accelerator, candidates })
+                Some(AdvancedTrialStep::Won { accelerator: candidates[winner].accelerator, candidates })
             }
         }
     })?;
     match step {
-        TrialStep::Run { accelerator, guard, timed } => Some(TuningAdvice { accelerator, kind: TuningAdviceKind::Trial { guard, timed } }),
-        TrialStep::Won { accelerator, candidates } => {
+        AdvancedTrialStep::Run { accelerator, guard, timed } => {
+            Some(TuningAdvice { accelerator, kind: TuningAdviceKind::Trial { guard, timed } })
+        }
+        AdvancedTrialStep::Won { accelerator, candidates } => {
             let time = |c: &TrialCandidate| Some((c.accelerator.name.to_string(), c.best?));
             let mut times: Vec<(String, f64)> = candidates.iter().filter_map(time).collect();
             times.sort_by(|a, b| a.1.total_cmp(&b.1));
@@ -266,7 +271,8 @@ fn describe_call(call: &Call) -> String {
 }
 
 impl TuningAdvice {
-    /// Returns whether the recommended accelerator is a candidate of a trial in progress. Returns false for the winner of an earlier trial.
+    /// Returns whether the recommended accelerator is still being compared with others by timed calls. Returns false if the comparison has
+    /// ended and found that this accelerator is the fastest.
     pub fn is_trial_run(&self) -> bool {
         matches!(self.kind, TuningAdviceKind::Trial { .. })
     }
@@ -310,7 +316,7 @@ impl TuningAdvice {
         Ok(())
     }
 
-    /// Records that the recommended accelerator declined the call or failed, which excludes it from the trial.
+    /// Records that the recommended accelerator declined the call or failed, which excludes it from the comparison of accelerators.
     pub fn record_refusal(&self) {
         if let TuningAdviceKind::Trial { guard, .. } = &self.kind {
             guard.update_candidate(|c| c.excluded = true);

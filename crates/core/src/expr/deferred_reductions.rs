@@ -95,7 +95,7 @@ impl NdArray {
             Err(Error::Unsupported { .. }) => return Ok(false),
             values => values?,
         };
-        flat.count_inlined_nodes();
+        flat.record_inlined_nodes();
         for (array, value) in [self].into_iter().chain(kept.iter().map(|(_, array)| array)).zip(values) {
             array.store_result(Ok(value));
         }

@@ -37,7 +37,7 @@ pub(crate) fn elementwise_consuming_args(op: Op, args: &mut [Operand]) -> Result
     if args.len() != op.arity() {
         return Err(Error::value(name, format!("takes {} arguments, {} given", op.arity(), args.len())));
     }
-    let signature = match shared_dtype(args) {
+    let signature = match find_shared_dtype(args) {
         Some(shared) if rule != TypeRule::Where => rule.resolve_for_shared_dtype(name, shared)?,
         _ => {
             check_weak_ints(name, rule, args)?;
@@ -67,7 +67,7 @@ pub(crate) fn check_weak_ints(name: &'static str, rule: TypeRule, args: &[Operan
 }
 
 /// Returns the dtype that all arrays of `args` share, if every scalar of `args` can adopt that dtype.
-fn shared_dtype(args: &[Operand]) -> Option<DType> {
+fn find_shared_dtype(args: &[Operand]) -> Option<DType> {
     let dtype = array_operands(args).next()?.dtype();
     let has_it = |arg: &Operand| match arg {
         Operand::Array(a) => a.dtype() == dtype,

@@ -116,7 +116,7 @@ impl NdArray {
 
     /// Evaluates the expression and stores the value.
     fn run_expression(&self) -> Result<()> {
-        if let Some(value) = self.run_single_take() {
+        if let Some(value) = self.try_run_as_single_take() {
             self.store_result(Ok(value?));
             return Ok(());
         }
@@ -133,8 +133,8 @@ impl NdArray {
         }
         if self.0.weight.nodes == 1 {
             let (mut program, mut inputs) = (Program::default(), SmallVec::new());
-            if self.flatten_single_operation(&mut program, &mut inputs) {
-                if self.nbytes() >= MIN_IN_PLACE_BYTES && self.run_in_place(&program, &mut inputs) {
+            if self.try_flatten_single_operation(&mut program, &mut inputs) {
+                if self.nbytes() >= MIN_IN_PLACE_RESULT_BYTES && self.try_run_in_place(&program, &mut inputs) {
                     return Ok(());
                 }
                 if let Some(value) = self.run_program(&program, &inputs)?.pop() {
@@ -157,9 +157,9 @@ impl NdArray {
                 kept.push((step, sibling));
             }
         }
-        flat.count_inlined_nodes();
+        flat.record_inlined_nodes();
         flat.drop_visited_nodes();
-        if self.nbytes() >= MIN_IN_PLACE_BYTES && self.run_in_place(&flat.program, &mut flat.inputs) {
+        if self.nbytes() >= MIN_IN_PLACE_RESULT_BYTES && self.try_run_in_place(&flat.program, &mut flat.inputs) {
             return Ok(());
         }
         let outputs = self.run_program(&flat.program, &flat.inputs)?;
@@ -175,7 +175,7 @@ impl NdArray {
 
     /// Runs the expression as one call of the kernel family `Gather` if it is a single `take` with stored indices. Returns `None` for other
     /// expressions.
-    fn run_single_take(&self) -> Option<Result<StoredArray>> {
+    fn try_run_as_single_take(&self) -> Option<Result<StoredArray>> {
         // Only a deferred `take` (`FUSED_TAKE`) has the family `Gather` inside an expression. The operation's composition runs a single
         // `take` as one call of the family `Gather`. That call indexes `first`, passed as a 1-D array.
         let alone = self.0.op.filter(|op| op.family() == Family::Gather).and_then(|op| op.0.composite)?;
@@ -202,10 +202,10 @@ impl NdArray {
     ///
     /// Returns false, without any effect, if the program cannot run in place or if no input can be overwritten. The inputs are checked
     /// again when this thread has locked the expression. If none can be overwritten by then, the result gets new memory.
-    fn run_in_place(&self, program: &Program, inputs: &mut [StoredArray]) -> bool {
+    fn try_run_in_place(&self, program: &Program, inputs: &mut [StoredArray]) -> bool {
         let Some(op) = self.0.op.filter(|op| op.0.composite.is_none() || op.is_dtype_conversion()) else { return false };
         let is_candidate = |a: &StoredArray| a.dtype() == self.dtype() && a.has_one_other_handle();
-        if !inputs.iter().any(is_candidate) || !is_elementwise(program) {
+        if !inputs.iter().any(is_candidate) || !is_elementwise_program(program) {
             return false;
         }
         if Stream::current(self.device()).is_capturing() {
@@ -241,7 +241,7 @@ impl NdArray {
     /// The arguments have to be scalars, or stored arrays of the result's shape and of the dtypes that the operation takes.
     ///
     /// Returns false for other expressions. The contents of `program` and `inputs` are then unspecified.
-    fn flatten_single_operation(&self, program: &mut Program, inputs: &mut SmallVec<[StoredArray; 4]>) -> bool {
+    fn try_flatten_single_operation(&self, program: &mut Program, inputs: &mut SmallVec<[StoredArray; 4]>) -> bool {
         let guard = self.lock_expression();
         let Some((Expression::Elementwise { args: operands, siblings: None, .. }, DeferredOperation { op, signature })) =
             guard.as_ref().zip(self.0.first)
@@ -328,7 +328,7 @@ impl NdArray {
             root = flat.program.push_step(StepKind::Cast, dtype, &[root]);
         }
         flat.program.outputs.push(root);
-        flat.count_inlined_nodes();
+        flat.record_inlined_nodes();
         if stored.is_none() && self.is_deferred() {
             self.0.inlined.fetch_add(1, Ordering::Relaxed);
         }
@@ -348,11 +348,11 @@ pub fn run_as_composite(inputs: &[StoredArray], f: impl FnOnce(&[NdArray]) -> Re
 
 /// Minimum size in bytes of a result that is computed in the memory of an input. For smaller results, an allocation from the pool is faster
 /// than the search for an input.
-const MIN_IN_PLACE_BYTES: usize = 1 << 15;
+const MIN_IN_PLACE_RESULT_BYTES: usize = 1 << 15;
 
 /// Returns whether a program computes a single result, whose element at each index depends only on the elements of the inputs at that
 /// index.
-fn is_elementwise(program: &Program) -> bool {
+fn is_elementwise_program(program: &Program) -> bool {
     let computes = |step: &u16| !matches!(program.steps[usize::from(*step)].kind, StepKind::Input(_));
     program.outputs.len() == 1
         && program.outputs.iter().all(computes)

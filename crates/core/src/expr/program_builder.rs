@@ -153,7 +153,7 @@ impl ProgramBuilder {
 
     /// Increments `ArrayState::inlined` of each deferred node with several users, since this program computes the node's value as an inner
     /// step.
-    pub fn count_inlined_nodes(&self) {
+    pub fn record_inlined_nodes(&self) {
         for seen in self.seen.iter().filter(|s| s.inner_cost.is_some()) {
             seen.array.0.inlined.fetch_add(1, Ordering::Relaxed);
         }

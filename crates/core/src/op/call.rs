@@ -41,7 +41,7 @@ pub use self::gather::{Gather, GatherIndices};
 pub use self::histogram::{Binning, Histogram};
 pub(crate) use self::kernel_modes::{KernelModeGuard, blocks_on_compilation, wants_decline_reasons};
 pub use self::kernel_outcome::Outcome;
-pub use self::kernel_request::Request;
+pub use self::kernel_request::KernelRequest;
 pub use self::linalg::{Form, Linalg, MatrixFunction, QrMode, SingularVectors, Triangle};
 pub use self::output_spec::OutputSpec;
 pub use self::random::{Distribution, Random, Sampler, UniformScaling};
@@ -73,7 +73,7 @@ pub struct Call<'a> {
     /// The stream on which the kernel runs.
     pub stream: Stream,
     /// Stored inputs: the inputs of the program, then the extra input of the kernel family if there is one
-    /// ([`Request::has_input_outside_program`]).
+    /// ([`KernelRequest::has_input_outside_program`]).
     pub inputs: &'a [StoredArray],
     /// dtype and layout of each output.
     pub outputs: &'a [OutputSpec],
@@ -92,8 +92,8 @@ macro_rules! work {
         }
 
         impl<'a> Work<'a> {
-            /// Returns the request as a [`Request`], the interface that the requests of all families share.
-            pub fn as_request(&self) -> &(dyn Request + 'a) {
+            /// Returns the request as a [`KernelRequest`], the interface that the requests of all families share.
+            pub fn as_request(&self) -> &(dyn KernelRequest + 'a) {
                 match self { $(Work::$name(request) => request,)* }
             }
 
@@ -159,7 +159,7 @@ impl Call<'_> {
     }
 
     /// Returns the inputs of the fused program, and the extra input that the kernel reads itself, if there is one
-    /// ([`Request::has_input_outside_program`]).
+    /// ([`KernelRequest::has_input_outside_program`]).
     pub fn program_inputs(&self) -> (&[StoredArray], Option<&StoredArray>) {
         match self.inputs.split_last() {
             Some((last, inputs)) if self.work.as_request().has_input_outside_program() => (inputs, Some(last)),

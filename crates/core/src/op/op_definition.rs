@@ -231,8 +231,9 @@ pub enum Cost {
 /// adapts a function that takes [`NdArray`](crate::NdArray)s.
 pub type Composite = fn(&[StoredArray], Option<&Parameters>) -> Result<Outputs>;
 
-/// The parameters of a composition of other operations ([`Request::composite_parameters`](crate::call::Request::composite_parameters)).
-/// Scalars of an expression are not among the parameters: the composition receives them as 0-d arrays.
+/// The parameters of a composition of other operations
+/// ([`KernelRequest::composite_parameters`](crate::call::KernelRequest::composite_parameters)). Scalars of an expression are not among the
+/// parameters: the composition receives them as 0-d arrays.
 pub type Parameters = dyn Any + Send + Sync;
 
 /// Definition of an operation.

@@ -7,7 +7,7 @@ use crate::expr::Operand;
 use crate::index::Item;
 use crate::layout::Layout;
 use crate::ops::elementwise::not_equal;
-use crate::ops::value::{Args, Value};
+use crate::ops::python_value::{Args, Value};
 use cuprum_macros::numpy;
 
 fn view_from_args(args: &Args) -> Result<Value> {

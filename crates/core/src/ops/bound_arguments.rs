@@ -5,7 +5,7 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::expr::Operand;
 use crate::ops::parameter_lists::{Parameters, ParsedParameters};
-use crate::ops::value::Value;
+use crate::ops::python_value::Value;
 use crate::scalar::Scalar;
 
 /// Arguments bound to the parameters of a function.

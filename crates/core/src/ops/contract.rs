@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::index::Item;
 use crate::layout::{Dims, check_ndim};
 use crate::op::Op;
-use crate::ops::value::{Args, Value};
+use crate::ops::python_value::{Args, Value};
 use crate::plan::contract::{ContractPlan, Mode};
 use cuprum_macros::{free_functions, numpy};
 

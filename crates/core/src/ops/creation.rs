@@ -11,7 +11,7 @@ use crate::function::FromArgs;
 use crate::layout::broadcast_shapes;
 use crate::op::{ArgumentType, Op, result_type};
 use crate::ops::creation_options::create_with_device_and_order;
-use crate::ops::value::{Args, Value};
+use crate::ops::python_value::{Args, Value};
 use crate::scalar::Scalar;
 use cuprum_macros::numpy;
 
@@ -77,7 +77,7 @@ fn arange_from_args(args: &Args) -> Result<Value> {
     };
     create_with_device_and_order(args, || {
         let numbers = [start, stop, step];
-        let (result_dtype, natural) = arange_dtype(numbers, dtype)?;
+        let (result_dtype, natural) = arange_dtypes(numbers, dtype)?;
         if natural.is_inexact() && dtypes.iter().flatten().any(|dtype| dtype.is_inexact() && *dtype != DType::F64) {
             let (count, second) = arange_count_in_dtypes(numbers, dtypes)?;
             return fill_arange(start, second, count, result_dtype);
@@ -177,12 +177,14 @@ fn full_from_operand(op: Op, device: Device, shape: &[usize], value: Operand, dt
 
 /// Returns [`arange`] in `dtype`; for `None`, in the dtype that NumPy chooses for the three numbers.
 fn arange_of_scalars(start: Scalar, stop: Scalar, step: Scalar, dtype: Option<DType>) -> Result<NdArray> {
-    let (dtype, _) = arange_dtype([start, stop, step], dtype)?;
+    let (dtype, _) = arange_dtypes([start, stop, step], dtype)?;
     fill_arange(start, add_python_numbers(start, step), arange_element_count(start, stop, step)?, dtype)
 }
 
-/// Returns the dtype of `arange`, which is `dtype` if it is given, and the promoted dtype of the three numbers.
-fn arange_dtype(numbers: [Scalar; 3], dtype: Option<DType>) -> Result<(DType, DType)> {
+/// Returns two dtypes: that of the result of `arange`, and the promoted dtype of start, stop and step.
+///
+/// The dtype of the result is `dtype` if it is given, else the promoted dtype, or int64 if the promoted dtype is bool.
+fn arange_dtypes(numbers: [Scalar; 3], dtype: Option<DType>) -> Result<(DType, DType)> {
     let op = ARANGE.name();
     let natural = numbers.iter().map(|s| s.default_dtype()).reduce(DType::promote).unwrap_or(DType::I64);
     if natural.is_complex() {

@@ -4,7 +4,7 @@ use crate::array::NdArray;
 use crate::device::{Device, with_device};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::ops::value::{Args, Value};
+use crate::ops::python_value::{Args, Value};
 
 /// Calls `make` with the argument `device` as the current device, and returns its array in the memory order of the argument `order`.
 ///

@@ -46,7 +46,7 @@ pub(crate) fn dispatch_single_output(op: Op, device: Device, inputs: &[StoredArr
 /// The program has one result, of `dtype`. Its inputs are 1-D arrays of stride 1, or 0 for a repeated element.
 pub(crate) fn fuse_flattened_input(family: Family, a: &NdArray, dtype: DType) -> Result<(Program, SmallVec<[StoredArray; 4]>)> {
     let prologue = |program: &Program, inputs: &[StoredArray]| {
-        let inputs = inputs.iter().map(view_as_flat_array).collect::<Option<Result<SmallVec<_>>>>();
+        let inputs = inputs.iter().map(try_view_as_flat_array).collect::<Option<Result<SmallVec<_>>>>();
         inputs.map(|inputs| Ok((program.clone(), inputs?))).transpose()
     };
     match a.with_fused_input(family, dtype, prologue)? {
@@ -59,7 +59,7 @@ pub(crate) fn fuse_flattened_input(family: Family, a: &NdArray, dtype: DType) ->
 }
 
 /// Returns a 1-D view of the elements in C order with stride 1 or 0, if the layout allows such a view.
-fn view_as_flat_array(a: &StoredArray) -> Option<Result<StoredArray>> {
+fn try_view_as_flat_array(a: &StoredArray) -> Option<Result<StoredArray>> {
     let size = a.layout().size();
     let layout = match a.layout().reshape(&[size])? {
         layout if size <= 1 => Layout::strided(&[size], &[1], layout.offset()).ok()?,

@@ -11,7 +11,7 @@ use crate::layout::{Dims, check_ndim};
 use crate::ops::contract::{EINSUM, LabeledOperand, align_axes_with_output, contract_pair, simplify_contraction_operand};
 use crate::ops::function::IntoValue;
 use crate::ops::manipulation::with_array_refs;
-use crate::ops::value::{Args, Value};
+use crate::ops::python_value::{Args, Value};
 use crate::plan::contract::Mode;
 use cuprum_macros::numpy;
 
@@ -304,7 +304,7 @@ pub struct EinsumPath {
     pub contractions: Vec<Vec<usize>>,
     /// Number of multiplications and additions if one loop combines all operands.
     pub naive_operations: f64,
-    /// Number of multiplications and additions of the contractions in this order.
+    /// Number of multiplications and additions of all [`contractions`](EinsumPath::contractions).
     pub operations: f64,
     /// Number of elements of the largest array that a contraction produces, including the output.
     pub largest_intermediate: f64,

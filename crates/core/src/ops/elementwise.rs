@@ -32,9 +32,9 @@ use crate::error::{Error, Result};
 use crate::expr::{Operand, elementwise_consuming_args, run_as_composite};
 use crate::function::{Function, Parameters};
 use crate::op::{Cost, Family, Op, OpDef, TypeRule, result_type};
-use crate::ops::value::{Args, Value};
+use crate::ops::python_value::{Args, Value};
 use crate::scalar::Scalar;
-use exact_comparison::compare_exactly;
+use exact_comparison::try_compare_exactly;
 
 pub use astype::astype;
 pub use clip::clip;
@@ -269,7 +269,7 @@ elementwise! {
 /// Applies a binary operation. Integers are compared without promotion if the promoted dtype cannot represent them exactly.
 fn apply_binary_operation(op: Op, x1: Operand, x2: Operand) -> Result<NdArray> {
     if op.0.rule == Some(TypeRule::Compare)
-        && let Some(exact) = compare_exactly(op, &x1, &x2)?
+        && let Some(exact) = try_compare_exactly(op, &x1, &x2)?
     {
         return Ok(exact);
     }
@@ -359,12 +359,12 @@ fn where_from_args(args: &Args) -> Result<Value> {
 pub fn where_(condition: impl Into<Operand>, x: impl Into<Operand>, y: impl Into<Operand>) -> Result<NdArray> {
     let (x, y) = (x.into(), y.into());
     let dtype = result_type(&[x.argument_type(), y.argument_type()]);
-    elementwise_consuming_args(WHERE, &mut [condition.into(), wrap_python_int(x, dtype), wrap_python_int(y, dtype)])
+    elementwise_consuming_args(WHERE, &mut [condition.into(), wrap_if_python_int(x, dtype), wrap_if_python_int(y, dtype)])
 }
 
 /// Wraps a Python int `x` modulo 2^bits into the range of an integer `dtype`, as `astype` does. NumPy rejects such ints in ufuncs, and
 /// `where` is not a ufunc.
-fn wrap_python_int(x: Operand, dtype: DType) -> Operand {
+fn wrap_if_python_int(x: Operand, dtype: DType) -> Operand {
     match (&x, dtype.int_range()) {
         (Operand::Scalar(Scalar::Int(v)), Some((low, high))) if (i64::MIN.into()..=u64::MAX.into()).contains(v) => {
             Operand::Scalar(Scalar::Int(low + (v - low).rem_euclid(high - low + 1)))

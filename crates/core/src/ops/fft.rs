@@ -17,7 +17,7 @@ use crate::layout::{Dims, checked_size, normalize_axis};
 use crate::op::{Family, Op};
 use crate::ops::creation::full_on_device;
 use crate::ops::elementwise::conj;
-use crate::ops::value::{Args, Value};
+use crate::ops::python_value::{Args, Value};
 use crate::rounding::to_f16;
 use cuprum_macros::numpy;
 

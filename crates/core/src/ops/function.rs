@@ -17,7 +17,7 @@ use crate::expr::{Operand, elementwise};
 use crate::op::{ArgumentType, DTypeSignature, MAX_ARITY, Op, TypeRule};
 pub use crate::ops::creation_options::{MemoryOrder, create_with_device_and_order, requested_order};
 pub use crate::ops::parameter_lists::Parameters;
-use crate::ops::value::{Args, Value};
+use crate::ops::python_value::{Args, Value};
 use crate::scalar::Scalar;
 
 /// A function that can be found and called by its NumPy name. The attribute `#[numpy(..)]` submits it.

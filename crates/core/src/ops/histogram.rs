@@ -12,8 +12,8 @@ use crate::ops::bin_rules::BinRule;
 use crate::ops::creation::{arange_as, full_on_device};
 use crate::ops::elementwise::{add, divide, greater_equal, logical_and, logical_or, multiply, subtract, where_};
 use crate::ops::manipulation::{concat, stack};
+use crate::ops::python_value::{Args, Value};
 use crate::ops::search::{Side, is_non_decreasing};
-use crate::ops::value::{Args, Value};
 use crate::rounding::round_to_dtype;
 use crate::s;
 use crate::scalar::Scalar;
@@ -142,7 +142,7 @@ pub fn histogram(a: &NdArray, bins: impl Into<Bins>, weights: Option<&NdArray>, 
     if let Some(weights) = weights {
         check_weights(HISTOGRAM, a, weights, &bins)?;
     }
-    let (edges, kind) = a.bin_edges(HISTOGRAM, bins)?;
+    let (edges, kind) = a.bin_edges_and_kind(HISTOGRAM, bins)?;
     let counts = match weights {
         None => count_between_edges(a, &edges, kind)?,
         Some(weights) => sum_weights_between_edges(a, weights, &edges, kind)?,
@@ -179,7 +179,7 @@ fn bin_edges_from_args(args: &Args) -> Result<Value> {
 /// ```
 #[numpy("histogram_bin_edges(a, bins=10, range=None, weights=None)", differs = "real values only", call = bin_edges_from_args)]
 pub fn histogram_bin_edges(a: &NdArray, bins: impl Into<Bins>) -> Result<NdArray> {
-    Ok(a.bin_edges(HISTOGRAM_BIN_EDGES, bins.into())?.0)
+    Ok(a.bin_edges_and_kind(HISTOGRAM_BIN_EDGES, bins.into())?.0)
 }
 
 /// Returns the number of values of `a` between consecutive edges.
@@ -309,7 +309,7 @@ impl NdArray {
     }
 
     /// Returns the edges of `bins` for the values of this array, and the kind of the edges.
-    fn bin_edges(&self, op: Op, bins: Bins) -> Result<(NdArray, BinEdgeKind)> {
+    fn bin_edges_and_kind(&self, op: Op, bins: Bins) -> Result<(NdArray, BinEdgeKind)> {
         let (name, device) = (op.name(), self.device());
         if self.dtype().is_complex() {
             return Err(Error::dtype(name, "not defined for complex", &[self.dtype()]));
@@ -357,9 +357,9 @@ impl NdArray {
         }
         let (low, high) = if low == high { (low - 0.5, high + 0.5) } else { (low, high) };
         let edges = with_device(device, || match dtype_of_range {
-            DType::F64 if count <= MAX_BINS_COMPUTED_ON_HOST => linspace_on_host(op, low, high, count, dtype),
+            DType::F64 if count <= MAX_BINS_COMPUTED_ON_HOST => equal_width_edges_on_host(op, low, high, count, dtype),
             _ => {
-                let edges = linspace_on_device(low, high, count, dtype_of_range)?.astype(dtype)?;
+                let edges = equal_width_edges_on_device(low, high, count, dtype_of_range)?.astype(dtype)?;
                 let are_equal = greater_equal(edges.index(s![..-1])?, edges.index(s![1..])?)?;
                 if are_equal.any(())?.item()?.as_bool() { Err(too_many_bins_error(op, count)) } else { Ok(edges) }
             }
@@ -424,7 +424,7 @@ fn is_non_decreasing_to_nan(edges: &NdArray) -> Result<bool> {
 /// Computes `numpy.linspace(low, high, count + 1)` on the host in float64 and converts it to `dtype`.
 ///
 /// One copy to the device takes less time than several small kernels.
-fn linspace_on_host(op: Op, low: f64, high: f64, count: usize, dtype: DType) -> Result<NdArray> {
+fn equal_width_edges_on_host(op: Op, low: f64, high: f64, count: usize, dtype: DType) -> Result<NdArray> {
     let step = (high - low) / count as f64;
     let edge = |i: usize| if i < count { i as f64 * step + low } else { high };
     let edges: Vec<f64> = (0..=count).map(|i| round_to_dtype(edge(i), dtype)).collect();
@@ -443,7 +443,7 @@ fn too_many_bins_error(op: Op, count: usize) -> Error {
 }
 
 /// Computes `numpy.linspace(low, high, count + 1)` on the device in `dtype`. NumPy also computes in the dtype of the ends.
-fn linspace_on_device(low: f64, high: f64, count: usize, dtype: DType) -> Result<NdArray> {
+fn equal_width_edges_on_device(low: f64, high: f64, count: usize, dtype: DType) -> Result<NdArray> {
     let (low, high) = (NdArray::scalar_as(low, dtype)?, NdArray::scalar_as(high, dtype)?);
     let step = divide(subtract(&high, &low)?, count as i64)?;
     let number = arange_as(0, count as i64 + 1, 1, dtype)?;

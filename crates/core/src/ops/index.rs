@@ -193,13 +193,13 @@ impl AdvancedIndex {
                 }
                 // A 0-d mask selects along a new axis of extent 1.
                 Err(array) if array.dtype() == DType::Bool && array.ndim() == 0 => {
-                    let [indices] = &to_index_arrays(&a.index(NewAxis)?, &array.reshape(1)?, 0)?[..] else { continue };
+                    let [indices] = &index_item_to_arrays(&a.index(NewAxis)?, &array.reshape(1)?, 0)?[..] else { continue };
                     basic.push(Item::NewAxis);
                     arrays.push(AxisIndexArray { indices: indices.clone(), axis, source_axis, is_checked: true });
                     axis += 1;
                 }
                 Err(array) => {
-                    for indices in to_index_arrays(a, array, source_axis)? {
+                    for indices in index_item_to_arrays(a, array, source_axis)? {
                         basic.push(Item::slice(None, None, 1));
                         arrays.push(AxisIndexArray { indices, axis, source_axis, is_checked: array.dtype() == DType::Bool });
                         (source_axis, axis) = (source_axis + 1, axis + 1);
@@ -344,7 +344,7 @@ fn gcd(a: usize, b: usize) -> usize {
 
 /// Converts `array`, an index item that begins at `axis` of `a`, to index arrays for one axis each. An integer array gives one index array.
 /// A mask gives one for each of its axes.
-fn to_index_arrays(a: &NdArray, array: &NdArray, axis: usize) -> Result<SmallVec<[NdArray; 2]>> {
+fn index_item_to_arrays(a: &NdArray, array: &NdArray, axis: usize) -> Result<SmallVec<[NdArray; 2]>> {
     if a.device() != array.device() {
         let message = format!("the array is on {}, an index array on {}; use to_device", a.device(), array.device());
         return Err(Error::Device { op: INDEX_FUNCTION_NAME, message });

@@ -7,7 +7,7 @@ mod eigen_and_singular_values;
 mod factorizations;
 mod host_decomposition;
 mod linear_systems;
-mod schur;
+mod schur_and_matrix_functions;
 
 use crate::array::NdArray;
 use crate::call::{Linalg, OutputSpec, Work};
@@ -21,7 +21,7 @@ use crate::ops::elementwise::equal;
 pub use self::eigen_and_singular_values::{eig, eigh, eigvals, eigvalsh, svd, svd_hermitian, svdvals};
 pub use self::factorizations::{cholesky, lu_factor, qr, qr_r, qr_raw};
 pub use self::linear_systems::{det, inv, slogdet, solve, solve_triangular};
-pub use self::schur::{logm, schur, sqrtm};
+pub use self::schur_and_matrix_functions::{logm, schur, sqrtm};
 pub use crate::call::{Form, QrMode, Triangle};
 
 super::ops! { Linalg after scatter:

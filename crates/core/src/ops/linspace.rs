@@ -9,7 +9,7 @@ use crate::op::{ArgumentType, result_type};
 use crate::ops::creation::{LINSPACE, arange, linspace_of_scalars, linspace_step};
 use crate::ops::creation_options::create_with_device_and_order;
 use crate::ops::elementwise::{add, divide, equal, less, multiply, subtract, where_};
-use crate::ops::value::{Args, Value};
+use crate::ops::python_value::{Args, Value};
 use crate::scalar::Scalar;
 use cuprum_macros::numpy;
 
@@ -49,7 +49,7 @@ fn linspace_from_args(args: &Args) -> Result<Value> {
         return Ok(samples);
     }
     let parts = if endpoint { num.saturating_sub(1) } else { num };
-    let step = match linspace_dtype(&start, &stop) {
+    let step = match linspace_dtype_if_array(&start, &stop) {
         _ if parts == 0 => Scalar::Float(f64::NAN).into(),
         None => linspace_step(args.scalar("start")?, args.scalar("stop")?, parts as f64).into(),
         // As in NumPy, the distance and the step are rounded to the dtype of the ends.
@@ -62,7 +62,7 @@ fn linspace_from_args(args: &Args) -> Result<Value> {
 }
 
 /// Returns the dtype in which `linspace` computes if `start` or `stop` is an array; `None` for two numbers.
-fn linspace_dtype(start: &Operand, stop: &Operand) -> Option<DType> {
+fn linspace_dtype_if_array(start: &Operand, stop: &Operand) -> Option<DType> {
     let is_array = matches!((start, stop), (Operand::Array(_), _) | (_, Operand::Array(_)));
     is_array.then(|| result_type(&[start.argument_type(), stop.argument_type(), ArgumentType::Weak(Scalar::Float(0.0))]))
 }
@@ -108,7 +108,7 @@ pub fn linspace_of_arrays(start: &NdArray, stop: &NdArray, num: usize, endpoint:
 
 /// Returns `count` evenly spaced values between two numbers or arrays, along a new first axis. `stop` is excluded unless `endpoint`.
 fn linspace_of_operands(start: Operand, stop: Operand, count: usize, endpoint: bool, dtype: Option<DType>) -> Result<NdArray> {
-    let natural = linspace_dtype(&start, &stop);
+    let natural = linspace_dtype_if_array(&start, &stop);
     let as_number = |end: &Operand| match end {
         Operand::Scalar(s) => Ok(Some(*s)),
         Operand::Array(a) if a.ndim() == 0 => a.item().map(Some),

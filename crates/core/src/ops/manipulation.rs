@@ -12,7 +12,7 @@ use crate::expr::Operand;
 use crate::layout::{Dims, Layout, normalize_axis};
 use crate::op::{Op, result_type};
 use crate::ops::creation_options::create_with_device_and_order;
-use crate::ops::value::{Args, Value};
+use crate::ops::python_value::{Args, Value};
 use cuprum_macros::{free_functions, numpy};
 
 super::ops! { Copy after creation:

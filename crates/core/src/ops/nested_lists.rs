@@ -5,7 +5,7 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::host_buffer::HostBuffer;
 use crate::ops::manipulation::stack;
-use crate::ops::value::{SequenceItems, Value};
+use crate::ops::python_value::{SequenceItems, Value};
 use crate::scalar::Scalar;
 
 impl Value {

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::OnceLock;
 
-use crate::ops::value::{Value, split_at_commas};
+use crate::ops::python_value::{Value, split_at_commas};
 
 /// Parameters in Python's notation, such as `a, axis=None, *, keepdims=False`. They are parsed once, at the first call.
 ///
@@ -16,7 +16,7 @@ pub struct Parameters {
 }
 
 /// A parameter that takes one argument, as all parameters except `*name` do.
-pub(crate) struct Parameter {
+pub(crate) struct SingleValueParameter {
     pub name: &'static str,
     pub is_required: bool,
     /// The default value; `None` if the parameter has no default, or one that is not a literal.
@@ -25,7 +25,7 @@ pub(crate) struct Parameter {
 
 /// The parsed form of [`Parameters`].
 pub(crate) struct ParsedParameters {
-    pub list: Vec<Parameter>,
+    pub list: Vec<SingleValueParameter>,
     /// Number of positional-only parameters, which are the first ones in `list`.
     pub positional_only: usize,
     /// Maximum number of positional arguments, not counting those that `*name` collects.
@@ -65,7 +65,11 @@ impl ParsedParameters {
                 positional_max = Some(list.len());
             } else {
                 let (name, default) = p.split_once('=').map_or((p, None), |(name, text)| (name.trim(), Some(text.trim())));
-                list.push(Parameter { name, is_required: default.is_none(), default: default.and_then(Value::parse_parameter_default) });
+                list.push(SingleValueParameter {
+                    name,
+                    is_required: default.is_none(),
+                    default: default.and_then(Value::parse_parameter_default),
+                });
             }
         }
         let positional_max = positional_max.unwrap_or(list.len());

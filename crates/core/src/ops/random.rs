@@ -12,7 +12,7 @@ mod seeds;
 use std::sync::{LazyLock, Mutex, PoisonError};
 
 use self::distribution_parameters::{
-    NOT_NEGATIVE_INTERVAL, checked_real_parameter, result_shape, truncate_to_integer, unrestricted_real_parameter,
+    NOT_NEGATIVE_INTERVAL, checked_real_parameter, drawn_array_shape, truncate_to_integer, unrestricted_real_parameter,
 };
 pub use self::distributions::*;
 use self::eval_arguments::{
@@ -33,8 +33,8 @@ use crate::host_buffer::try_reserve;
 use crate::layout::checked_size;
 use crate::op::Op;
 use crate::ops::elementwise::{log1p, negative};
+use crate::ops::python_value::{Args, Value};
 use crate::ops::sequence_items::{MAX_SEQUENCE_VALUES, SequenceItems};
-use crate::ops::value::{Args, Value};
 use cuprum_macros::numpy;
 
 super::ops! { Random after take:
@@ -601,7 +601,7 @@ impl Generator {
                 return Err(Error::dtype(OP, "float32 or float64 is needed", &[dtype]));
             }
             let shape = checked_real_parameter(shape.into(), "shape", &NOT_NEGATIVE_INTERVAL)?;
-            let size = result_shape(std::slice::from_ref(&shape), &size.into_shape())?;
+            let size = drawn_array_shape(std::slice::from_ref(&shape), &size.into_shape())?;
             self.draw_from_sampler(Sampler::StandardGamma, &[shape], &size, dtype)
         };
         draw().map_err(|error| error.with_function_name(OP))

@@ -101,7 +101,7 @@ pub(crate) fn reduce(op: Op, a: &NdArray, over: &AxisOptions, value: DType, out:
     }
     // A broadcast axis repeats one element, possibly more often than memory could hold. An idempotent reduction needs the element only
     // once.
-    let view = if is_idempotent_reduction(reduction) { collapse_broadcast_axes(a, &axes)? } else { None };
+    let view = if is_idempotent_reduction(reduction) { try_collapse_broadcast_axes(a, &axes)? } else { None };
     let a = view.as_ref().unwrap_or(a);
     let (mut shape, mut reduced) = (Dims::new(), 1usize);
     for (axis, &n) in a.shape().iter().enumerate() {
@@ -177,7 +177,7 @@ fn is_idempotent_reduction(reduction: &ReductionDef) -> bool {
 }
 
 /// Returns a view of `a` in which each reduced axis of stride 0 (a broadcast axis) has extent 1. `None` if there is no such axis.
-fn collapse_broadcast_axes(a: &NdArray, axes: &[usize]) -> Result<Option<NdArray>> {
+fn try_collapse_broadcast_axes(a: &NdArray, axes: &[usize]) -> Result<Option<NdArray>> {
     if a.is_deferred() {
         return Ok(None);
     }

@@ -20,17 +20,17 @@ use crate::ops::creation::{arange_as, full_on_device};
 use crate::ops::elementwise::{ADD, MAXIMUM, MINIMUM, MULTIPLY, SUBTRACT, negative, where_};
 use crate::ops::index::{AdvancedIndex, IndexItem, IntoIndex, SelectedRows, as_basic_items};
 use crate::ops::manipulation::concat;
+use crate::ops::python_value::Args;
 use crate::ops::scan::cummax;
 use crate::ops::segments::{segment_max, segment_min, segment_prod, segment_sum_keeping_negative_zero};
 use crate::ops::select::flatnonzero;
 use crate::ops::sort::differs_from_previous;
-use crate::ops::take::{as_kernel_indices, check_index_bounds};
-use crate::ops::value::Args;
+use crate::ops::take::{cast_to_kernel_index_dtype, check_index_bounds};
 use crate::s;
 use crate::scalar::Scalar;
 use crate::settings::reproducible_sums::reproducible_sums;
 
-super::ops! { Scatter after take::fused_take_index:
+super::ops! { Scatter after take::fused_take_op_index:
     SCATTER "scatter" 3;
 }
 
@@ -91,7 +91,7 @@ impl ScatterInputs {
         let values = value.stored()?;
         let reversed: Vec<usize> = (1..rows.ndim()).filter(|&axis| rows.strides()[axis] < 0).collect();
         let values = values.with_layout(values.layout().flip(&reversed))?;
-        let indices = as_kernel_indices(&indices)?.ravel()?.contiguous()?;
+        let indices = cast_to_kernel_index_dtype(&indices)?.ravel()?.contiguous()?;
         indices.eval()?;
         Ok(ScatterInputs { rows: rows.flip(&reversed), indices, values, source_axis, is_distinct })
     }
@@ -105,7 +105,7 @@ impl ScatterInputs {
     }
 
     /// Combines floating-point or complex values with rows of `target`, by the first of four methods that the device and the settings
-    /// allow: in order, as a sum in any order, as a reproducible sum, or grouped by row.
+    /// allow: in the order of the values, as a sum in any order, as a reproducible sum, or grouped by row.
     fn combine_float_values(self, target: &NdArray, combine: Op) -> Result<NdArray> {
         let declared = dispatch::kernel_capabilities(Family::Scatter, target.device())?;
         let (elements, values) = (self.rows.size(), self.values.layout().size());
@@ -210,7 +210,7 @@ fn dispatch_scatter(target: &NdArray, inputs: &[StoredArray], work: call::Scatte
 
 /// Returns the rows that a mask over the first axes of `a` selects. Returns `None` if these axes do not merge into one axis of a view, or
 /// if `items` is not one valid mask.
-fn rows_selected_by_mask(a: &NdArray, items: &[IndexItem]) -> Result<Option<SelectedRows>> {
+fn try_select_rows_by_mask(a: &NdArray, items: &[IndexItem]) -> Result<Option<SelectedRows>> {
     let [IndexItem::Array(mask)] = items else { return Ok(None) };
     if mask.dtype() != DType::Bool || mask.ndim() == 0 || !a.shape().starts_with(mask.shape()) || mask.device() != a.device() {
         return Ok(None);
@@ -240,7 +240,7 @@ impl NdArray {
             }
         }
         self.make_writable()?;
-        let selected = match rows_selected_by_mask(self, items)? {
+        let selected = match try_select_rows_by_mask(self, items)? {
             Some(selected) => {
                 if combine.is_some() {
                     check_scattered_value_axes(op, source.layout().shape(), selected.rows.shape())?;

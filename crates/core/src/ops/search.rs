@@ -7,7 +7,7 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::op::Op;
 use crate::ops::elementwise::subtract;
-use crate::ops::value::{Args, Value};
+use crate::ops::python_value::{Args, Value};
 use crate::s;
 use crate::scalar::Scalar;
 use cuprum_macros::{free_functions, numpy};

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::host_pool::MemoryReservation;
-use crate::ops::value::Value;
+use crate::ops::python_value::Value;
 
 /// Maximum number of values in a tuple or list, those of nested sequences included. An empty nested sequence counts as one value. A
 /// sequence that occurs at several positions counts at each of them.

@@ -11,9 +11,9 @@ use crate::op::Op;
 use crate::ops::creation::full_on_device;
 use crate::ops::elementwise::{add, logical_and, logical_not, not_equal, subtract};
 use crate::ops::manipulation::concat;
+use crate::ops::python_value::{Args, Value};
 use crate::ops::reduce::{AxisOption, AxisOptions, axis};
 use crate::ops::select::flatnonzero;
-use crate::ops::value::{Args, Value};
 use crate::s;
 use cuprum_macros::{free_functions, numpy};
 

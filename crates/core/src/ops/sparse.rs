@@ -15,10 +15,11 @@ use crate::s;
 mod sparse_composites;
 
 super::ops! { Sparse after fft:
-    SPARSE_MULTIPLY "sparse_multiply" 4, else |inputs, parameters| sparse_composites::multiply_by_dense(inputs, parameters);
-    SPARSE_PRODUCT "sparse_product" 6, else |inputs, parameters| sparse_composites::multiply_sparse_matrices(inputs, parameters);
-    SPARSE_SAMPLE "sparse_sample" 4, else |inputs, parameters| sparse_composites::sample_dense_product(inputs, parameters);
-    SPARSE_SOLVE_TRIANGULAR "sparse_solve_triangular" 4, else |inputs, parameters| sparse_composites::solve_triangular(inputs, parameters);
+    SPARSE_MULTIPLY "sparse_multiply" 4, else |inputs, parameters| sparse_composites::compose_sparse_dense_product(inputs, parameters);
+    SPARSE_PRODUCT "sparse_product" 6, else |inputs, parameters| sparse_composites::compose_sparse_sparse_product(inputs, parameters);
+    SPARSE_SAMPLE "sparse_sample" 4, else |inputs, parameters| sparse_composites::compose_sampled_dense_product(inputs, parameters);
+    SPARSE_SOLVE_TRIANGULAR "sparse_solve_triangular" 4,
+        else |inputs, parameters| sparse_composites::compose_triangular_solve(inputs, parameters);
 }
 
 /// The components of a matrix in compressed row format (CSR).

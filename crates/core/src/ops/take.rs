@@ -12,7 +12,7 @@ use crate::expr::{elementwise_with_dtypes, fusion_enabled};
 use crate::function::FromArgs;
 use crate::layout::{Dims, Layout, broadcast_shapes, checked_size, normalize_axis, normalize_axis_of_scalar};
 use crate::op::{Capability, Cost, DTypeSignature, Family, MAX_ARITY, Op, OpDef};
-use crate::ops::value::{Args, Value};
+use crate::ops::python_value::{Args, Value};
 use crate::scalar::Scalar;
 use cuprum_macros::{free_functions, numpy};
 
@@ -42,7 +42,7 @@ static FUSED_TAKE_DEFINITION: OpDef = OpDef {
 
 /// Holds the op index after that of [`FUSED_TAKE`], for the macro `ops!` that declares the next ops. The macro takes the path of a module,
 /// so the constant has a module of its own.
-pub(crate) mod fused_take_index {
+pub(crate) mod fused_take_op_index {
     pub(crate) const NEXT_OP_INDEX: u16 = crate::ops::histogram::NEXT_OP_INDEX + 1;
 }
 
@@ -94,7 +94,7 @@ pub fn check_index_bounds(op: &'static str, indices: &NdArray, axis: usize, size
 }
 
 /// Returns an error unless the dtype of `indices` is an integer dtype or bool.
-fn reject_indices_not_integer(indices: &NdArray) -> Result<()> {
+fn reject_non_integer_indices(indices: &NdArray) -> Result<()> {
     match indices.dtype().kind() {
         Kind::Bool | Kind::Signed | Kind::Unsigned => Ok(()),
         _ => Err(Error::dtype(TAKE.name(), "indices must be integers", &[indices.dtype()])),
@@ -102,7 +102,7 @@ fn reject_indices_not_integer(indices: &NdArray) -> Result<()> {
 }
 
 /// Returns an array of the same indices in int32 or int64, the dtypes that kernels take.
-pub(crate) fn as_kernel_indices(indices: &NdArray) -> Result<NdArray> {
+pub(crate) fn cast_to_kernel_index_dtype(indices: &NdArray) -> Result<NdArray> {
     if indices.dtype() == DType::I32 { Ok(indices.clone()) } else { indices.astype(DType::I64) }
 }
 
@@ -113,7 +113,7 @@ fn take_from_args(args: &Args) -> Result<Value> {
         Some(axis) => a.shape().get(normalize_axis_of_scalar(args.op(), axis, a.ndim())?).copied().unwrap_or(1),
         None => a.size(),
     };
-    reject_indices_not_integer(&indices)?;
+    reject_non_integer_indices(&indices)?;
     indices = match args.value("mode") {
         Some(Value::Str(mode)) if mode == "raise" => indices,
         Some(Value::Str(mode)) if mode == "clip" => indices.astype(DType::I64)?.clip(0, extent.saturating_sub(1))?,
@@ -158,7 +158,7 @@ impl NdArray {
         let Some(axis) = axis.into().at_most_one_axis(name)? else { return self.ravel()?.take(indices, 0) };
         let axis = normalize_axis_of_scalar(name, axis, self.ndim())?;
         let device = super::common_device(TAKE, self, indices)?;
-        reject_indices_not_integer(indices)?;
+        reject_non_integer_indices(indices)?;
         if self.ndim() == 0 {
             return self.ravel()?.take(indices, 0);
         }
@@ -180,7 +180,7 @@ impl NdArray {
         if is_flat && fusion_enabled() && dispatch::any_kernel_has_capability(Capability::FusedTake, Family::Map, device)? {
             return build_fused_take(&a, indices);
         }
-        dispatch_gather(device, a, as_kernel_indices(indices)?.contiguous()?.stored()?, axis, &shape)
+        dispatch_gather(device, a, cast_to_kernel_index_dtype(indices)?.contiguous()?.stored()?, axis, &shape)
     }
 }
 
@@ -242,7 +242,7 @@ pub fn take_along_axis(arr: &NdArray, indices: &NdArray, axis: impl Into<Option<
     if checked_size(name, &shape)? == 0 {
         return super::creation::full_on_device(device, &shape, Scalar::Int(0), arr.dtype());
     }
-    let (arr, indices) = (arr.stored()?, as_kernel_indices(indices)?.stored()?);
+    let (arr, indices) = (arr.stored()?, cast_to_kernel_index_dtype(indices)?.stored()?);
     let mut source_shape = shape.clone();
     source_shape[axis] = arr.shape()[axis];
     let arr = arr.with_layout(arr.layout().broadcast_to(&source_shape)?)?;

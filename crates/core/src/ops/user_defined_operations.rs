@@ -11,8 +11,8 @@ use crate::function::FromArgs;
 use crate::layout::{Layout, broadcast_shapes};
 use crate::op::{ArgumentType, DTypeSignature, MAX_ARITY, Op};
 use crate::ops::creation::arange_as;
+use crate::ops::python_value::{Args, Value};
 use crate::ops::reduce::{AxisOption, AxisOptions};
-use crate::ops::value::{Args, Value};
 use crate::scalar::Scalar;
 
 /// Applies a user-defined operation to arrays and numbers, one for each parameter that is not an index.

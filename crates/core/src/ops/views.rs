@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::function::FromArgs;
 use crate::layout::{check_ndim, checked_size, normalize_axis, normalize_axis_of_scalar};
 use crate::ops::creation_options::reverse_axes_for_order;
-use crate::ops::value::{Args, Value};
+use crate::ops::python_value::{Args, Value};
 use cuprum_macros::{free_functions, numpy};
 use smallvec::SmallVec;
 

@@ -16,7 +16,7 @@ pub const ENGINE_VARIABLE: &str = "CUPRUM_MESH_ENGINE";
 
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60);
 /// Maximum accepted value of `CUPRUM_MESH_TIMEOUT`, in seconds.
-const MAX_TIMEOUT: u64 = 1_000_000;
+const MAX_TIMEOUT_SECONDS: u64 = 1_000_000;
 
 /// The communication library (engine) of a mesh over several processes (`CUPRUM_MESH_ENGINE`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -51,9 +51,9 @@ pub fn secret() -> Option<String> {
 pub fn timeout() -> Result<Duration> {
     let Some(text) = env(TIMEOUT_VARIABLE) else { return Ok(DEFAULT_TIMEOUT) };
     match text.parse::<u64>() {
-        Ok(seconds @ 1..=MAX_TIMEOUT) => Ok(Duration::from_secs(seconds)),
+        Ok(seconds @ 1..=MAX_TIMEOUT_SECONDS) => Ok(Duration::from_secs(seconds)),
         _ => {
-            let message = format!("'{text}' is not a number of seconds; use 1 to {MAX_TIMEOUT}");
+            let message = format!("'{text}' is not a number of seconds; use 1 to {MAX_TIMEOUT_SECONDS}");
             Err(Error::Setting { variable: TIMEOUT_VARIABLE, message })
         }
     }

@@ -84,8 +84,8 @@ pub enum Error {
         shapes: Vec<Vec<usize>>,
         /// The device of the call.
         device: Device,
-        /// Every accelerator that was tried, with its reason to decline. Includes the device's base accelerator even if it has no kernel of
-        /// the call's family.
+        /// Every accelerator that was tried, with its reason to decline. Includes the device's base accelerator (the fallback for every
+        /// call) even if it has no kernel of the call's family.
         tried: Vec<(&'static str, String)>,
     },
     /// An allocation failed or exceeded a memory limit.

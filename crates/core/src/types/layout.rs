@@ -70,7 +70,7 @@ impl Layout {
     /// The errors of [`checked_size`].
     pub fn contiguous(shape: &[usize]) -> Result<Layout> {
         checked_size("layout", shape)?;
-        let strides = c_strides(shape);
+        let strides = c_order_strides(shape);
         let f_contiguous = shape.len() < 2 || has_contiguous_strides(shape.iter().zip(&strides));
         Ok(Layout { shape: Dims::from_slice(shape), strides, offset: 0, c_contiguous: true, f_contiguous })
     }
@@ -104,7 +104,7 @@ impl Layout {
             return Err(Error::shape("layout", format!("got {} strides", strides.len()), &[shape]));
         }
         let strides = match size {
-            0 => c_strides(shape),
+            0 => c_order_strides(shape),
             _ => shape.iter().zip(strides).map(|(&n, &stride)| if n == 1 { 0 } else { stride }).collect(),
         };
         Ok(Self::new_unchecked(shape.into(), strides, offset))
@@ -310,7 +310,7 @@ impl Layout {
             return None;
         }
         if self.c_contiguous || self.size() == 0 {
-            return Some(Self::new_unchecked(shape.into(), c_strides(shape), self.offset));
+            return Some(Self::new_unchecked(shape.into(), c_order_strides(shape), self.offset));
         }
         // Matches groups of old axes with groups of new axes of the same total size. The old axes of a group must be mergeable into one
         // axis with a constant stride.
@@ -380,7 +380,7 @@ fn has_contiguous_strides<'a>(axes: impl Iterator<Item = (&'a usize, &'a isize)>
     true
 }
 
-fn c_strides(shape: &[usize]) -> Strides {
+fn c_order_strides(shape: &[usize]) -> Strides {
     let mut strides: Strides = SmallVec::from_elem(0, shape.len());
     let mut step = 1isize;
     for axis in (0..shape.len()).rev() {

@@ -127,12 +127,12 @@ impl Scalar {
     /// Conversions follow `astype`: integers wrap, floats to integers saturate.
     pub fn to_bytes(self, dtype: DType) -> [u8; 16] {
         let mut out = [0u8; 16];
-        fn write_bytes(out: &mut [u8; 16], b: &[u8]) {
+        fn copy_to_start(out: &mut [u8; 16], b: &[u8]) {
             out[..b.len()].copy_from_slice(b);
         }
         macro_rules! int {
             ($t:ty) => {
-                write_bytes(
+                copy_to_start(
                     &mut out,
                     &match self {
                         Scalar::Int(v) => v as $t,
@@ -152,18 +152,18 @@ impl Scalar {
             DType::U16 => int!(u16),
             DType::U32 => int!(u32),
             DType::U64 => int!(u64),
-            DType::F16 => write_bytes(&mut out, &to_f16(self.as_f64()).to_le_bytes()),
-            DType::BF16 => write_bytes(&mut out, &to_bf16(self.as_f64()).to_le_bytes()),
-            DType::F32 => write_bytes(&mut out, &(self.as_f64() as f32).to_le_bytes()),
-            DType::F64 => write_bytes(&mut out, &self.as_f64().to_le_bytes()),
+            DType::F16 => copy_to_start(&mut out, &to_f16(self.as_f64()).to_le_bytes()),
+            DType::BF16 => copy_to_start(&mut out, &to_bf16(self.as_f64()).to_le_bytes()),
+            DType::F32 => copy_to_start(&mut out, &(self.as_f64() as f32).to_le_bytes()),
+            DType::F64 => copy_to_start(&mut out, &self.as_f64().to_le_bytes()),
             DType::C64 => {
                 let c = self.as_complex();
-                write_bytes(&mut out, &(c.re as f32).to_le_bytes());
+                copy_to_start(&mut out, &(c.re as f32).to_le_bytes());
                 out[4..8].copy_from_slice(&(c.im as f32).to_le_bytes());
             }
             DType::C128 => {
                 let c = self.as_complex();
-                write_bytes(&mut out, &c.re.to_le_bytes());
+                copy_to_start(&mut out, &c.re.to_le_bytes());
                 out[8..].copy_from_slice(&c.im.to_le_bytes());
             }
         }

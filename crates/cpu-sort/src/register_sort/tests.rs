@@ -82,19 +82,19 @@ const ORDERS: [fn(usize, usize) -> u64; 10] = [
 ];
 
 /// Sorts `keys` and selects keys at every level, and compares with the standard library.
-fn check<K: RegisterKey + Unsigned + std::fmt::Debug>(len: usize, what: &str, keys: &[K]) {
+fn check<K: RegisterKey + UnsignedKey + std::fmt::Debug>(len: usize, what: &str, keys: &[K]) {
     let mut sorted = keys.to_vec();
     sorted.sort_unstable();
     for level in levels() {
         let (mut row, mut scratch) = (keys.to_vec(), vec![K::default(); len]);
-        K::run_at_level(level, SortRowsLoop { keys: &mut row, len, scratch: &mut scratch }).unwrap();
+        K::try_run_at_level(level, SortRowsLoop { keys: &mut row, len, scratch: &mut scratch }).unwrap();
         assert!(row == sorted, "{what}, {len} keys, {level:?}");
         let mut row = keys.to_vec();
-        K::run_at_level(level, SortRowsLoop { keys: &mut row, len, scratch: &mut [] }).unwrap();
+        K::try_run_at_level(level, SortRowsLoop { keys: &mut row, len, scratch: &mut [] }).unwrap();
         assert!(row == sorted, "{what}, {len} keys, {level:?}, no scratch");
         for nth in [0, len / 3, len.saturating_sub(1)].into_iter().filter(|&nth| nth < len) {
             let mut row = keys.to_vec();
-            K::run_at_level(level, SelectNthLoop { keys: &mut row, nth, scratch: &mut scratch }).unwrap();
+            K::try_run_at_level(level, SelectNthLoop { keys: &mut row, nth, scratch: &mut scratch }).unwrap();
             assert!(row[nth] == sorted[nth], "{what}, key {nth} of {len}, {level:?}");
             assert!(
                 row[..nth].iter().all(|k| *k <= row[nth]) && row[nth..].iter().all(|k| *k >= row[nth]),
@@ -129,7 +129,7 @@ fn consecutive_rows() {
         for level in levels() {
             for scratch in [0, len, keys.len()] {
                 let mut rows = keys.clone();
-                u32::run_at_level(level, SortRowsLoop { keys: &mut rows, len, scratch: &mut vec![0; scratch] }).unwrap();
+                u32::try_run_at_level(level, SortRowsLoop { keys: &mut rows, len, scratch: &mut vec![0; scratch] }).unwrap();
                 assert!(rows == sorted, "rows of {len}, scratch for {scratch}, {level:?}");
             }
         }

@@ -40,7 +40,7 @@ impl TcpEngine {
             // The encoded description of the exchange precedes the first piece to each rank.
             let mut header = round.to_bytes().to_vec();
             for (n, transfer) in transfers.iter().enumerate().filter(|(_, t)| t.from == own && t.to == to) {
-                let bytes = HostBytes::new(&pieces.piece_to_send(n)?)?;
+                let bytes = ContiguousHostArray::new(&pieces.piece_to_send(n)?)?;
                 if bytes.as_ref().len() != transfer.nbytes(dtype) {
                     return Err(Error::value("mesh", "a piece does not have the size of its transfer"));
                 }
@@ -97,16 +97,20 @@ fn other_ranks_in_cyclic_order(own: usize, size: usize) -> impl Iterator<Item = 
 }
 
 /// The elements of a C-contiguous array in host memory.
-struct HostBytes(StoredArray);
+struct ContiguousHostArray(StoredArray);
 
-impl HostBytes {
-    fn new(array: &NdArray) -> Result<HostBytes> {
+impl ContiguousHostArray {
+    fn new(array: &NdArray) -> Result<ContiguousHostArray> {
         let host = array.to_device(Device::CPU)?.stored()?;
-        if host.layout().is_c_contiguous() { Ok(HostBytes(host)) } else { NdArray::from(host).copy()?.stored().map(HostBytes) }
+        if host.layout().is_c_contiguous() {
+            Ok(ContiguousHostArray(host))
+        } else {
+            NdArray::from(host).copy()?.stored().map(ContiguousHostArray)
+        }
     }
 }
 
-impl AsRef<[u8]> for HostBytes {
+impl AsRef<[u8]> for ContiguousHostArray {
     fn as_ref(&self) -> &[u8] {
         let item = self.0.dtype().itemsize();
         let start = self.0.layout().offset() * item;

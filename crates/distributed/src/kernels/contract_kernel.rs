@@ -5,9 +5,9 @@ use cuprum_core::plan::contract::Mode;
 use cuprum_core::{Array, Call, DType, NdArray, Outcome, OutputSpec, Result, StoredArray, Work, call, decline, with_device};
 
 use crate::mesh::Mesh;
-use crate::placement::{Distribution, DividedAxes, PartialOp, Placement};
+use crate::placement::{ArrayDistribution, DividedAxes, PartialOp, Placement};
 use crate::rank_calls::{
-    decline_with_reason, divided_axes_of_largest, has_sharded_input, local_output_spec, mesh_of_call, run_on_local_ranks, run_on_rank,
+    decline_with_reason, divided_axes_of_largest_input, has_sharded_input, local_output_spec, mesh_of_call, run_on_local_ranks, run_on_rank,
 };
 use crate::redistribute::resolve_pending_reductions_along;
 use crate::sharded_buffer::{ShardedBuffer, axes_in_memory_order, sharded_array_from_parts};
@@ -66,7 +66,8 @@ pub(super) fn run_contraction(call: &Call) -> Result<Outcome> {
             None => Placement::Partial(PartialOp::Sum),
         },
     };
-    let distribution = Distribution { shape: permute_shape(output.layout.shape(), &order), placements: modes.iter().map(place).collect() };
+    let distribution =
+        ArrayDistribution { shape: permute_shape(output.layout.shape(), &order), placements: modes.iter().map(place).collect() };
     let product = sharded_array_from_parts(mesh, dtype, output.layout.clone(), distribution, parts)?;
     let axis = result_axis_to_divide(&product);
     let Some(sum) = ShardedBuffer::of(&product).map(|buffer| resolve_pending_reductions_along(buffer, axis)).transpose()?.flatten() else {
@@ -100,7 +101,7 @@ fn convert_to_dtype(array: &StoredArray, dtype: DType) -> Result<StoredArray> {
 /// operand replaces a summed mode of the larger operand.
 fn mode_divided_by_each_mesh_axis(mesh: Mesh, a: (&StoredArray, &[Mode]), b: (&StoredArray, &[Mode]), out: &[Mode]) -> Vec<Option<Mode>> {
     let modes = |(array, modes): (&StoredArray, &[Mode])| -> Vec<Option<Mode>> {
-        let cuts = divided_axes_of_largest(mesh, std::slice::from_ref(array));
+        let cuts = divided_axes_of_largest_input(mesh, std::slice::from_ref(array));
         cuts.iter().map(|cut| cut.and_then(|axis| modes.get(axis).copied())).collect()
     };
     let (of_a, of_b) = (modes(a), modes(b));

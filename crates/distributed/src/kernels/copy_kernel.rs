@@ -6,8 +6,8 @@ use cuprum_core::{Array, Call, Layout, NdArray, Outcome, OutputSpec, Result, Sto
 use crate::mesh::Mesh;
 use crate::placement::{DividedAxes, Region, region_extents, region_of_rank};
 use crate::rank_calls::{
-    decline_with_reason, divided_axes_of_largest, has_sharded_input, local_output_spec, mesh_of_call, run_on_local_ranks, run_on_rank,
-    sharded_output_from_parts,
+    decline_with_reason, divided_axes_of_largest_input, has_sharded_input, local_output_spec, mesh_of_call, run_on_local_ranks,
+    run_on_rank, sharded_output_from_parts,
 };
 use crate::redistribute::resolve_pending_reductions;
 use crate::sharded_buffer::{ShardedBuffer, axes_in_memory_order};
@@ -97,7 +97,7 @@ pub(super) fn run_copy(call: &Call) -> Result<Outcome> {
 fn divided_axes_of_output(mesh: Mesh, call: &Call, maps: &[OutputRegion]) -> DividedAxes {
     let largest = call.inputs.iter().zip(maps).filter(|(input, _)| has_sharded_input(std::slice::from_ref(input)));
     let Some((input, map)) = largest.max_by_key(|(input, _)| input.size()) else { return DividedAxes::from_elem(None, mesh.shape().len()) };
-    let cuts = divided_axes_of_largest(mesh, std::slice::from_ref(input));
+    let cuts = divided_axes_of_largest_input(mesh, std::slice::from_ref(input));
     cuts.iter().map(|cut| cut.and_then(|axis| map.axes[axis].map(|(stored_axis, _)| stored_axis))).collect()
 }
 

@@ -9,8 +9,8 @@ use smallvec::SmallVec;
 use crate::mesh::Mesh;
 use crate::placement::{DividedAxes, region_extents, region_of_rank};
 use crate::rank_calls::{
-    decline_with_reason, divided_axes_of_largest, has_sharded_input, local_output_spec, mesh_of_call, run_on_local_ranks, run_on_rank,
-    sharded_outcome, sharded_output_from_parts,
+    decline_with_reason, divided_axes_of_largest_input, has_sharded_input, local_output_spec, mesh_of_call, run_on_local_ranks,
+    run_on_rank, sharded_outcome, sharded_output_from_parts,
 };
 use crate::sharded_buffer::zero_size_array;
 use crate::sharded_views::fetch_local_parts;
@@ -22,7 +22,7 @@ pub(super) fn run_fft(call: &Call) -> Result<Outcome> {
         decline!("every rank holds the inputs");
     }
     let mesh = mesh_of_call(call)?;
-    let mut cuts = divided_axes_of_largest(mesh, call.inputs);
+    let mut cuts = divided_axes_of_largest_input(mesh, call.inputs);
     let mut transformed = (0..cuts.len()).filter(|m| cuts[*m].is_some_and(|axis| request.axes.contains(&axis)));
     let (first, second) = (transformed.next(), transformed.next());
     let Some(mesh_axis) = first else { return run_in_one_step(mesh, call, request, &cuts) };

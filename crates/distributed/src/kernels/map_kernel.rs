@@ -15,8 +15,8 @@ use smallvec::SmallVec;
 use crate::mesh::Mesh;
 use crate::placement::{DividedAxes, Region, region_extents, region_of_rank};
 use crate::rank_calls::{
-    decline_with_reason, divided_axes_of_largest, has_sharded_input, local_output_spec, mesh_of_call, run_on_local_ranks, run_on_rank,
-    sharded_outcome,
+    decline_with_reason, divided_axes_of_largest_input, has_sharded_input, local_output_spec, mesh_of_call, run_on_local_ranks,
+    run_on_rank, sharded_outcome,
 };
 use crate::sharded_buffer::axes_in_memory_order;
 use crate::sharded_views::{fetch_local_parts, fetch_local_regions, layout_of_region, range_held_by_rank};
@@ -28,7 +28,7 @@ pub(super) fn run_map(call: &Call) -> Result<Outcome> {
         decline!("every rank holds the inputs");
     }
     let mesh = mesh_of_call(call)?;
-    let cuts = divided_axes_of_largest(mesh, call.inputs);
+    let cuts = divided_axes_of_largest_input(mesh, call.inputs);
     if let Some(interiors) = RankInteriors::of(mesh, call, &cuts) {
         return run_interiors_then_borders(mesh, call, &cuts, &interiors);
     }

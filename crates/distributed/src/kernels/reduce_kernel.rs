@@ -14,10 +14,10 @@ use smallvec::SmallVec;
 
 use crate::axis_blocks::AxisBlocks;
 use crate::mesh::Mesh;
-use crate::placement::{Distribution, DividedAxes, Placement, part_index_and_count, region_extents};
+use crate::placement::{ArrayDistribution, DividedAxes, Placement, part_index_and_count, region_extents};
 use crate::rank_calls::{
-    decline_with_reason, divided_axes_of_largest, has_sharded_input, local_output_spec, mesh_of_call, run_on_local_ranks, run_on_rank,
-    sharded_outcome, sharded_output_from_parts,
+    decline_with_reason, divided_axes_of_largest_input, has_sharded_input, local_output_spec, mesh_of_call, run_on_local_ranks,
+    run_on_rank, sharded_outcome, sharded_output_from_parts,
 };
 use crate::redistribute::{fetch_regions, reduce_axis_zero};
 use crate::sharded_buffer::{ShardedBuffer, zero_size_array};
@@ -30,7 +30,7 @@ pub(super) fn run_reduction(call: &Call) -> Result<Outcome> {
         decline!("every rank holds the inputs");
     }
     let mesh = mesh_of_call(call)?;
-    let mut cuts = divided_axes_of_largest(mesh, call.inputs);
+    let mut cuts = divided_axes_of_largest_input(mesh, call.inputs);
     // Only one divided axis is reduced by blocks. Other reduced axes are gathered, so that no mesh axis divides them.
     let divided = cuts.iter().flatten().copied().find(|axis| request.axes.contains(axis));
     for cut in &mut cuts {
@@ -86,7 +86,7 @@ fn reduce_by_blocks(mesh: Mesh, call: &Call, request: &call::Reduce, cuts: &Divi
         Some(a) => kept.iter().position(|k| k == a).map_or(Placement::Replicate, |at| Placement::Shard(at as isize + 1)),
         None => Placement::Replicate,
     };
-    let mut distribution = Distribution { shape: partial_shape, placements: cuts.iter().map(place).collect() };
+    let mut distribution = ArrayDistribution { shape: partial_shape, placements: cuts.iter().map(place).collect() };
     let parts = run_on_local_ranks(mesh, 1, false, |local, rank| {
         let inputs: SmallVec<[StoredArray; 4]> = inputs.iter().map(|parts| parts[local].clone()).collect();
         let (index, count) = part_index_and_count(mesh, cuts, axis, rank);

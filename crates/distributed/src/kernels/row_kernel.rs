@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 
 use crate::placement::{region_extents, region_of_rank};
 use crate::rank_calls::{
-    decline_with_reason, divided_axes_of_largest, local_output_spec, mesh_of_call, run_on_local_ranks, run_on_rank, sharded_outcome,
+    decline_with_reason, divided_axes_of_largest_input, local_output_spec, mesh_of_call, run_on_local_ranks, run_on_rank, sharded_outcome,
 };
 use crate::sharded_views::fetch_local_parts;
 
@@ -27,7 +27,7 @@ pub(super) fn run_row_program(call: &Call) -> Result<Outcome> {
     if length != plan.length {
         decline!("the axes of a row are not known");
     }
-    let cuts = divided_axes_of_largest(mesh, call.inputs);
+    let cuts = divided_axes_of_largest_input(mesh, call.inputs);
     if cuts.iter().any(|cut| cut.is_some_and(|axis| axis >= split)) {
         decline!("rows are divided among ranks");
     }

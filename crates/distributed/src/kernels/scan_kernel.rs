@@ -13,10 +13,10 @@ use smallvec::SmallVec;
 
 use crate::axis_blocks::AxisBlocks;
 use crate::mesh::Mesh;
-use crate::placement::{Distribution, DividedAxes, Placement, part_index_and_count, region_extents};
+use crate::placement::{ArrayDistribution, DividedAxes, Placement, part_index_and_count, region_extents};
 use crate::rank_calls::{
-    decline_with_reason, divided_axes_of_largest, has_sharded_input, local_output_spec, mesh_of_call, run_on_local_ranks, run_on_rank,
-    sharded_outcome, sharded_output_from_parts,
+    decline_with_reason, divided_axes_of_largest_input, has_sharded_input, local_output_spec, mesh_of_call, run_on_local_ranks,
+    run_on_rank, sharded_outcome, sharded_output_from_parts,
 };
 use crate::redistribute::{fetch_regions, to_c_contiguous};
 use crate::sharded_buffer::{ShardedBuffer, sharded_array_from_parts, zero_size_array};
@@ -29,7 +29,7 @@ pub(super) fn run_scan(call: &Call) -> Result<Outcome> {
         decline!("every rank holds the inputs");
     }
     let mesh = mesh_of_call(call)?;
-    let cuts = divided_axes_of_largest(mesh, call.inputs);
+    let cuts = divided_axes_of_largest_input(mesh, call.inputs);
     if cuts.contains(&Some(request.axis)) {
         return scan_by_blocks(mesh, call, request, &cuts);
     }
@@ -74,7 +74,7 @@ fn scan_by_blocks(mesh: Mesh, call: &Call, request: &call::Scan, cuts: &DividedA
         None => Placement::Replicate,
     };
     let totals_shape: Dims = std::iter::once(blocks.count).chain(others.iter().map(|&a| shape[a])).collect();
-    let mut distribution = Distribution { shape: totals_shape, placements: cuts.iter().map(place).collect() };
+    let mut distribution = ArrayDistribution { shape: totals_shape, placements: cuts.iter().map(place).collect() };
     let mut scanned: Vec<Vec<NdArray>> = Vec::new();
     let parts = run_on_local_ranks(mesh, 1, false, |local, rank| {
         let inputs: SmallVec<[StoredArray; 4]> = inputs.iter().map(|parts| parts[local].clone()).collect();

@@ -6,8 +6,8 @@ use smallvec::SmallVec;
 
 use super::sample_sort;
 use crate::rank_calls::{
-    decline_with_reason, divided_axes_of_largest, has_sharded_input, local_output_spec, mesh_of_call, run_on_local_ranks, run_on_rank,
-    sharded_outcome,
+    decline_with_reason, divided_axes_of_largest_input, has_sharded_input, local_output_spec, mesh_of_call, run_on_local_ranks,
+    run_on_rank, sharded_outcome,
 };
 use crate::redistribute::to_c_contiguous;
 use crate::sharded_buffer::zero_size_array;
@@ -25,7 +25,7 @@ pub(super) fn run_sort(call: &Call) -> Result<Outcome> {
     if row_axis == 0 {
         return sample_sort::sort_divided_row(mesh, call, request);
     }
-    let mut cuts = divided_axes_of_largest(mesh, call.inputs);
+    let mut cuts = divided_axes_of_largest_input(mesh, call.inputs);
     for (mesh_axis, ranks) in mesh.shape().iter().enumerate() {
         if cuts[mesh_axis] == Some(row_axis) {
             let is_free = |axis: &usize| !cuts.contains(&Some(*axis)) && shape[*axis] >= *ranks;

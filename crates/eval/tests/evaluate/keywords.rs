@@ -1,6 +1,6 @@
 //! Keywords that many functions have, constants, types, and functions as arguments. Expected values are results of NumPy 2.4.
 
-use cuprum_core::ops::value::Value;
+use cuprum_core::ops::python_value::Value;
 
 use crate::{check, session, value};
 

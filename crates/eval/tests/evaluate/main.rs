@@ -15,7 +15,7 @@ mod random_programs;
 mod scripts;
 
 use cuprum_core::NdArray;
-use cuprum_core::ops::value::Value;
+use cuprum_core::ops::python_value::Value;
 use cuprum_eval::{EvalError, Session};
 
 /// Returns a session with the variables that the tests use.

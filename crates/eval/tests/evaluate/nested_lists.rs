@@ -1,6 +1,6 @@
 //! Deeply nested lists and lists with shared items: bounded memory and no recursion.
 
-use cuprum_core::ops::value::Value;
+use cuprum_core::ops::python_value::Value;
 use cuprum_eval::{Session, repr};
 
 /// Runs `f` in a thread whose stack overflows at a few thousand recursive calls.

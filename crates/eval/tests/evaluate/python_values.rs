@@ -102,7 +102,7 @@ fn print_calls_the_function_of_the_session() {
     let (send, receive) = std::sync::mpsc::channel();
     let mut session = crate::session();
     session.on_print(move |line| send.send(line.to_string()).unwrap());
-    assert!(matches!(session.run("print('n =', len(a), float32); print(a.shape)"), Ok(Some(cuprum_core::ops::value::Value::None))));
+    assert!(matches!(session.run("print('n =', len(a), float32); print(a.shape)"), Ok(Some(cuprum_core::ops::python_value::Value::None))));
     drop(session);
     assert_eq!(receive.iter().collect::<Vec<_>>(), ["n = 3 float32", "(3, 4)"]);
 }

@@ -1,7 +1,7 @@
 //! Statements: assignments, augmented assignments, and pasted scripts.
 
 use cuprum_core::NdArray;
-use cuprum_core::ops::value::Value;
+use cuprum_core::ops::python_value::Value;
 use cuprum_eval::Session;
 
 use crate::{check, repr_of, session};

@@ -22,7 +22,7 @@ const TEXT_BLOCK_BYTES: usize = 1 << 20;
 /// Maximum number of columns, which bounds the memory of the column names and of [`RowParser::result_positions`].
 const MAX_COLUMNS: usize = 1 << 24;
 /// Upper bound of the memory that a column takes while a table is parsed, without the text of its name, in bytes.
-const MAX_MEMORY_PER_COLUMN: usize = 96;
+const MAX_MEMORY_BYTES_PER_COLUMN: usize = 96;
 /// Fields that mean a missing value under all options, in lower case.
 const MISSING_VALUE_TEXTS: [&str; 5] = ["", "na", "n/a", "null", "nan"];
 
@@ -44,7 +44,7 @@ pub(super) fn parse_table(text: &[u8], options: &TextOptions) -> Result<TextTabl
         0 => lines.clone().find(|line| syntax.is_data_row(line)).map_or(Ok(0), |line| syntax.count_fields(line))?,
         n => n,
     };
-    check_memory_available("loadtxt", columns.saturating_mul(MAX_MEMORY_PER_COLUMN))?;
+    check_memory_available("loadtxt", columns.saturating_mul(MAX_MEMORY_BYTES_PER_COLUMN))?;
     let selection = select_columns(options.columns.as_deref(), &names, columns)?;
     let strict = selection.is_none();
     let outputs = selection.unwrap_or_else(|| (0..columns).collect());
@@ -252,13 +252,13 @@ impl<'a> TableSyntax<'a> {
 
     /// Returns whether `byte` is white space of ASCII as NumPy defines it, except line feeds, and not the delimiter.
     #[inline]
-    fn is_blank(&self, byte: u8) -> bool {
+    fn is_blank_byte(&self, byte: u8) -> bool {
         matches!(byte, b'\t' | 0x0b..=b'\r' | 0x1c..=b' ') && Some(byte) != self.delimiter
     }
 
     #[inline]
     fn skip_blanks(&self, text: &[u8], mut at: usize) -> usize {
-        while text.get(at).is_some_and(|&b| self.is_blank(b)) {
+        while text.get(at).is_some_and(|&b| self.is_blank_byte(b)) {
             at += 1;
         }
         at
@@ -299,7 +299,7 @@ impl<'a> TableSyntax<'a> {
                 line = &line[comment.len()..];
             }
         }
-        check_memory_available("loadtxt", self.count_fields(line)?.saturating_mul(MAX_MEMORY_PER_COLUMN))?;
+        check_memory_available("loadtxt", self.count_fields(line)?.saturating_mul(MAX_MEMORY_BYTES_PER_COLUMN))?;
         let fields = self.read_fields(line).map_err(|e| add_line_number(ahead.line - 1, e))?;
         let is_number = |field: &str| with_dtype!(DType::C128, T => T::parse_entire(field.as_bytes()).is_some());
         let is_value = |field: &str| is_number(field) || options.dtype == DType::Bool && bool::parse_entire(field.as_bytes()).is_some();
@@ -395,11 +395,11 @@ impl<'a> TableSyntax<'a> {
         let is_end = |i: usize, byte: u8| {
             byte == b'\n'
                 || Some(byte) == self.delimiter
-                || self.delimiter.is_none() && self.is_blank(byte)
+                || self.delimiter.is_none() && self.is_blank_byte(byte)
                 || self.is_comment_start(text, i)
         };
         let end = (at..text.len()).find(|&i| is_end(i, text[i])).unwrap_or(text.len());
-        let len = text[at..end].iter().rposition(|&b| !self.is_blank(b)).map_or(0, |last| last + 1);
+        let len = text[at..end].iter().rposition(|&b| !self.is_blank_byte(b)).map_or(0, |last| last + 1);
         Ok((Cow::Borrowed(&text[at..at + len]), end))
     }
 
@@ -431,7 +431,7 @@ impl<'a> TableSyntax<'a> {
     }
 
     fn is_missing_value(&self, field: &str) -> bool {
-        let lower = field.trim_matches(|c| u8::try_from(c).is_ok_and(|byte| self.is_blank(byte))).to_lowercase();
+        let lower = field.trim_matches(|c| u8::try_from(c).is_ok_and(|byte| self.is_blank_byte(byte))).to_lowercase();
         MISSING_VALUE_TEXTS.contains(&lower.as_str()) || self.missing.contains(&lower)
     }
 }
@@ -537,7 +537,7 @@ impl<'a, T: ParseNumber + NoUninit> RowParser<'a, T> {
         if count == self.columns {
             return Ok(None);
         }
-        check_memory_available("loadtxt", count.saturating_mul(MAX_MEMORY_PER_COLUMN))?;
+        check_memory_available("loadtxt", count.saturating_mul(MAX_MEMORY_BYTES_PER_COLUMN))?;
         let column = |&index: &isize| {
             let out_of_bounds = || file_format_error(format!("usecols {index} is out of bounds for a row of {count} columns"));
             column_index(index, count).ok_or_else(out_of_bounds)
@@ -564,7 +564,7 @@ impl<'a, T: ParseNumber + NoUninit> RowParser<'a, T> {
                     _ => {
                         let (field, end) = syntax.read_field(text, at).map_err(|e| add_column_number(column + 1, e))?;
                         at = end;
-                        self.parse_field(&field).map_err(|e| add_column_number(column + 1, e))?
+                        self.parse_unusual_field(&field).map_err(|e| add_column_number(column + 1, e))?
                     }
                 };
                 for &target in positions {
@@ -588,7 +588,7 @@ impl<'a, T: ParseNumber + NoUninit> RowParser<'a, T> {
     /// Parses a field that the fast path does not accept: a quoted, missing or invalid field, or any field if `TableSyntax::splits_numbers`
     /// is true.
     #[cold]
-    fn parse_field(&self, field: &[u8]) -> Result<T> {
+    fn parse_unusual_field(&self, field: &[u8]) -> Result<T> {
         if let Some(value) = T::parse_entire(field.trim_ascii()) {
             return Ok(value);
         }

@@ -60,13 +60,13 @@ impl FunctionConverter<'_> {
     fn convert_statement(&mut self, expr: &syn::Expr, is_statement: bool) -> Result<StatementOrValue> {
         match expr {
             syn::Expr::Assign(assign) => {
-                let variable = self.assignment_target(&assign.left)?;
+                let variable = self.find_assignment_target(&assign.left)?;
                 let value = self.convert_expression(&assign.right)?;
                 self.inference.unify(self.variables[variable].ty, value.ty, value.span)?;
                 Ok(StatementOrValue::Statement(Statement::Assign(variable, value)))
             }
             syn::Expr::Binary(binary) if is_assignment_operator(&binary.op) => {
-                let variable = self.assignment_target(&binary.left)?;
+                let variable = self.find_assignment_target(&binary.left)?;
                 let left = Expr { kind: ExprKind::Variable(variable), ty: self.variables[variable].ty, span: binary.left.span() };
                 let right = self.convert_expression(&binary.right)?;
                 let value = self.convert_binary(binary_operator(&binary.op)?, left, right, binary.op.span())?;
@@ -122,9 +122,9 @@ impl FunctionConverter<'_> {
         }
     }
 
-    fn assignment_target(&mut self, left: &syn::Expr) -> Result<usize> {
+    fn find_assignment_target(&mut self, left: &syn::Expr) -> Result<usize> {
         if let syn::Expr::Group(group) = left {
-            return self.assignment_target(&group.expr);
+            return self.find_assignment_target(&group.expr);
         }
         let syn::Expr::Path(path) = left else { return Err(Error::new(left.span(), "only variables can be assigned to")) };
         let name = path.path.get_ident().ok_or_else(|| Error::new(left.span(), "only variables can be assigned to"))?;

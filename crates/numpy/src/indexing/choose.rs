@@ -2,12 +2,12 @@
 
 use cuprum_core::function::FromArgs;
 use cuprum_core::ops::manipulation::operands_to_arrays;
-use cuprum_core::ops::value::{Args, Value};
+use cuprum_core::ops::python_value::{Args, Value};
 use cuprum_core::{DType, Error, NdArray, Result, clip, less, numpy, remainder, stack, take_along_axis, where_};
 
-use crate::common::check_indices_cast_safely;
 use crate::indexing::index_bounds::Bounds;
 use crate::manipulation::broadcast_arrays;
+use crate::operand_and_slice_helpers::check_indices_cast_safely;
 
 fn choose_from_args(args: &Args) -> Result<Value> {
     let mode = Bounds::from_args(args, "mode")?;

@@ -2,11 +2,11 @@
 
 use cuprum_core::function::{FromArgs, IntoValue};
 use cuprum_core::layout::checked_size;
-use cuprum_core::ops::value::{Args, Value};
+use cuprum_core::ops::python_value::{Args, Value};
 use cuprum_core::{Device, Error, NdArray, Result, logical_not, numpy, with_device};
 
-use crate::common::index_range;
 use crate::creation::lower_triangle_mask;
+use crate::operand_and_slice_helpers::index_range;
 
 /// Reads the arguments `n`, `k` and `m` (rows, diagonal and columns of a matrix) of a call from `eval`, and calls `f` with them. As in
 /// NumPy, a negative extent counts as 0.

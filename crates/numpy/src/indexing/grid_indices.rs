@@ -2,7 +2,7 @@
 
 use cuprum_core::function::IntoValue;
 use cuprum_core::layout::checked_size;
-use cuprum_core::ops::value::{Args, Value};
+use cuprum_core::ops::python_value::{Args, Value};
 use cuprum_core::{DType, Device, Error, IntoShape, NdArray, Result, arange_as, empty, numpy, stack, with_device};
 
 use crate::manipulation::broadcast_arrays;

@@ -1,7 +1,7 @@
 //! Treatment of indices out of bounds (`mode=`).
 
 use cuprum_core::function::FromArgs;
-use cuprum_core::ops::value::{Args, Value};
+use cuprum_core::ops::python_value::{Args, Value};
 use cuprum_core::{Error, Result};
 
 /// Treatment of indices out of bounds (`mode=` of `numpy.ravel_multi_index`).

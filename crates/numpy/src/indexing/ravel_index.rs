@@ -1,7 +1,7 @@
 //! Conversion between indices along axes and into the flattened array: `ravel_multi_index` and `unravel_index`.
 
 use cuprum_core::function::FromArgs;
-use cuprum_core::ops::value::{Args, Value};
+use cuprum_core::ops::python_value::{Args, Value};
 use cuprum_core::{
     DType, Error, IntoShape, NdArray, Result, add, clip, floor_divide, greater_equal, less, logical_and, multiply, numpy, remainder,
 };

@@ -1,10 +1,10 @@
 //! Selection of elements from several arrays by conditions: `select` and `piecewise`.
 
 use cuprum_core::function::FromArgs;
-use cuprum_core::ops::value::{Args, Value};
+use cuprum_core::ops::python_value::{Args, Value};
 use cuprum_core::{DType, Error, NdArray, Operand, Result, Scalar, numpy, where_, with_device};
 
-use crate::common::result_dtype;
+use crate::operand_and_slice_helpers::result_dtype;
 
 fn read_operand_list(args: &Args, name: &str) -> Result<Vec<Operand>> {
     let not_a_list = || Error::value(args.op(), format!("'{name}' must be a list"));

@@ -3,11 +3,11 @@
 use cuprum_core::function::IntoValue;
 use cuprum_core::layout::normalize_axes;
 use cuprum_core::ops::linalg::{inv, qr_r, solve, svd, svd_hermitian};
-use cuprum_core::ops::value::{Args, Value};
+use cuprum_core::ops::python_value::{Args, Value};
 use cuprum_core::{DType, Error, NdArray, Result, axis, concat, divide, greater, matmul, multiply, numpy, s, subtract, where_};
 
 use super::{adjoint, integers_to_float64, is_16_bit_float, machine_epsilon, to_f64_vec};
-use crate::common::new_filled_array;
+use crate::operand_and_slice_helpers::new_filled_array;
 
 /// The result of [`lstsq`].
 #[derive(Clone, Debug)]
@@ -84,7 +84,7 @@ pub fn lstsq(a: &NdArray, b: &NdArray, rcond: Option<f64>) -> Result<LeastSquare
     let values = to_f64_vec(&s)?;
     let limit = rcond * values.first().copied().unwrap_or(0.0);
     let rank = values.iter().filter(|&&v| v > limit).count();
-    let kept = |x: NdArray, axis: usize| crate::common::slice_axis(&x, axis, None, rank as isize, 1);
+    let kept = |x: NdArray, axis: usize| crate::operand_and_slice_helpers::slice_axis(&x, axis, None, rank as isize, 1);
     let solution = if rank == 0 {
         new_filled_array(&a, &[*n, *count], 0, wide)?
     } else {
@@ -106,9 +106,9 @@ pub fn lstsq(a: &NdArray, b: &NdArray, rcond: Option<f64>) -> Result<LeastSquare
 /// are the QR factors of `a`; otherwise the system itself. `r` has the singular values of `a`.
 fn triangularize_tall_system(a: &NdArray, b: &NdArray) -> Result<(NdArray, NdArray)> {
     /// Minimum number of elements of `a` for which the QR factors are computed.
-    const MIN_ELEMENTS_FOR_QR: usize = 1 << 14;
+    const MIN_LSTSQ_ELEMENTS_FOR_QR: usize = 1 << 14;
     let ([m, n], [_, count]) = (a.shape(), b.shape()) else { return Ok((a.clone(), b.clone())) };
-    if *m < 2 * n || count > n || a.size() < MIN_ELEMENTS_FOR_QR {
+    if *m < 2 * n || count > n || a.size() < MIN_LSTSQ_ELEMENTS_FOR_QR {
         return Ok((a.clone(), b.clone()));
     }
     // The QR factorisation of `a` and `b` side by side gives `r`, and beside it `q^H @ b`.

@@ -3,7 +3,7 @@
 use cuprum_core::function::FromArgs;
 use cuprum_core::layout::normalize_axes;
 use cuprum_core::ops::linalg::{Triangle, eigvalsh, inv, lu_factor, svdvals};
-use cuprum_core::ops::value::{Args, Value};
+use cuprum_core::ops::python_value::{Args, Value};
 use cuprum_core::{
     AxisOption, AxisOptions, DType, Error, NdArray, Result, Scalar, add, any, axis, count_nonzero, divide, equal, greater, isnan,
     logical_and, logical_not, multiply, not_equal, numpy, where_,
@@ -98,12 +98,12 @@ pub fn norm(x: &NdArray, #[name("ord")] order: impl Into<Norm>, over: impl Into<
         return x.astype(DType::F32)?.square()?.sum(over)?.astype(x.dtype())?.sqrt();
     }
     match order {
-        Norm::Elements => p_norm(&x, 2.0, over),
-        Norm::Frobenius if axes == 2 => p_norm(&x, 2.0, over),
+        Norm::Elements => vector_p_norm(&x, 2.0, over),
+        Norm::Frobenius if axes == 2 => vector_p_norm(&x, 2.0, over),
         Norm::Nuclear if axes == 2 => norm_of_singular_values(&x, order, &over),
         Norm::Order(2.0 | -2.0) if axes == 2 => norm_of_singular_values(&x, order, &over),
         Norm::Order(p) if axes == 2 => extreme_row_or_column_sum(&x, p, &over),
-        Norm::Order(p) if axes == 1 => p_norm(&x, p, over),
+        Norm::Order(p) if axes == 1 => vector_p_norm(&x, p, over),
         _ => Err(Error::value("norm", "this `ord` needs one axis (vectors) or two (matrices); give `axis`")),
     }
 }
@@ -155,7 +155,7 @@ pub fn matrix_norm(x: &NdArray, keepdims: bool, #[name("ord")] order: impl Into<
 pub fn vector_norm(x: &NdArray, order: f64, over: impl Into<AxisOptions>) -> Result<NdArray> {
     let over = over.into().check_accepted_options("vector_norm", &[AxisOption::KeepDims])?;
     count_reduced_axes("vector_norm", x, &over)?;
-    p_norm(&integers_to_float64(x)?, order, over)
+    vector_p_norm(&integers_to_float64(x)?, order, over)
 }
 
 fn vector_norm_from_args(args: &Args) -> Result<Value> {
@@ -164,7 +164,7 @@ fn vector_norm_from_args(args: &Args) -> Result<Value> {
 }
 
 /// Computes `sum(abs(x)**p)**(1/p)`, or its limit for `p` of 0 and infinity.
-fn p_norm(x: &NdArray, p: f64, over: AxisOptions) -> Result<NdArray> {
+fn vector_p_norm(x: &NdArray, p: f64, over: AxisOptions) -> Result<NdArray> {
     if p == 2.0 {
         // As in NumPy, real and imaginary parts are squared separately. `abs` would return infinity for an infinite part with a NaN part.
         let squares = if x.dtype().is_complex() { add(x.real()?.square()?, x.imag()?.square()?)? } else { x.square()? };

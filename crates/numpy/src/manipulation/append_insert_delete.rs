@@ -2,14 +2,14 @@
 
 use cuprum_core::function::{FromArgs, Indices};
 use cuprum_core::layout::normalize_axis;
-use cuprum_core::ops::value::{Args, Value};
+use cuprum_core::ops::python_value::{Args, Value};
 use cuprum_core::{
     DType, Error, NdArray, Operand, Result, Side, add, bincount, broadcast_to, concat, equal, flatnonzero, less, logical_and, logical_not,
     maximum, moveaxis, numpy, subtract, where_,
 };
 
-use crate::common::{check_indices_cast_safely, index_range, new_filled_array, slice_axis, with_at_least_ndim};
 use crate::inserting_data::read_values_argument;
+use crate::operand_and_slice_helpers::{check_indices_cast_safely, index_range, new_filled_array, slice_axis, with_at_least_ndim};
 
 /// Joins two arrays along an axis, or their elements in C order for `None` (`numpy.append`).
 ///

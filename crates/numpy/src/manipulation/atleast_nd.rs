@@ -1,10 +1,10 @@
 //! Arrays with a minimum number of dimensions: `atleast_1d`, `atleast_2d`, `atleast_3d`.
 
 use cuprum_core::function::IntoValue;
-use cuprum_core::ops::value::{Args, Value};
+use cuprum_core::ops::python_value::{Args, Value};
 use cuprum_core::{NdArray, Result, expand_dims, numpy};
 
-use crate::common::{variadic_args_as_arrays, with_at_least_ndim};
+use crate::operand_and_slice_helpers::{variadic_args_as_arrays, with_at_least_ndim};
 
 /// Calls `f` with each positional argument. Returns one array for one argument, and a tuple for several.
 fn map_positional_args(args: &Args, f: impl Fn(&NdArray) -> Result<NdArray>) -> Result<Value> {

@@ -2,10 +2,10 @@
 
 use cuprum_core::function::FromArgs;
 use cuprum_core::layout;
-use cuprum_core::ops::value::{Args, Value};
+use cuprum_core::ops::python_value::{Args, Value};
 use cuprum_core::{DType, Error, NdArray, Result, assemble_from_parts, numpy};
 
-use crate::common::with_at_least_ndim;
+use crate::operand_and_slice_helpers::with_at_least_ndim;
 
 /// An array, or a list of blocks to join, which may be nested (the argument `arrays` of `numpy.block`).
 #[derive(Clone, Debug)]

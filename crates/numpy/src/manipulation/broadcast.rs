@@ -2,10 +2,10 @@
 
 use cuprum_core::function::IntoValue;
 use cuprum_core::layout;
-use cuprum_core::ops::value::{Args, Value};
+use cuprum_core::ops::python_value::{Args, Value};
 use cuprum_core::{Error, NdArray, Result, broadcast_to, numpy};
 
-use crate::common::variadic_args_as_arrays;
+use crate::operand_and_slice_helpers::variadic_args_as_arrays;
 
 /// Broadcasts arrays to their common shape: views (`numpy.broadcast_arrays`).
 ///

@@ -2,10 +2,10 @@
 
 use cuprum_core::function::FromArgs;
 use cuprum_core::layout::normalize_axis;
-use cuprum_core::ops::value::{Args, Value};
+use cuprum_core::ops::python_value::{Args, Value};
 use cuprum_core::{Axes, DType, Error, NdArray, Result, assemble_from_parts, flip, numpy};
 
-use crate::common::slice_axis;
+use crate::operand_and_slice_helpers::slice_axis;
 
 /// Reverses the first axis (`numpy.flipud`). Returns a view.
 ///

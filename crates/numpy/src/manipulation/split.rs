@@ -3,10 +3,10 @@
 use cuprum_core::function::FromArgs;
 use cuprum_core::host_buffer::{check_memory_available, try_collect};
 use cuprum_core::layout::normalize_axis;
-use cuprum_core::ops::value::{Args, Value};
+use cuprum_core::ops::python_value::{Args, Value};
 use cuprum_core::{DType, Error, Item, NdArray, Result, moveaxis, numpy};
 
-use crate::common::{arrays_to_list_value, slice_axis};
+use crate::operand_and_slice_helpers::{arrays_to_list_value, slice_axis};
 
 /// The parts of a split: their number, or the indices at which parts begin.
 #[derive(Clone, Debug, PartialEq, Eq)]

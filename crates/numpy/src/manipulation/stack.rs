@@ -2,8 +2,8 @@
 
 use cuprum_core::{NdArray, Result, concat, numpy};
 
-use crate::common::with_at_least_ndim;
 use crate::manipulation::atleast_nd::atleast_3d;
+use crate::operand_and_slice_helpers::with_at_least_ndim;
 
 /// Joins arrays along the first axis, 1-D arrays as one row each (`numpy.vstack`).
 ///

@@ -1,10 +1,10 @@
 //! Arrays that repeat their elements: `tile`, `repeat`, `resize`.
 
 use cuprum_core::layout::{checked_size, normalize_axis};
-use cuprum_core::ops::value::Value;
+use cuprum_core::ops::python_value::Value;
 use cuprum_core::{DType, Error, IntoShape, Item, NdArray, Operand, Result, Scalar, Side, broadcast_to, numpy};
 
-use crate::common::{check_indices_cast_safely, index_range, new_filled_array, slice_axis, with_at_least_ndim};
+use crate::operand_and_slice_helpers::{check_indices_cast_safely, index_range, new_filled_array, slice_axis, with_at_least_ndim};
 
 /// Returns the array repeated `reps[i]` times along each axis `i` (`numpy.tile`).
 ///

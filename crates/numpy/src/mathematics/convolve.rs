@@ -2,13 +2,13 @@
 
 use cuprum_core::dispatch::any_kernel_has_capability;
 use cuprum_core::function::FromArgs;
-use cuprum_core::ops::value::{Args, Value};
+use cuprum_core::ops::python_value::{Args, Value};
 use cuprum_core::{
     Array, Capability, DType, Device, Error, Family, Item, Layout, NdArray, Result, StoredArray, concat, flip, greater_equal, isfinite,
     less, matmul, multiply, numpy, where_,
 };
 
-use crate::common::{index_range, new_filled_array, with_at_least_ndim};
+use crate::operand_and_slice_helpers::{index_range, new_filled_array, with_at_least_ndim};
 
 /// The part of a convolution to return (`mode=` of `numpy.convolve`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use cuprum_core::layout::normalize_axis;
 use cuprum_core::{AxisOptions, Error, NdArray, Result, concat, numpy};
 
-use crate::common::{new_filled_array, with_at_least_ndim};
+use crate::operand_and_slice_helpers::{new_filled_array, with_at_least_ndim};
 
 /// Computes a running sum or product with `scan`, and prepends `initial` if it is given.
 fn cumulate_with_initial(

@@ -1,10 +1,10 @@
 //! Differences of neighbours: `diff` and `ediff1d`.
 
 use cuprum_core::layout::normalize_axis;
-use cuprum_core::ops::value::{Args, Value};
+use cuprum_core::ops::python_value::{Args, Value};
 use cuprum_core::{DType, Error, NdArray, Operand, Result, broadcast_to, concat, not_equal, numpy, subtract};
 
-use crate::common::{operand_to_array, slice_axis};
+use crate::operand_and_slice_helpers::{operand_to_array, slice_axis};
 
 /// Returns `value` as an array that [`concat`] can join to `a` along `axis`. A 0-d value becomes one slice.
 fn as_joinable_array(name: &'static str, a: &NdArray, value: &Operand, axis: usize) -> Result<NdArray> {

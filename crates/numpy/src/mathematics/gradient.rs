@@ -1,13 +1,13 @@
 //! Derivatives by finite differences: `gradient`.
 
 use cuprum_core::function::FromArgs;
-use cuprum_core::ops::value::{Args, Value};
+use cuprum_core::ops::python_value::{Args, Value};
 use cuprum_core::{
     Axes, DType, Error, Item, NdArray, Operand, Result, Scalar, add, concat, divide, equal, multiply, negative, numpy, subtract,
 };
 
-use crate::common::{operand_to_array, slice_axis};
 use crate::mathematics::diff::diff;
+use crate::operand_and_slice_helpers::{operand_to_array, slice_axis};
 
 /// The distances between samples along an axis.
 #[derive(Clone)]

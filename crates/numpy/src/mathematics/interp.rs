@@ -1,12 +1,12 @@
 //! Linear interpolation: `interp`.
 
-use cuprum_core::ops::value::{Args, Value};
+use cuprum_core::ops::python_value::{Args, Value};
 use cuprum_core::{
     DType, Error, Item, NdArray, Operand, Result, Scalar, Side, add, broadcast_to, clip, concat, divide, equal, greater, imag, isnan, less,
     logical_and, multiply, numpy, real, remainder, stack, subtract, where_,
 };
 
-use crate::common::{operand_to_inexact_array, result_dtype, slice_axis};
+use crate::operand_and_slice_helpers::{operand_to_inexact_array, result_dtype, slice_axis};
 
 fn interp_from_args(args: &Args) -> Result<Value> {
     let (x, xp, fp) = (args.array("x")?, args.array("xp")?, args.array("fp")?);

@@ -2,10 +2,10 @@
 
 use cuprum_core::array::StoredArray;
 use cuprum_core::function::FromArgs;
-use cuprum_core::ops::value::{Args, Value};
+use cuprum_core::ops::python_value::{Args, Value};
 use cuprum_core::{DType, Error, Layout, NdArray, Operand, Result, equal, isnan, numpy, where_};
 
-use crate::common::result_dtype;
+use crate::operand_and_slice_helpers::result_dtype;
 
 fn nan_to_num_from_args(args: &Args) -> Result<Value> {
     if !args.bool_or("copy", true)? && !matches!(args.get("x"), Some(Value::Array(_))) {

@@ -2,11 +2,11 @@
 
 use cuprum_core::function::FromArgs;
 use cuprum_core::layout::normalize_axis;
-use cuprum_core::ops::value::{Args, Value};
+use cuprum_core::ops::python_value::{Args, Value};
 use cuprum_core::{NdArray, Operand, Result, add, divide, multiply, numpy};
 
-use crate::common::slice_axis;
 use crate::mathematics::diff::diff;
+use crate::operand_and_slice_helpers::slice_axis;
 
 fn trapezoid_from_args(args: &Args) -> Result<Value> {
     let x = args.get("x").map(|x| x.array(args.op())).transpose()?;

@@ -3,14 +3,14 @@
 use std::f64::consts::TAU;
 
 use cuprum_core::layout::normalize_axis;
-use cuprum_core::ops::value::{Args, Value};
+use cuprum_core::ops::python_value::{Args, Value};
 use cuprum_core::{
     DType, NdArray, Operand, Result, Scalar, add, axis as over_axis, concat, equal, greater, less, logical_and, numpy, remainder, subtract,
     where_, with_device,
 };
 
-use crate::common::{result_dtype, slice_axis};
 use crate::mathematics::diff::diff;
+use crate::operand_and_slice_helpers::{result_dtype, slice_axis};
 
 fn unwrap_from_args(args: &Args) -> Result<Value> {
     let discont = args.get("discont").map(|_| args.scalar("discont")).transpose()?;

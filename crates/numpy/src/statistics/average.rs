@@ -1,10 +1,10 @@
 //! Weighted averages: `average`.
 
 use cuprum_core::function::FromArgs;
-use cuprum_core::ops::value::{Args, Value};
+use cuprum_core::ops::python_value::{Args, Value};
 use cuprum_core::{AxisOption, AxisOptions, DType, Error, NdArray, Result, broadcast_to, divide, equal, multiply, numpy};
 
-use crate::common::new_filled_array;
+use crate::operand_and_slice_helpers::new_filled_array;
 use crate::statistics::reshape_weights;
 
 fn average_from_args(args: &Args) -> Result<Value> {
@@ -46,12 +46,17 @@ pub fn average(a: &NdArray, weights: Option<&NdArray>, over: impl Into<AxisOptio
 /// # Errors
 /// The errors of [`average`].
 pub fn average_and_weights(a: &NdArray, weights: Option<&NdArray>, over: impl Into<AxisOptions>) -> Result<(NdArray, NdArray)> {
-    weighted_mean("average", a, weights, over.into().check_accepted_options("average", &[AxisOption::KeepDims])?)
+    weighted_mean_and_weight_sum("average", a, weights, over.into().check_accepted_options("average", &[AxisOption::KeepDims])?)
         .map_err(|error| error.with_function_name("average"))
 }
 
 /// Returns the average and the sum of the weights.
-fn weighted_mean(name: &'static str, a: &NdArray, weights: Option<&NdArray>, over: AxisOptions) -> Result<(NdArray, NdArray)> {
+fn weighted_mean_and_weight_sum(
+    name: &'static str,
+    a: &NdArray,
+    weights: Option<&NdArray>,
+    over: AxisOptions,
+) -> Result<(NdArray, NdArray)> {
     let Some(weights) = weights else {
         let mean = a.mean(over)?;
         let count = if mean.size() == 0 { 0.0 } else { a.size() as f64 / mean.size() as f64 };

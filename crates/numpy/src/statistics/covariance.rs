@@ -1,10 +1,10 @@
 //! Covariance and correlation matrices: `cov` and `corrcoef`.
 
 use cuprum_core::function::FromArgs;
-use cuprum_core::ops::value::{Args, Value};
+use cuprum_core::ops::python_value::{Args, Value};
 use cuprum_core::{DType, Error, NdArray, Result, add, concat, divide, equal, expand_dims, less, matmul, multiply, numpy, subtract};
 
-use crate::common::{new_filled_array, slice_axis, with_at_least_ndim};
+use crate::operand_and_slice_helpers::{new_filled_array, slice_axis, with_at_least_ndim};
 use crate::statistics::average::average_and_weights;
 
 /// Options of [`cov`].

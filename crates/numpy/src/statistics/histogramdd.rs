@@ -3,13 +3,13 @@
 use cuprum_core::function::IntoValue;
 use cuprum_core::host_buffer::check_memory_available;
 use cuprum_core::layout::{MAX_NDIM, checked_size};
-use cuprum_core::ops::value::{Args, Value};
+use cuprum_core::ops::python_value::{Args, Value};
 use cuprum_core::{
     Bins, DType, Device, Error, NdArray, Result, Side, add, bincount, divide, equal, expand_dims, greater_equal, histogram_bin_edges, less,
     logical_and, multiply, numpy, stack, subtract, where_,
 };
 
-use crate::common::{new_filled_array, slice_axis};
+use crate::operand_and_slice_helpers::{new_filled_array, slice_axis};
 
 /// Returns the number of points in each bin of a grid, and the edges along each dimension (`numpy.histogramdd`).
 ///
@@ -119,7 +119,7 @@ pub fn histogramdd(sample: &NdArray, bins: &[Bins], weights: Option<&NdArray>, d
 }
 
 /// Reads the bins of each dimension.
-fn read_bins(args: &Args, dimensions: usize) -> Result<Vec<Bins>> {
+fn read_bins_per_dimension(args: &Args, dimensions: usize) -> Result<Vec<Bins>> {
     let op = args.op();
     let ranges: Vec<Option<(f64, f64)>> = match args.get("range").and_then(Value::items) {
         None => vec![None; dimensions],
@@ -175,7 +175,8 @@ fn histogramdd_from_args(args: &Args) -> Result<Value> {
     // The array of counts has one axis for each dimension, so more dimensions than the maximum number of axes are an error.
     checked_size(args.op(), &vec![1; dimensions.min(MAX_NDIM + 1)])?;
     let weights = args.get("weights").map(|w| w.array(args.op())).transpose()?;
-    let (counts, edges) = histogramdd(&sample, &read_bins(args, dimensions)?, weights.as_ref(), args.bool_or("density", false)?)?;
+    let (counts, edges) =
+        histogramdd(&sample, &read_bins_per_dimension(args, dimensions)?, weights.as_ref(), args.bool_or("density", false)?)?;
     Ok(Value::tuple([Value::Array(counts), Value::tuple(edges.into_iter().map(Value::Array))]))
 }
 
@@ -187,7 +188,7 @@ fn histogram2d_from_args(args: &Args) -> Result<Value> {
             vec![Bins::Edges(value.array(args.op())?); 2]
         }
         Some(Value::Array(edges)) if edges.ndim() == 1 && !matches!(edges.size(), 1 | 2) => vec![Bins::Edges(edges.clone()); 2],
-        _ => read_bins(args, 2)?,
+        _ => read_bins_per_dimension(args, 2)?,
     };
     let [first, second] = &bins[..] else { return Err(Error::value(args.op(), "two dimensions need two bins")) };
     let weights = args.get("weights").map(|w| w.array(args.op())).transpose()?;

@@ -5,7 +5,7 @@ use cuprum_core::{
     numpy, remainder, stack, subtract, take_along_axis, where_,
 };
 
-use crate::common::slice_axis;
+use crate::operand_and_slice_helpers::slice_axis;
 use crate::statistics::order_statistics::{FlattenedRows, replace_results_of_nan_rows};
 
 /// Returns the median over the given axes (`numpy.median`): the middle element, or the mean of the two middle elements of an even number.
@@ -36,7 +36,7 @@ pub fn median(a: &NdArray, over: impl Into<AxisOptions>) -> Result<NdArray> {
     if length == 0 || (length < 3 && !is_complex) {
         return rows.rows.mean(-1)?.reshape(&rows.shape[..]);
     }
-    let has_nan = rows.has_nan()?;
+    let has_nan = rows.nan_row_mask()?;
     let half = length / 2;
     let part = rows.rows.partition(half as isize, -1)?;
     let upper = FlattenedRows::take_column(&part, half)?;

@@ -3,7 +3,7 @@
 use cuprum_core::layout::normalize_axes;
 use cuprum_core::{AxisOptions, Device, Error, NdArray, Result, isnan, where_};
 
-use crate::common::slice_axis;
+use crate::operand_and_slice_helpers::slice_axis;
 
 /// An array whose reduced axes are merged into one last axis, and the shape of the result of the reduction.
 pub(super) struct FlattenedRows {
@@ -38,7 +38,7 @@ impl FlattenedRows {
     }
 
     /// Returns for each row whether it has a NaN. Returns `None` if the dtype has no NaN.
-    pub(super) fn has_nan(&self) -> Result<Option<NdArray>> {
+    pub(super) fn nan_row_mask(&self) -> Result<Option<NdArray>> {
         match self.rows.dtype().is_inexact() {
             true => isnan(&self.rows)?.any(-1).map(Some),
             false => Ok(None),
@@ -103,10 +103,11 @@ struct RowPartition {
     elements: NdArray,
 }
 
-/// Partitions rows at the ascending `pivots`, and appends the results to `parts` in this order. `rows` has the elements whose index in the
-/// sorted row is `first` or higher.
+/// Partitions rows at each of the ascending `pivots`, and appends one [`RowPartition`] per pivot to `parts`, in ascending order of the
+/// pivots. `rows` has the elements whose index in the sorted row is `first` or higher.
 ///
-/// The middle pivot comes first. Then each side is partitioned separately, so that three partitions read each element only twice.
+/// The rows are partitioned at the middle pivot first. The elements on each side of it are then partitioned separately, so that three
+/// partitions read each element only twice.
 fn partition_at_pivots(rows: &NdArray, first: usize, pivots: &[usize], parts: &mut Vec<RowPartition>) -> Result<()> {
     let (before, Some((&pivot, after))) = (&pivots[..pivots.len() / 2], pivots[pivots.len() / 2..].split_first()) else { return Ok(()) };
     let (last_axis, at) = (rows.ndim() - 1, (pivot - first) as isize);

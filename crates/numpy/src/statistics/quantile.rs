@@ -1,14 +1,14 @@
 //! Quantiles and percentiles: `quantile`, `percentile`, `nanquantile`, `nanpercentile`.
 
 use cuprum_core::function::FromArgs;
-use cuprum_core::ops::value::{Args, Value};
+use cuprum_core::ops::python_value::{Args, Value};
 use cuprum_core::{
     AxisOptions, DType, Error, NdArray, Operand, Result, Scalar, add, axis as over_axis, broadcast_to, divide, equal, greater_equal,
     isfinite, isnan, less, logical_and, logical_not, logical_or, maximum, minimum, multiply, numpy, stack, subtract, take_along_axis,
     where_,
 };
 
-use crate::common::{new_filled_array, slice_axis};
+use crate::operand_and_slice_helpers::{new_filled_array, slice_axis};
 use crate::statistics::order_statistics::{FlattenedRows, order_statistics, replace_results_of_nan_rows};
 use crate::statistics::quantile_method::QuantileMethod::{AveragedInvertedCdf, InvertedCdf, Linear, Midpoint};
 use crate::statistics::quantile_method::{QuantileMethod, QuantilePosition};
@@ -204,7 +204,7 @@ fn join_quantiles(results: Vec<NdArray>, rows: &FlattenedRows, q: &Probabilities
 }
 
 /// Reads the argument `weights`, if it is given. As in NumPy, only the method `inverted_cdf` supports weights.
-fn read_weights(args: &Args, method: QuantileMethod) -> Result<Option<NdArray>> {
+fn read_weights_argument(args: &Args, method: QuantileMethod) -> Result<Option<NdArray>> {
     let weights = args.get("weights").map(|weights| weights.array(args.op())).transpose()?;
     if weights.is_some() && method != InvertedCdf {
         return Err(Error::value(args.op(), "Only method 'inverted_cdf' supports weights."));
@@ -224,7 +224,7 @@ enum NanPolicy {
 fn quantile_from_args(args: &Args, percent: bool, rule: NanPolicy) -> Result<Value> {
     let (a, q) = (args.array("a")?, Quantiles::from_args(args, "q")?);
     let (over, method) = (AxisOptions::from_args(args, "axis")?, QuantileMethod::from_args(args, "method")?);
-    let result = match read_weights(args, method)? {
+    let result = match read_weights_argument(args, method)? {
         Some(weights) => weighted_quantile(args.op(), &a, &q, &weights, over, percent, rule),
         None => compute_quantile(args.op(), &a, &q, over, method, percent, rule),
     };
@@ -338,7 +338,7 @@ fn weighted_quantile(
     }
     // `share` is 0 for elements before the first positive weight. The value -1 makes every quantile skip them, including quantile 0.
     let share = where_(equal(&share, 0)?, -1.0, &share)?.eval()?.clone();
-    let has_nan = if rule == NanPolicy::Propagate { rows.has_nan()? } else { None };
+    let has_nan = if rule == NanPolicy::Propagate { rows.nan_row_mask()? } else { None };
     let last = rows.row_length() as i64 - 1;
     let quantile = |&p: &f64| {
         let index = less(&share, p)?.astype(DType::I64)?.sum(over_axis(-1).keepdims())?;

@@ -1,7 +1,7 @@
 //! Estimates of a quantile between order statistics: `QuantileMethod`.
 
 use cuprum_core::function::FromArgs;
-use cuprum_core::ops::value::Args;
+use cuprum_core::ops::python_value::Args;
 use cuprum_core::{Error, NdArray, Result, add, equal, logical_and, multiply, remainder, subtract, where_};
 
 /// The estimate of a quantile between order statistics (`method=` of `numpy.quantile`), by Hyndman and Fan (1996).

@@ -3,8 +3,8 @@
 use cuprum_core::{Args, NdArray, Result, numpy};
 
 use super::{LinearOperator, LinearSystem, Solution, SolverOptions, inner_product, solve_from_args, vector_norm};
-use crate::common::evaluate_contiguous;
 use crate::eval_arguments::call_with_named_errors;
+use crate::index_and_value_arrays::evaluate_contiguous;
 
 /// Solves `a @ x = b` for a Hermitian positive definite matrix by conjugate gradients (`scipy.sparse.linalg.cg`).
 ///

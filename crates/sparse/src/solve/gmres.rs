@@ -3,8 +3,8 @@
 use cuprum_core::{Args, Complex, NdArray, Result, Scalar, numpy, stack};
 
 use super::{LinearOperator, LinearSystem, Solution, SolverOptions, machine_epsilon, solve_from_args, vector_norm};
-use crate::common::evaluate_contiguous;
 use crate::eval_arguments::call_with_named_errors;
+use crate::index_and_value_arrays::evaluate_contiguous;
 
 /// Solves `a @ x = b` by the generalised method of minimal residuals (`scipy.sparse.linalg.gmres`).
 ///

@@ -5,8 +5,8 @@ use cuprum_core::{Args, Error, NdArray, Result, Value, numpy};
 
 use super::{LinearOperator, machine_epsilon, read_vector_argument, solver_dtype, vector_norm};
 use crate::SparseArray;
-use crate::common::{evaluate_contiguous, full_on_device};
 use crate::eval_arguments::call_with_named_errors;
+use crate::index_and_value_arrays::{evaluate_contiguous, full_on_device};
 
 /// Options of [`lsqr`], with SciPy's defaults.
 #[derive(Clone, Copy, Debug)]

@@ -3,7 +3,7 @@
 use cuprum_backend_cpu as _;
 use cuprum_core::function::{Function, IntoValue};
 use cuprum_core::ops::elementwise::{ATAN2, SQRT, SQUARE};
-use cuprum_core::ops::value::{IndexPart, Object};
+use cuprum_core::ops::python_value::{IndexPart, Object};
 use cuprum_core::{Array, DType, Device, Error, NdArray, Result, Value, array, s, zeros};
 use cuprum_sparse::{BsrArray, CooArray, CscArray, CsrArray, DiaArray, NormOrder, Sparse, SparseArray, SparseMath};
 

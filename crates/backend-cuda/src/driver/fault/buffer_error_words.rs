@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use super::error_word::{LaunchErrorWord, LaunchErrorWords, ReportedFault, lock, merge_error_words};
+use super::error_word::{LaunchErrorWord, LaunchErrorWords, ReportedFault, lock_ignoring_poison, merge_error_words};
 
 /// The error words of launches that the values of a buffer depend on and that may have faulted.
 #[derive(Debug, Default)]
@@ -21,7 +21,7 @@ impl BufferErrorWords {
     /// Adds the error words of the launches on which the buffer depends to `list`.
     pub(super) fn merge_error_words_into(&self, list: &mut LaunchErrorWords) {
         if !self.is_empty() {
-            merge_error_words(list, &lock(&self.error_words));
+            merge_error_words(list, &lock_ignoring_poison(&self.error_words));
         }
     }
 
@@ -30,7 +30,7 @@ impl BufferErrorWords {
         if more.is_empty() {
             return;
         }
-        let mut error_words = lock(&self.error_words);
+        let mut error_words = lock_ignoring_poison(&self.error_words);
         error_words.retain(|error_word| !error_word.has_run_without_fault());
         merge_error_words(&mut error_words, more);
         self.has_entries.store(!error_words.is_empty(), Ordering::Release);
@@ -39,7 +39,7 @@ impl BufferErrorWords {
     /// Replaces the error words of the buffer with `error_words`, after a write that overwrites all values of the buffer.
     pub(super) fn replace_error_words(&self, error_words: LaunchErrorWords) {
         let any = !error_words.is_empty();
-        let before = std::mem::replace(&mut *lock(&self.error_words), error_words);
+        let before = std::mem::replace(&mut *lock_ignoring_poison(&self.error_words), error_words);
         self.has_entries.store(any, Ordering::Release);
         drop(before);
     }
@@ -50,13 +50,13 @@ impl BufferErrorWords {
         if self.is_empty() {
             return None;
         }
-        let mut all = lock(&self.error_words).clone();
+        let mut all = lock_ignoring_poison(&self.error_words).clone();
         for error_word in all.clone().iter().filter(|error_word| error_word.is_graph) {
-            merge_error_words(&mut all, &lock(&error_word.state).inputs);
+            merge_error_words(&mut all, &lock_ignoring_poison(&error_word.state).inputs);
         }
         let found = all.iter().find_map(|error_word| error_word.find_fault().map(|fault| (error_word.clone(), fault)));
         if found.is_none() {
-            let mut error_words = lock(&self.error_words);
+            let mut error_words = lock_ignoring_poison(&self.error_words);
             error_words.retain(|error_word| !error_word.has_run_without_fault());
             self.has_entries.store(!error_words.is_empty(), Ordering::Release);
         }

@@ -18,7 +18,7 @@ const BEING_WRITTEN_CODE: u64 = u64::MAX;
 /// Number of error words in one allocation of pinned memory, which is one page.
 const ERROR_WORDS_PER_PAGE: usize = 128;
 
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(super) fn lock_ignoring_poison<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -78,12 +78,12 @@ pub(super) struct FreeErrorWords(pub(super) Mutex<Vec<ErrorWord>>);
 impl FreeErrorWords {
     /// Returns an unused error word. If none is left, takes new ones from `allocate`.
     pub(super) fn take_free_error_word(&self, allocate: impl FnOnce() -> Result<Vec<ErrorWord>>) -> Result<ErrorWord> {
-        if let Some(word) = lock(&self.0).pop() {
+        if let Some(word) = lock_ignoring_poison(&self.0).pop() {
             return Ok(word);
         }
         let mut made = allocate()?;
         let word = made.pop().ok_or_else(|| CudaError::Invalid("a block has no error word".into()))?;
-        lock(&self.0).append(&mut made);
+        lock_ignoring_poison(&self.0).append(&mut made);
         Ok(word)
     }
 }
@@ -125,7 +125,7 @@ impl LaunchErrorWord {
 
     /// Returns the fault of the launch, or `None` if it reported none. The launch must have ended.
     pub(super) fn find_fault(&self) -> Option<ReportedFault> {
-        if self.has_run_without_fault() { None } else { self.find_fault_locked(&mut lock(&self.state)) }
+        if self.has_run_without_fault() { None } else { self.find_fault_locked(&mut lock_ignoring_poison(&self.state)) }
     }
 
     /// Returns the fault of the launch like [`LaunchErrorWord::find_fault`], with the locked `state` of this error word.
@@ -142,7 +142,7 @@ impl LaunchErrorWord {
     /// Returns the fault of the launch and marks it as reported. Returns `None` if the launch had no fault, or its fault was reported
     /// before. The launch must have ended.
     pub(super) fn take_unreported_fault(&self) -> Option<ReportedFault> {
-        let mut state = lock(&self.state);
+        let mut state = lock_ignoring_poison(&self.state);
         let found = self.find_fault_locked(&mut state)?;
         (!std::mem::replace(&mut state.is_reported, true)).then_some(found)
     }
@@ -155,10 +155,10 @@ impl LaunchErrorWord {
         let mut flat = LaunchErrorWords::new();
         for error_word in inputs.iter().filter(|error_word| !Arc::ptr_eq(error_word, self)) {
             merge_error_words(&mut flat, from_ref(error_word));
-            let of_graph = lock(&error_word.state).inputs.clone();
+            let of_graph = lock_ignoring_poison(&error_word.state).inputs.clone();
             of_graph.iter().filter(|c| !Arc::ptr_eq(c, self)).for_each(|c| merge_error_words(&mut flat, from_ref(c)));
         }
-        let mut state = lock(&self.state);
+        let mut state = lock_ignoring_poison(&self.state);
         let found = self.find_fault_locked(&mut state).filter(|_| !state.is_reported);
         let before = std::mem::replace(&mut *state, FaultState { inputs: flat, ..FaultState::default() });
         drop(state);
@@ -172,7 +172,7 @@ impl Drop for LaunchErrorWord {
         // A ledger or a graph holds a reference to this error word until the launch has ended. When the last reference is dropped, no
         // kernel uses the error word any more.
         self.word.clear_error_word();
-        lock(&self.free.0).push(self.word);
+        lock_ignoring_poison(&self.free.0).push(self.word);
     }
 }
 

@@ -4,7 +4,7 @@
 use std::cell::RefCell;
 use std::sync::{Arc, Mutex};
 
-use super::error_word::{FreeErrorWords, LaunchErrorWord, LaunchErrorWords, ReportedFault, allocate_error_words, lock};
+use super::error_word::{FreeErrorWords, LaunchErrorWord, LaunchErrorWords, ReportedFault, allocate_error_words, lock_ignoring_poison};
 use crate::driver::Context;
 use crate::driver::memory::DeviceBuffer;
 use crate::driver::per_device::PerDevice;
@@ -30,25 +30,25 @@ impl LaunchLedger {
     /// Adds a launch on `stream` whose kernels report faults in `error_word`. Replaces an earlier launch with the same error word, which is
     /// a launch of the same graph.
     pub(super) fn add_launch(&self, stream: u32, error_word: &Arc<LaunchErrorWord>) {
-        let mut state = lock(&self.0);
+        let mut state = lock_ignoring_poison(&self.0);
         state.unchecked.retain(|(_, other)| !Arc::ptr_eq(other, error_word));
         state.unchecked.push((stream, error_word.clone()));
     }
 
     /// Returns the number of launches whose error words are unchecked.
     fn unchecked_count(&self) -> usize {
-        lock(&self.0).unchecked.len()
+        lock_ignoring_poison(&self.0).unchecked.len()
     }
 
     /// Keeps `fault` until [`LaunchLedger::report_fault`] reports it, unless an earlier fault is still unreported.
     fn record_fault(&self, fault: ReportedFault) {
-        lock(&self.0).unreported.get_or_insert(fault);
+        lock_ignoring_poison(&self.0).unreported.get_or_insert(fault);
     }
 
     /// Checks the launches on every stream for which `has_run` returns true, and removes them from the ledger. `has_run` takes a stream
     /// number and returns whether the work of the stream has ended. Keeps the first fault that it finds for [`LaunchLedger::report_fault`].
     pub(super) fn check_ended_launches(&self, has_run: impl Fn(u32) -> bool) {
-        let state = &mut *lock(&self.0);
+        let state = &mut *lock_ignoring_poison(&self.0);
         let unreported = &mut state.unreported;
         state.unchecked.retain(|(stream, error_word)| {
             if !has_run(*stream) {
@@ -63,22 +63,22 @@ impl LaunchLedger {
 
     /// Returns the fault that was found but not yet reported, as an error, and removes it from the ledger. Returns `Ok` if there is none.
     pub(super) fn report_fault(&self) -> Result<()> {
-        lock(&self.0).unreported.take().map_or(Ok(()), |fault| Err(fault.into()))
+        lock_ignoring_poison(&self.0).unreported.take().map_or(Ok(()), |fault| Err(fault.into()))
     }
 
     /// Removes the launch with this error word, if the ledger contains it, and marks its fault as reported. Called when an error with this
     /// fault goes to the user, so that the ledger does not report the fault again.
     pub(super) fn remove_reported_launch(&self, error_word: &Arc<LaunchErrorWord>) {
-        let mut state = lock(&self.0);
+        let mut state = lock_ignoring_poison(&self.0);
         let before = state.unchecked.len();
         state.unchecked.retain(|(_, other)| !Arc::ptr_eq(other, error_word));
         if state.unchecked.len() < before {
-            lock(&error_word.state).is_reported = true;
+            lock_ignoring_poison(&error_word.state).is_reported = true;
         }
     }
 
     fn is_empty(&self) -> bool {
-        let state = lock(&self.0);
+        let state = lock_ignoring_poison(&self.0);
         state.unchecked.is_empty() && state.unreported.is_none()
     }
 }
@@ -97,7 +97,7 @@ impl FaultTracker {
     /// Creates and registers a ledger for the calling thread. Removes empty ledgers of threads that have ended.
     pub(super) fn register_ledger(&self) -> Arc<LaunchLedger> {
         let made = Arc::new(LaunchLedger::default());
-        let mut ledgers = lock(&self.ledgers);
+        let mut ledgers = lock_ignoring_poison(&self.ledgers);
         ledgers.retain(|ledger| Arc::strong_count(ledger) > 1 || !ledger.is_empty());
         ledgers.push(made.clone());
         made
@@ -105,7 +105,7 @@ impl FaultTracker {
 
     /// Returns the ledgers of threads that have ended. These threads queue no more launches.
     pub(super) fn ledgers_of_ended_threads(&self) -> Vec<Arc<LaunchLedger>> {
-        let ledgers = lock(&self.ledgers);
+        let ledgers = lock_ignoring_poison(&self.ledgers);
         ledgers.iter().filter(|ledger| Arc::strong_count(ledger) == 1).cloned().collect()
     }
 }

@@ -19,9 +19,9 @@ const MEMORY_TYPE_DEVICE: c_int = 2;
 /// How another library uses the memory of a buffer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum ForeignAccess {
-    /// The library reads.
+    /// The library only reads the memory.
     Read,
-    /// The library reads and writes, and nothing else uses the memory meanwhile.
+    /// The library reads and writes the memory, and nothing else uses it meanwhile.
     Write,
 }
 

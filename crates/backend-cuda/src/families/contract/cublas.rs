@@ -97,7 +97,7 @@ pub struct Gemm {
 
 /// The side of X on which the matrix of a triangular system is: A X = B or X A = B.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Side {
+pub enum TriangularMatrixSide {
     /// A X = B.
     Left = 0,
     /// X A = B.
@@ -106,13 +106,14 @@ pub enum Side {
 
 /// A system op(A) X = B or X op(A) = B in column-major order, whose solution X replaces B. A is square and triangular. B and X are m x n.
 ///
-/// In row-major order, the same memory holds the transposes: B is n x m, and the equation of [`Side::Right`] is op(A^T)^T X = B.
+/// In row-major order, the same memory holds the transposes: B is n x m, and the equation of [`TriangularMatrixSide::Right`] is op(A^T)^T X
+/// = B.
 #[derive(Debug, Clone, Copy)]
 pub struct TriangularSystem {
     /// Type of A and B: a 32- or 64-bit float or complex number.
     pub dtype: BlasType,
     /// The side of A.
-    pub side: Side,
+    pub side: TriangularMatrixSide,
     /// Whether the upper triangle of A is read. If false, the lower triangle is read.
     pub upper: bool,
     /// The operation op: whether A is transposed, and whether it is conjugated.
@@ -169,15 +170,15 @@ impl BlasType {
 
     /// Returns the `cublasComputeType_t` for this element type and `precision`.
     fn cublas_compute_type(self, precision: MatmulPrecision) -> c_int {
-        const COMPUTE_32F: c_int = 68;
-        const COMPUTE_32F_FAST_16BF: c_int = 75;
-        const COMPUTE_32F_FAST_TF32: c_int = 77;
-        const COMPUTE_64F: c_int = 70;
+        const CUBLAS_COMPUTE_32F: c_int = 68;
+        const CUBLAS_COMPUTE_32F_FAST_16BF: c_int = 75;
+        const CUBLAS_COMPUTE_32F_FAST_TF32: c_int = 77;
+        const CUBLAS_COMPUTE_64F: c_int = 70;
         match (self, precision) {
-            (BlasType::F64 | BlasType::C128, _) => COMPUTE_64F,
-            (BlasType::F32 | BlasType::C64, MatmulPrecision::TensorFloat32) => COMPUTE_32F_FAST_TF32,
-            (BlasType::F32 | BlasType::C64, MatmulPrecision::BFloat16) => COMPUTE_32F_FAST_16BF,
-            _ => COMPUTE_32F,
+            (BlasType::F64 | BlasType::C128, _) => CUBLAS_COMPUTE_64F,
+            (BlasType::F32 | BlasType::C64, MatmulPrecision::TensorFloat32) => CUBLAS_COMPUTE_32F_FAST_TF32,
+            (BlasType::F32 | BlasType::C64, MatmulPrecision::BFloat16) => CUBLAS_COMPUTE_32F_FAST_16BF,
+            _ => CUBLAS_COMPUTE_32F,
         }
     }
 }
@@ -308,7 +309,7 @@ pub fn locate_cublas(driver_major: u32) -> std::result::Result<PathBuf, String> 
 }
 
 /// A cuBLAS handle of one device, with the library's functions.
-pub struct Blas {
+pub struct DeviceCublas {
     api: &'static CublasApi,
     context: &'static Context,
     /// The handle, which one thread at a time can use. Calls only queue work, so the lock is held briefly.
@@ -328,30 +329,30 @@ struct BlasHandle {
 // SAFETY: cuBLAS allows a handle to move between threads, and the mutex around the handle serialises its use.
 unsafe impl Send for BlasHandle {}
 
-impl std::fmt::Debug for Blas {
+impl std::fmt::Debug for DeviceCublas {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Blas({} at {})", self.version, self.api.path.display())
+        write!(f, "DeviceCublas({} at {})", self.version, self.api.path.display())
     }
 }
 
 impl Context {
     /// Returns cuBLAS for this device. The first call loads and initialises cuBLAS, which takes some 50 ms.
-    pub fn blas(&'static self) -> Result<&'static Blas> {
-        static BLAS_HANDLES: PerDevice<OnceLock<Blas>> = PerDevice::new();
+    pub fn blas(&'static self) -> Result<&'static DeviceCublas> {
+        static BLAS_HANDLES: PerDevice<OnceLock<DeviceCublas>> = PerDevice::new();
         let blas = BLAS_HANDLES.get_or_create(self);
         if let Some(made) = blas.get() {
             return Ok(made);
         }
         // Caches only the error that cuBLAS does not support the device. Other errors may be temporary, such as a lack of device memory.
-        static UNSUPPORTED_DEVICES: Mutex<BTreeMap<usize, CudaError>> = Mutex::new(BTreeMap::new());
-        let mut refusals = UNSUPPORTED_DEVICES.lock().unwrap_or_else(PoisonError::into_inner);
+        static DEVICES_WITHOUT_CUBLAS_SUPPORT: Mutex<BTreeMap<usize, CudaError>> = Mutex::new(BTreeMap::new());
+        let mut refusals = DEVICES_WITHOUT_CUBLAS_SUPPORT.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(made) = blas.get() {
             return Ok(made);
         }
         if let Some(refusal) = refusals.get(&self.info().ordinal) {
             return Err(refusal.clone());
         }
-        match Blas::new(self) {
+        match DeviceCublas::new(self) {
             Ok(made) => Ok(blas.get_or_init(|| made)),
             Err(e) => {
                 if is_unsupported_error(&e) {
@@ -363,8 +364,8 @@ impl Context {
     }
 }
 
-impl Blas {
-    fn new(context: &'static Context) -> Result<Blas> {
+impl DeviceCublas {
+    fn new(context: &'static Context) -> Result<DeviceCublas> {
         let api = CublasApi::shared_functions(context.driver_version().0)?;
         let mut handle = ptr::null_mut();
         context.retry_in_current_context(|| {
@@ -385,7 +386,7 @@ impl Blas {
             return Err(error);
         }
         let handle = Mutex::new(BlasHandle { handle, stream: None, workspaces: Vec::new() });
-        Ok(Blas { api, context, handle, version: version.unsigned_abs() })
+        Ok(DeviceCublas { api, context, handle, version: version.unsigned_abs() })
     }
 
     /// Locks the handle and sets it to this thread's stream. Returns the locked handle and, if that stream captures a graph, a workspace
@@ -468,7 +469,7 @@ impl Blas {
         let a: Operand<i64> = (as_c_pointer(gemm.a), dtype, gemm.lda, gemm.stride_a);
         let b: Operand<i64> = (as_c_pointer(gemm.b), dtype, gemm.ldb, gemm.stride_b);
         let c = as_c_pointer(gemm.c).cast_mut();
-        const DEFAULT_ALGORITHM: c_int = -1;
+        const CUBLAS_GEMM_DEFAULT: c_int = -1;
         let (on, _workspace) = self.lock_handle()?;
         let small = sizes.map(i32::try_from);
         if let [Ok(m), Ok(n), Ok(k), Ok(lda), Ok(ldb), Ok(ldc), Ok(batch)] = small {
@@ -501,7 +502,7 @@ impl Blas {
                         gemm.stride_c,
                         batch,
                         compute,
-                        DEFAULT_ALGORITHM,
+                        CUBLAS_GEMM_DEFAULT,
                     )
                 };
                 check_library_status(self.context, "cublasGemmStridedBatchedEx", code)
@@ -537,7 +538,7 @@ impl Blas {
                     gemm.stride_c,
                     gemm.batch,
                     compute,
-                    DEFAULT_ALGORITHM,
+                    CUBLAS_GEMM_DEFAULT,
                 )
             };
             check_library_status(self.context, "cublasGemmStridedBatchedEx_64", code)
@@ -606,8 +607,9 @@ fn check_status(call: &'static str, code: c_int) -> Result<()> {
     Err(CudaError::Cublas { call, code: code.unsigned_abs(), name: name.into() })
 }
 
-/// Converts the result of a cuBLAS call. Returns `None` if cuBLAS does not support the product (`NOT_SUPPORTED`) or the device
-/// (`ARCH_MISMATCH`). The failed cuBLAS call has then queued nothing, and the kernels of this crate can compute the product.
+/// Converts the result of a cuBLAS call. Returns `None` if cuBLAS does not support the product (`CUBLAS_STATUS_NOT_SUPPORTED`) or the
+/// device (`CUBLAS_STATUS_ARCH_MISMATCH`). The failed cuBLAS call has then queued nothing, and the kernels of this crate can compute the
+/// product.
 pub(crate) fn none_if_refused<T>(result: Result<T>) -> Result<Option<T>> {
     match result {
         Ok(done) => Ok(Some(done)),
@@ -620,9 +622,9 @@ pub(crate) fn none_if_refused<T>(result: Result<T>) -> Result<Option<T>> {
 }
 
 fn is_unsupported_error(error: &CudaError) -> bool {
-    const ARCH_MISMATCH: u32 = 8;
-    const NOT_SUPPORTED: u32 = 15;
-    matches!(error, CudaError::Cublas { code: ARCH_MISMATCH | NOT_SUPPORTED, .. })
+    const CUBLAS_STATUS_ARCH_MISMATCH: u32 = 8;
+    const CUBLAS_STATUS_NOT_SUPPORTED: u32 = 15;
+    matches!(error, CudaError::Cublas { code: CUBLAS_STATUS_ARCH_MISMATCH | CUBLAS_STATUS_NOT_SUPPORTED, .. })
 }
 
 #[cfg(test)]

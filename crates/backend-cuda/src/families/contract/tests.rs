@@ -48,7 +48,7 @@ fn check(a: (&str, &Layout), b: (&str, &Layout), out: &str) -> [bool; 3] {
 
     let plan = ContractPlan::new(&ma, &mb, &mc, &extents);
     let (layouts, which, gemm) =
-        choose_packing(&plan, [a.1, b.1, &c], |g| column_major_and_batch_axis(g).is_some()).expect("packing everything fits");
+        find_packing_that_fits(&plan, [a.1, b.1, &c], |g| column_major_and_batch_axis(g).is_some()).expect("packing everything fits");
     let pa = if which[0] { packed(&va, a.1, &layouts[0]) } else { va.clone() };
     let pb = if which[1] { packed(&vb, b.1, &layouts[1]) } else { vb.clone() };
     let mut pc = vec![f64::NAN; c.size()];

@@ -55,7 +55,7 @@ pub struct BatchLayout {
 
 /// A batch of transforms of one to three axes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct TransformShape {
+pub struct CufftPlanShape {
     /// Element types.
     pub kind: TransformType,
     /// Number of axes.
@@ -148,13 +148,13 @@ pub fn locate_cufft(driver_major: u32) -> std::result::Result<PathBuf, String> {
 ///
 /// # Errors
 /// [`CudaError::Missing`] if cuFFT cannot be loaded, with the reason.
-pub fn load(context: &Context) -> Result<()> {
+pub fn load_cufft(context: &Context) -> Result<()> {
     CufftApi::shared_functions(context.driver_version().0).map(|_| ())
 }
 
-/// A cuFFT plan for one [`TransformShape`]. A mutex serialises calls of several threads. Work that is queued with the plan on different
+/// A cuFFT plan for one [`CufftPlanShape`]. A mutex serialises calls of several threads. Work that is queued with the plan on different
 /// streams may run concurrently.
-pub struct Plan {
+pub struct CufftPlan {
     api: &'static CufftApi,
     context: &'static Context,
     kind: TransformType,
@@ -169,13 +169,13 @@ pub struct Plan {
 
 /// The cached plans of a device.
 #[derive(Default)]
-struct PlanCache(Mutex<FxHashMap<TransformShape, Arc<Plan>>>);
+struct CufftPlanCache(Mutex<FxHashMap<CufftPlanShape, Arc<CufftPlan>>>);
 
-static PLAN_CACHES: PerDevice<PlanCache> = PerDevice::new();
+static PLAN_CACHES: PerDevice<CufftPlanCache> = PerDevice::new();
 
 impl Context {
     /// Returns the plan for `shape` from the cache, or a new one. The first call loads cuFFT.
-    pub fn get_or_make_fft_plan(&'static self, shape: &TransformShape) -> Result<Arc<Plan>> {
+    pub fn get_or_make_fft_plan(&'static self, shape: &CufftPlanShape) -> Result<Arc<CufftPlan>> {
         static PLAN_LOOKUP_COUNT: AtomicU64 = AtomicU64::new(0);
         let now = PLAN_LOOKUP_COUNT.fetch_add(1, Ordering::Relaxed);
         let cache = &PLAN_CACHES.get_or_create(self).0;
@@ -184,7 +184,7 @@ impl Context {
             plan.last_used.store(now, Ordering::Relaxed);
             return Ok(plan.clone());
         }
-        let made = Arc::new(Plan::create_plan(self, shape, now)?);
+        let made = Arc::new(CufftPlan::create_plan(self, shape, now)?);
         let mut plans = lock();
         let plan = match plans.entry(*shape) {
             Entry::Occupied(other) => other.get().clone(),
@@ -212,14 +212,14 @@ fn key_to_evict<K>(most: usize, entries: impl Iterator<Item = (K, u64)> + Clone)
     if entries.clone().count() > most { entries.min_by_key(|(_, age)| *age).map(|(key, _)| key) } else { None }
 }
 
-impl Plan {
-    fn create_plan(context: &'static Context, shape: &TransformShape, now: u64) -> Result<Plan> {
+impl CufftPlan {
+    fn create_plan(context: &'static Context, shape: &CufftPlanShape, now: u64) -> Result<CufftPlan> {
         let api = CufftApi::shared_functions(context.driver_version().0)?;
         let (mut handle, mut work_bytes) = (0, 0);
         context.retry_in_current_context(|| {
             // SAFETY: the context is current, and the out-pointer `handle` is a local.
             check_library_status(context, "cufftCreate", unsafe { (api.create)(&mut handle) })?;
-            let planned = Plan::make_plan_in_handle(context, api, handle, shape, &mut work_bytes);
+            let planned = CufftPlan::make_plan_in_handle(context, api, handle, shape, &mut work_bytes);
             if planned.is_err() {
                 // SAFETY: the handle was just created, and no work uses it.
                 unsafe { (api.destroy)(handle) };
@@ -228,7 +228,7 @@ impl Plan {
         })?;
         let handle = Mutex::new((handle, None));
         let (is_in_graph, last_used) = (AtomicBool::new(false), AtomicU64::new(now));
-        Ok(Plan { api, context, kind: shape.kind, handle, work_bytes, is_in_graph, last_used })
+        Ok(CufftPlan { api, context, kind: shape.kind, handle, work_bytes, is_in_graph, last_used })
     }
 
     /// Makes the plan for `shape` in the new cuFFT handle `handle`. Writes the size of the work area to `work_bytes`.
@@ -236,10 +236,10 @@ impl Plan {
         context: &Context,
         api: &CufftApi,
         handle: Handle,
-        shape: &TransformShape,
+        shape: &CufftPlanShape,
         work_bytes: &mut usize,
     ) -> Result<()> {
-        let TransformShape { kind, rank, mut lengths, mut input, mut output, batch } = *shape;
+        let CufftPlanShape { kind, rank, mut lengths, mut input, mut output, batch } = *shape;
         if !(1..=3).contains(&rank) || batch < 1 || lengths[..rank].iter().any(|n| *n < 1) {
             return Err(CudaError::Invalid(format!("not a batch of transforms: {shape:?}")));
         }
@@ -269,7 +269,7 @@ impl Plan {
         self.last_used.load(Ordering::Relaxed)
     }
 
-    /// Returns the size of the work area that [`Plan::execute`] needs, in bytes.
+    /// Returns the size of the work area that [`CufftPlan::execute`] needs, in bytes.
     pub fn work_bytes(&self) -> usize {
         self.work_bytes
     }
@@ -284,7 +284,7 @@ impl Plan {
     ///
     /// # Safety
     /// The addresses `input` and `output` are valid on this plan's device for the plan's shape, until the work has ended. So is `work`, for
-    /// [`Plan::work_bytes`] bytes. Transforms to real numbers may overwrite their input.
+    /// [`CufftPlan::work_bytes`] bytes. Transforms to real numbers may overwrite their input.
     pub unsafe fn execute(&self, input: u64, output: u64, work: u64, inverse: bool) -> Result<()> {
         let mut handle = self.handle.lock().unwrap_or_else(PoisonError::into_inner);
         let (handle, stream) = &mut *handle;
@@ -327,7 +327,7 @@ impl Plan {
     }
 }
 
-impl Drop for Plan {
+impl Drop for CufftPlan {
     /// Waits for queued work, which reads the plan's tables, and destroys the plan. If the wait is impossible, as during a capture, or if a
     /// captured graph uses the plan, the plan is leaked.
     fn drop(&mut self) {
@@ -337,14 +337,14 @@ impl Drop for Plan {
             return;
         }
         let (handle, _) = *self.handle.get_mut().unwrap_or_else(PoisonError::into_inner);
-        // SAFETY: no work uses the plan any more, and this `Plan` is the only owner of the handle.
+        // SAFETY: no work uses the plan any more, and this `CufftPlan` is the only owner of the handle.
         unsafe { (self.api.destroy)(handle) };
     }
 }
 
-impl std::fmt::Debug for Plan {
+impl std::fmt::Debug for CufftPlan {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Plan({:?}, {} bytes, at {})", self.kind, self.work_bytes, self.api.path.display())
+        write!(f, "CufftPlan({:?}, {} bytes, at {})", self.kind, self.work_bytes, self.api.path.display())
     }
 }
 

@@ -59,7 +59,7 @@ pub(super) fn sources_for_compile_check() -> Vec<(String, String)> {
 impl SharedMemoryGather {
     /// Returns the gather from shared memory for the loop `gather`. Returns `None` if a row exceeds the shared memory, if reads at random
     /// indices load fewer bytes than copies of whole rows, or if the device would have too few blocks.
-    pub fn from_indexed_loop(gather: &IndexedLoop<2>, info: &DeviceInfo) -> Option<SharedMemoryGather> {
+    pub fn from_indexed_loop_if_faster(gather: &IndexedLoop<2>, info: &DeviceInfo) -> Option<SharedMemoryGather> {
         let ([rows, count], [[row_stride, 0], [index_stride, 1]]) = (&gather.dims[..], gather.strides.each_ref().map(|s| &s[..])) else {
             return None;
         };
@@ -134,7 +134,7 @@ mod tests {
             memory_pools: true,
             handle: 0,
         };
-        let of = |rows, count, extent, item| SharedMemoryGather::from_indexed_loop(&gather(rows, count, extent, item), &info);
+        let of = |rows, count, extent, item| SharedMemoryGather::from_indexed_loop_if_faster(&gather(rows, count, extent, item), &info);
         let threads = |rows: SharedMemoryGather| (rows.threads, rows.blocks_per_multiprocessor);
         assert_eq!(of(10_000, 1024, 1024, 4).map(threads), Some((256, 8)));
         assert_eq!(of(10_000, 11_584, 11_584, 4).map(threads), Some((512, 4)));

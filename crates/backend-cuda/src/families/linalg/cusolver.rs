@@ -22,7 +22,7 @@ use crate::error::{CudaError, Result};
 use crate::families::contract::cublas::BlasType;
 use cusolver_functions::{CusolverApi, Handle, Memory, Params};
 
-/// The singular vectors that [`Routines::svd`] computes.
+/// The singular vectors that [`CusolverRoutines::svd`] computes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SvdJob {
     /// None.
@@ -42,7 +42,7 @@ pub fn locate_cusolver(driver_major: u32) -> std::result::Result<PathBuf, String
 ///
 /// # Errors
 /// [`CudaError::Missing`] if cuSOLVER cannot be loaded, with the reason.
-pub fn load(context: &'static Context) -> Result<()> {
+pub fn load_cusolver(context: &'static Context) -> Result<()> {
     CusolverApi::shared_functions(context).map(|_| ())
 }
 
@@ -112,7 +112,7 @@ impl HandlesByStream {
 
 /// The device and host workspaces of the last queued routine, which later routines reuse if they are large enough. Device memory is freed
 /// in stream order, so it may be dropped once the routine is queued. Host memory must live until the routine has ended
-/// ([`Routines::keep_host_workspace`]).
+/// ([`CusolverRoutines::keep_host_workspace`]).
 #[derive(Default)]
 struct SolverWorkspace {
     device: Option<DeviceBuffer>,
@@ -144,11 +144,11 @@ impl HostWorkspace {
     }
 }
 
-/// The routines of cuSOLVER on this thread's stream, for matrices of one type. Other threads that create `Routines` for the same stream
-/// wait until this value is dropped.
+/// The routines of cuSOLVER on this thread's stream, for matrices of one type. Other threads that create `CusolverRoutines` for the same
+/// stream wait until this value is dropped.
 ///
-/// Only 32- and 64-bit floats and their complex types are supported. [`Routines::new`] fails for other dtypes.
-pub struct Routines {
+/// Only 32- and 64-bit floats and their complex types are supported. [`CusolverRoutines::new`] fails for other dtypes.
+pub struct CusolverRoutines {
     api: &'static CusolverApi,
     context: &'static Context,
     handle: MutexGuard<'static, SolverHandle>,
@@ -156,9 +156,9 @@ pub struct Routines {
     workspace: SolverWorkspace,
 }
 
-impl std::fmt::Debug for Routines {
+impl std::fmt::Debug for CusolverRoutines {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Routines({:?} at {})", self.dtype, self.api.path.display())
+        write!(f, "CusolverRoutines({:?} at {})", self.dtype, self.api.path.display())
     }
 }
 
@@ -185,9 +185,9 @@ fn info_pointer(address: u64) -> *mut c_int {
     to_device_pointer(address).cast()
 }
 
-impl Routines {
+impl CusolverRoutines {
     /// Returns the routines for matrices of `dtype`. The first call loads cuSOLVER.
-    pub fn new(context: &'static Context, dtype: BlasType) -> Result<Routines> {
+    pub fn new(context: &'static Context, dtype: BlasType) -> Result<CusolverRoutines> {
         if matches!(dtype, BlasType::F16 | BlasType::Bf16) {
             return Err(CudaError::Invalid(format!("cuSOLVER has no matrices of {dtype:?}")));
         }
@@ -196,7 +196,7 @@ impl Routines {
         context.set_current()?;
         let handle =
             SOLVER_HANDLES.get_or_create(context).get_or_create_handle(context, api)?.lock().unwrap_or_else(PoisonError::into_inner);
-        Ok(Routines { api, context, handle, dtype, workspace: SolverWorkspace::default() })
+        Ok(CusolverRoutines { api, context, handle, dtype, workspace: SolverWorkspace::default() })
     }
 
     /// Returns the index of the matrices' precision in [`REAL_DATA_TYPES`] and [`COMPLEX_DATA_TYPES`]: 0 for single, 1 for double.
@@ -290,7 +290,7 @@ impl Routines {
     /// Queues the Cholesky decomposition of `a` (n, n) in place of its lower triangle.
     ///
     /// # Safety
-    /// The requirements of [`Routines::lu`].
+    /// The requirements of [`CusolverRoutines::lu`].
     pub unsafe fn cholesky(&mut self, n: i64, a: u64, info: u64) -> Result<()> {
         let (api, SolverHandle { handle, params }, t, fill) = (self.api, *self.handle, self.cuda_data_type(), fill_mode(false));
         self.run_with_workspaces(
@@ -308,7 +308,7 @@ impl Routines {
     /// of an array with the address of each matrix. Writes one integer for each matrix to `info`.
     ///
     /// # Safety
-    /// The requirements of [`Routines::lu`], for the addresses in the array too.
+    /// The requirements of [`CusolverRoutines::lu`], for the addresses in the array too.
     pub unsafe fn cholesky_batch(&mut self, upper: bool, n: i32, matrices: u64, info: u64, count: i32) -> Result<()> {
         let (routine, handle) = (self.api.potrf_batched[self.routine_index()], self.handle.handle);
         // SAFETY: the handle is locked, and the caller guarantees that the addresses are valid.
@@ -320,7 +320,7 @@ impl Routines {
     /// Householder reflectors to `taus`.
     ///
     /// # Safety
-    /// The requirements of [`Routines::lu`].
+    /// The requirements of [`CusolverRoutines::lu`].
     pub unsafe fn qr(&mut self, m: i64, n: i64, a: u64, taus: u64, info: u64) -> Result<()> {
         let (api, SolverHandle { handle, params }, t) = (self.api, *self.handle, self.cuda_data_type());
         self.run_with_workspaces(
@@ -353,13 +353,13 @@ impl Routines {
     }
 
     /// Queues the computation of the first `columns` columns of `q` (m, columns). These columns replace `a`, whose first `reflectors`
-    /// columns are the Householder vectors of [`Routines::qr`].
+    /// columns are the Householder vectors of [`CusolverRoutines::qr`].
     ///
     /// # Errors
     /// [`CudaError::Invalid`] for extents above `i32::MAX`.
     ///
     /// # Safety
-    /// The requirements of [`Routines::lu`].
+    /// The requirements of [`CusolverRoutines::lu`].
     pub unsafe fn form_q(&mut self, m: i64, columns: i64, reflectors: i64, a: u64, taus: u64, info: u64) -> Result<()> {
         let (api, SolverHandle { handle, .. }) = (self.api, *self.handle);
         let at = self.routine_index();
@@ -400,7 +400,7 @@ impl Routines {
     /// `w`, in ascending order. If `vectors`, the eigenvectors replace `a`, else the content of `a` is destroyed.
     ///
     /// # Safety
-    /// The requirements of [`Routines::lu`].
+    /// The requirements of [`CusolverRoutines::lu`].
     pub unsafe fn hermitian_eigen(&mut self, vectors: bool, upper: bool, n: i64, a: u64, w: u64, info: u64) -> Result<()> {
         let (api, SolverHandle { handle, params }, t, real) = (self.api, *self.handle, self.cuda_data_type(), self.cuda_real_data_type());
         let (job, fill) = (eigenvector_mode(vectors), fill_mode(upper));
@@ -434,13 +434,13 @@ impl Routines {
         )
     }
 
-    /// Queues [`Routines::hermitian_eigen`] for `count` contiguous matrices. Writes one integer for each matrix to `info`.
+    /// Queues [`CusolverRoutines::hermitian_eigen`] for `count` contiguous matrices. Writes one integer for each matrix to `info`.
     ///
     /// # Errors
     /// [`CudaError::Missing`] if the loaded cuSOLVER has no such routine.
     ///
     /// # Safety
-    /// The requirements of [`Routines::lu`], for all matrices.
+    /// The requirements of [`CusolverRoutines::lu`], for all matrices.
     #[allow(clippy::too_many_arguments, reason = "the arguments of the routine")]
     pub unsafe fn hermitian_eigen_batch(
         &mut self,
@@ -491,7 +491,7 @@ impl Routines {
     /// vectors to `u` (m rows) and `vt` (n columns), as `job` requests. Overwrites `a`.
     ///
     /// # Safety
-    /// The requirements of [`Routines::lu`].
+    /// The requirements of [`CusolverRoutines::lu`].
     #[allow(clippy::too_many_arguments, reason = "the arguments of the routine")]
     pub unsafe fn svd(&mut self, job: SvdJob, m: i64, n: i64, a: u64, s: u64, u: u64, vt: u64, info: u64) -> Result<()> {
         let (api, SolverHandle { handle, params }, t, real) = (self.api, *self.handle, self.cuda_data_type(), self.cuda_real_data_type());
@@ -524,7 +524,7 @@ impl Routines {
     /// makes the results inaccurate.
     ///
     /// # Safety
-    /// The requirements of [`Routines::lu`].
+    /// The requirements of [`CusolverRoutines::lu`].
     #[allow(clippy::too_many_arguments, reason = "the arguments of the routine")]
     pub unsafe fn svd_polar(&mut self, job: SvdJob, m: i64, n: i64, a: u64, s: u64, u: u64, v: u64, info: u64) -> Result<bool> {
         let (SolverHandle { handle, params }, t, real) = (*self.handle, self.cuda_data_type(), self.cuda_real_data_type());
@@ -557,7 +557,7 @@ impl Routines {
     /// [`CudaError::Missing`] if the loaded cuSOLVER has no such routine.
     ///
     /// # Safety
-    /// The requirements of [`Routines::lu`].
+    /// The requirements of [`CusolverRoutines::lu`].
     pub unsafe fn eigen(&mut self, vectors: bool, n: i64, a: u64, w: u64, v: u64, info: u64) -> Result<()> {
         let (SolverHandle { handle, params }, t, complex) =
             (*self.handle, self.cuda_data_type(), COMPLEX_DATA_TYPES[self.precision_index()]);
@@ -583,7 +583,7 @@ impl Routines {
     }
 }
 
-impl Drop for Routines {
+impl Drop for CusolverRoutines {
     fn drop(&mut self) {
         // cuSOLVER routines that still run on the device may use the host workspace.
         if let Some(kept) = self.workspace.host.clone()

@@ -60,7 +60,7 @@ impl CrossoverBatchSize {
 /// Maximum extent at which the kernels of this crate are at least as fast as the library's batch routines for all numbers of matrices.
 const MAX_EXTENT_FOR_SMALL_MATRIX_KERNELS: i32 = 64;
 /// Maximum extent at which the kernels of this crate are at least as fast as the library's batch routines for inverses and singular values.
-/// These take the kernels more operations than other decompositions.
+/// For these two tasks, the kernels execute more operations than for other decompositions.
 const MAX_EXTENT_FOR_KERNELS_WITH_MANY_OPERATIONS: i32 = 32;
 /// Maximum extent at which the library's batch routines are used. For larger matrices they are slow, because they use only a few thread
 /// blocks per matrix.

@@ -15,14 +15,14 @@ use cuprum_core::error::LinAlgFailure;
 use cuprum_core::layout::{Dims, Layout};
 use cuprum_core::{Array, Call, DType, Linalg, Outcome, Result, StoredArray, decline};
 
-use super::cusolver::{self, Routines, SvdJob};
+use super::cusolver::{self, CusolverRoutines, SvdJob};
 use super::linalg_problem::{LinalgProblem, copy_unless_c_contiguous, failure_for_task};
 use crate::codegen::ctype;
 use crate::compile::module::Args;
 use crate::device::{self, CudaBuffer, WithCallContext};
 use crate::driver::Context;
 use crate::error::CudaError;
-use crate::families::contract::cublas::{BlasType, Side, Transpose, TriangularSystem};
+use crate::families::contract::cublas::{BlasType, Transpose, TriangularMatrixSide, TriangularSystem};
 use crate::families::copy;
 use crate::families::kernel_lookup::{DEFAULT_THREADS_PER_BLOCK, KernelSource};
 
@@ -61,7 +61,7 @@ enum MemoryOrder {
 
 /// The part of a matrix whose elements are checked for NaN and infinities.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum MatrixPart {
+enum CheckedMatrixPart {
     All = 0,
     Lower = 1,
     Upper = 2,
@@ -74,10 +74,10 @@ enum DiagonalCheck {
     NotPositive = 2,
 }
 
-/// Device addresses of the data in which [`LibraryCall::report_failures`] finds matrices without a result. An address is 0 if a call has no
-/// such data.
+/// Device addresses of the data in which [`LinalgLibraryCall::report_failures`] finds matrices without a result. An address is 0 if a call
+/// has no such data.
 #[derive(Clone, Copy, Debug, Default)]
-struct FailureData {
+struct FailureCheckAddresses {
     largest: u64,
     info: u64,
     diagonal: Option<(u64, DiagonalCheck)>,
@@ -87,7 +87,7 @@ struct FailureData {
 pub(super) fn run_with_library(call: &Call, context: &'static Context, problem: &LinalgProblem, batched: bool) -> Result<Outcome> {
     let Some(blas_type) = blas_type(problem.dtype) else { decline!("cuSOLVER has no matrices of {}", problem.dtype) };
     let outputs = (0..call.outputs.len()).map(|n| device::allocate_output(call, n)).collect::<Result<Vec<_>>>()?;
-    let run = LibraryCall { call, context, problem, blas_type, batched, outputs };
+    let run = LinalgLibraryCall { call, context, problem, blas_type, batched, outputs };
     match problem.task {
         Linalg::Solve => run.solve_systems()?,
         Linalg::Inverse => run.invert_matrices()?,
@@ -127,25 +127,25 @@ fn blas_type(dtype: DType) -> Option<BlasType> {
 }
 
 /// A call that cuSOLVER or cuBLAS computes.
-struct LibraryCall<'a> {
+struct LinalgLibraryCall<'a> {
     call: &'a Call<'a>,
     context: &'static Context,
     problem: &'a LinalgProblem,
     blas_type: BlasType,
-    /// Whether the library's batch routines are used.
+    /// Whether cuBLAS and cuSOLVER decompose all matrices in one call, by their batch routines.
     batched: bool,
     outputs: Vec<Arc<CudaBuffer>>,
 }
 
 /// Matrices of equal extents at equal distances in device memory.
 #[derive(Clone)]
-struct MatrixStack {
+struct DeviceMatrixStack {
     buffer: Arc<CudaBuffer>,
     /// Distance between consecutive matrices, in bytes.
     step: u64,
 }
 
-impl MatrixStack {
+impl DeviceMatrixStack {
     fn matrix_address(&self, index: usize) -> u64 {
         self.buffer.pointer() + index as u64 * self.step
     }
@@ -154,38 +154,38 @@ impl MatrixStack {
     }
 }
 
-impl LibraryCall<'_> {
-    fn lock_routines(&self) -> Result<Routines> {
+impl LinalgLibraryCall<'_> {
+    fn lock_routines(&self) -> Result<CusolverRoutines> {
         self.lock_routines_for_type(self.blas_type)
     }
 
-    fn lock_routines_for_type(&self, blas_type: BlasType) -> Result<Routines> {
-        Routines::new(self.context, blas_type).with_call_context(self.call)
+    fn lock_routines_for_type(&self, blas_type: BlasType) -> Result<CusolverRoutines> {
+        CusolverRoutines::new(self.context, blas_type).with_call_context(self.call)
     }
 
     /// Allocates scratch memory for `elements` elements of `itemsize` bytes for each matrix.
-    fn allocate_scratch(&self, elements: usize, itemsize: usize) -> Result<MatrixStack> {
+    fn allocate_scratch(&self, elements: usize, itemsize: usize) -> Result<DeviceMatrixStack> {
         let step = elements.saturating_mul(itemsize);
-        Ok(MatrixStack { buffer: device::allocate(self.call, step.saturating_mul(self.problem.count))?, step: step as u64 })
+        Ok(DeviceMatrixStack { buffer: device::allocate(self.call, step.saturating_mul(self.problem.count))?, step: step as u64 })
     }
 
-    fn allocate_elements(&self, elements: usize) -> Result<MatrixStack> {
+    fn allocate_elements(&self, elements: usize) -> Result<DeviceMatrixStack> {
         self.allocate_scratch(elements, self.problem.dtype.itemsize())
     }
 
     /// Allocates a 32-bit status for each matrix, and one more, to which routines write statuses that are not needed.
-    fn allocate_statuses(&self) -> Result<MatrixStack> {
+    fn allocate_statuses(&self) -> Result<DeviceMatrixStack> {
         let bytes = self.problem.count.saturating_add(1).saturating_mul(4);
-        Ok(MatrixStack { buffer: device::allocate(self.call, bytes)?, step: 4 })
+        Ok(DeviceMatrixStack { buffer: device::allocate(self.call, bytes)?, step: 4 })
     }
 
     /// Returns the memory of output `n`, which has `elements` elements for each matrix.
-    fn output_matrices(&self, n: usize, elements: usize) -> MatrixStack {
-        MatrixStack { buffer: self.outputs[n].clone(), step: (elements * self.call.outputs[n].dtype.itemsize()) as u64 }
+    fn output_matrices(&self, n: usize, elements: usize) -> DeviceMatrixStack {
+        DeviceMatrixStack { buffer: self.outputs[n].clone(), step: (elements * self.call.outputs[n].dtype.itemsize()) as u64 }
     }
 
     /// Returns a view of the matrices of `stack` as one 3-D array. `extents` and `strides` describe the two axes of a matrix.
-    fn view_as_array(&self, stack: &MatrixStack, extents: [usize; 2], strides: [isize; 2]) -> Result<StoredArray> {
+    fn view_as_array(&self, stack: &DeviceMatrixStack, extents: [usize; 2], strides: [isize; 2]) -> Result<StoredArray> {
         let shape = [self.problem.count, extents[0], extents[1]];
         let step = (stack.step / self.problem.dtype.itemsize() as u64) as isize;
         let layout = Layout::strided(&shape, &[step, strides[0], strides[1]], 0)?;
@@ -194,7 +194,7 @@ impl LibraryCall<'_> {
 
     /// Queues a copy of the matrices in `array` to `to`. In `to`, the elements of each matrix are in `order`, and there are no gaps between
     /// matrices.
-    fn copy_in_order(&self, array: &StoredArray, order: MemoryOrder, to: &MatrixStack) -> Result<()> {
+    fn copy_in_order(&self, array: &StoredArray, order: MemoryOrder, to: &DeviceMatrixStack) -> Result<()> {
         let view = match order {
             MemoryOrder::Rows => array.clone(),
             MemoryOrder::Columns => array.with_layout(swap_last_two_axes(array.layout())?)?,
@@ -204,7 +204,7 @@ impl LibraryCall<'_> {
     }
 
     /// Returns a copy of input `n` in which the elements of each matrix are in `order`.
-    fn copy_input(&self, n: usize, order: MemoryOrder) -> Result<MatrixStack> {
+    fn copy_input(&self, n: usize, order: MemoryOrder) -> Result<DeviceMatrixStack> {
         let array = &self.call.inputs[n];
         let elements = array.shape().iter().rev().take(2).product();
         let to = self.allocate_elements(elements)?;
@@ -214,7 +214,14 @@ impl LibraryCall<'_> {
 
     /// Queues a copy of the first `rows` rows of each matrix in `from` to `to`. The matrices in `from` are column-major and have `height`
     /// rows. Those in `to` are row-major.
-    fn copy_to_row_major(&self, from: &MatrixStack, height: usize, rows: usize, columns: usize, to: &MatrixStack) -> Result<()> {
+    fn copy_to_row_major(
+        &self,
+        from: &DeviceMatrixStack,
+        height: usize,
+        rows: usize,
+        columns: usize,
+        to: &DeviceMatrixStack,
+    ) -> Result<()> {
         self.copy_in_order(&self.view_as_array(from, [rows, columns], [1, height as isize])?, MemoryOrder::Rows, to)
     }
 
@@ -238,7 +245,13 @@ impl LibraryCall<'_> {
     /// Scales matrices (rows, columns) with very large or very small elements, so that the routines neither overflow nor underflow.
     /// Matrices with NaN or infinities become identity matrices. Returns the largest magnitude in the `part` of each original matrix, which
     /// determines the scale.
-    fn scale_to_safe_range(&self, matrices: &MatrixStack, rows: usize, columns: usize, part: MatrixPart) -> Result<MatrixStack> {
+    fn scale_to_safe_range(
+        &self,
+        matrices: &DeviceMatrixStack,
+        rows: usize,
+        columns: usize,
+        part: CheckedMatrixPart,
+    ) -> Result<DeviceMatrixStack> {
         let largest = self.allocate_scratch(1, 8)?;
         self.context.fill(largest.buffer.memory(), 0, [0u8; 4], 2 * self.problem.count).with_call_context(self.call)?;
         let (start, maxima, part) = (matrices.start_address(), largest.start_address(), part as i32);
@@ -251,9 +264,9 @@ impl LibraryCall<'_> {
         Ok(largest)
     }
 
-    /// Undoes the scaling of [`LibraryCall::scale_to_safe_range`] in the `length` real numbers that `values` has for each matrix. `largest`
-    /// is the result of [`LibraryCall::scale_to_safe_range`].
-    fn restore_scale(&self, largest: &MatrixStack, values: &MatrixStack, length: usize) -> Result<()> {
+    /// Undoes the scaling of [`LinalgLibraryCall::scale_to_safe_range`] in the `length` real numbers that `values` has for each matrix.
+    /// `largest` is the result of [`LinalgLibraryCall::scale_to_safe_range`].
+    fn restore_scale(&self, largest: &DeviceMatrixStack, values: &DeviceMatrixStack, length: usize) -> Result<()> {
         let (maxima, values) = (largest.start_address(), values.start_address());
         let mut args = Args::new();
         args.push(&maxima).push(&values).push(&self.problem.count).push(&length);
@@ -261,7 +274,7 @@ impl LibraryCall<'_> {
     }
 
     /// Queues a kernel that reports an error for the first matrix without a result.
-    fn report_failures(&self, evidence: FailureData) -> Result<()> {
+    fn report_failures(&self, evidence: FailureCheckAddresses) -> Result<()> {
         let failure = failure_for_task(self.problem.task);
         let later = if matches!(self.problem.task, Linalg::Eig { .. }) { LinAlgFailure::EigenvaluesDiverge } else { failure };
         let (input_code, code) = (device::linalg_fault_code(failure), device::linalg_fault_code(later));
@@ -275,7 +288,7 @@ impl LibraryCall<'_> {
         self.launch_kernel("report_failures", 1, 1, &mut args)
     }
 
-    fn clear_triangle(&self, matrices: &MatrixStack, rows: usize, columns: usize, above: bool) -> Result<()> {
+    fn clear_triangle(&self, matrices: &DeviceMatrixStack, rows: usize, columns: usize, above: bool) -> Result<()> {
         let (start, above) = (matrices.start_address(), i32::from(above));
         let mut args = Args::new();
         args.push(&start).push(&self.problem.count).push(&rows).push(&columns).push(&above);
@@ -284,7 +297,7 @@ impl LibraryCall<'_> {
 
     /// Queues a copy of the lower triangles of the square column-major matrices in `factors` to `to`. The matrices in `to` are row-major,
     /// with zeros above the diagonal.
-    fn store_lower_triangle(&self, factors: &MatrixStack, to: &MatrixStack) -> Result<()> {
+    fn store_lower_triangle(&self, factors: &DeviceMatrixStack, to: &DeviceMatrixStack) -> Result<()> {
         /// Number of rows and columns of a tile, as in the kernel `store_lower_triangle`.
         const TILE_SIDE: usize = 32;
         let (to, factors, n) = (to.start_address(), factors.start_address(), self.problem.n as usize);
@@ -296,7 +309,7 @@ impl LibraryCall<'_> {
     }
 
     /// Clears the imaginary parts on the diagonal of the square `matrices`.
-    fn make_diagonal_real(&self, matrices: &MatrixStack) -> Result<()> {
+    fn make_diagonal_real(&self, matrices: &DeviceMatrixStack) -> Result<()> {
         if !self.problem.dtype.is_complex() {
             return Ok(());
         }
@@ -306,7 +319,7 @@ impl LibraryCall<'_> {
         self.launch_kernel("make_diagonal_real", n, self.problem.count, &mut args)
     }
 
-    fn conjugate_matrices(&self, matrices: &MatrixStack, elements: usize) -> Result<()> {
+    fn conjugate_matrices(&self, matrices: &DeviceMatrixStack, elements: usize) -> Result<()> {
         if !self.problem.dtype.is_complex() {
             return Ok(());
         }
@@ -322,7 +335,7 @@ impl LibraryCall<'_> {
     }
 
     /// Returns a device array with the address of each matrix.
-    fn list_matrix_addresses(&self, matrices: &MatrixStack) -> Result<MatrixStack> {
+    fn list_matrix_addresses(&self, matrices: &DeviceMatrixStack) -> Result<DeviceMatrixStack> {
         let array = self.allocate_scratch(1, 8)?;
         let (out, start, step) = (array.start_address(), matrices.start_address(), matrices.step);
         let mut args = Args::new();
@@ -350,7 +363,7 @@ impl LibraryCall<'_> {
         unsafe { self.lock_routines()?.cholesky_batch(lower, self.problem.n, addresses.start_address(), info.start_address(), count) }
             .with_call_context(self.call)?;
         let diagonal = Some((out.start_address(), DiagonalCheck::NotPositive));
-        self.report_failures(FailureData { info: info.start_address(), diagonal, ..FailureData::default() })?;
+        self.report_failures(FailureCheckAddresses { info: info.start_address(), diagonal, ..FailureCheckAddresses::default() })?;
         self.clear_triangle(&out, n, n, lower)
     }
 
@@ -370,7 +383,7 @@ impl LibraryCall<'_> {
         // SAFETY: `factors` holds `count` matrices (n, n), and `info` a status for each.
         self.for_each_matrix(|i| unsafe { routines.cholesky(n as i64, factors.matrix_address(i), info.matrix_address(i)) })?;
         let diagonal = Some((factors.start_address(), DiagonalCheck::NotPositive));
-        self.report_failures(FailureData { info: info.start_address(), diagonal, ..FailureData::default() })?;
+        self.report_failures(FailureCheckAddresses { info: info.start_address(), diagonal, ..FailureCheckAddresses::default() })?;
         match triangle {
             Triangle::Lower => self.store_lower_triangle(&factors, &out),
             Triangle::Upper => self.clear_triangle(&out, n, n, false),
@@ -395,14 +408,15 @@ impl LibraryCall<'_> {
         self.for_each_matrix(|i| {
             let (a, b) = (factors + i as u64 * step, out.matrix_address(i));
             let LinalgProblem { n, k, .. } = *self.problem;
-            let system = TriangularSystem { dtype, side: Side::Right, upper, form, unit_diagonal, m: k, n, a, lda: n, b, ldb: k };
+            let system =
+                TriangularSystem { dtype, side: TriangularMatrixSide::Right, upper, form, unit_diagonal, m: k, n, a, lda: n, b, ldb: k };
             // SAFETY: `a` is the address of a matrix (n, n), and `b` that of a matrix (n, k), both in C order.
             unsafe { blas.solve_triangular(&system) }
         })?;
         if unit_diagonal {
             return Ok(());
         }
-        self.report_failures(FailureData { diagonal: Some((factors, DiagonalCheck::Zero)), ..FailureData::default() })
+        self.report_failures(FailureCheckAddresses { diagonal: Some((factors, DiagonalCheck::Zero)), ..FailureCheckAddresses::default() })
     }
 
     fn qr(&self, qr_mode: QrMode) -> Result<()> {
@@ -468,7 +482,7 @@ impl LibraryCall<'_> {
             (true, false) => (self.allocate_elements(rows * width)?, self.output_matrices(2, square)),
         };
         let work = self.copy_input(0, order)?;
-        let largest = self.scale_to_safe_range(&work, rows, columns, MatrixPart::All)?;
+        let largest = self.scale_to_safe_range(&work, rows, columns, CheckedMatrixPart::All)?;
         let (height, length) = (rows as i64, columns as i64);
         let inexact = match self.double_precision_type_for_svd() {
             None => self.svd_polar(self.blas_type, job, [&work, &s, &u, &vh, &info])?,
@@ -493,7 +507,7 @@ impl LibraryCall<'_> {
         }
         if !inexact.is_empty() {
             self.copy_in_order(&self.call.inputs[0], order, &work)?;
-            self.scale_to_safe_range(&work, rows, columns, MatrixPart::All)?;
+            self.scale_to_safe_range(&work, rows, columns, CheckedMatrixPart::All)?;
             let adjoint = self.allocate_elements(square)?;
             let mut routines = self.lock_routines()?;
             for i in inexact {
@@ -501,7 +515,7 @@ impl LibraryCall<'_> {
                 // SAFETY: the addresses are those of matrices with the extents that `job` requires for an input (rows, columns).
                 unsafe { routines.svd(job, height, length, work, s, u, vt, info) }.with_call_context(self.call)?;
                 if has_vectors {
-                    let one = |stack: &MatrixStack, strides: [isize; 2]| -> Result<StoredArray> {
+                    let one = |stack: &DeviceMatrixStack, strides: [isize; 2]| -> Result<StoredArray> {
                         let offset = i * square;
                         let layout = Layout::strided(&[columns, columns], &strides, offset)?;
                         StoredArray::new(self.problem.dtype, layout, stack.buffer.clone() as Arc<dyn Buffer>)
@@ -512,7 +526,7 @@ impl LibraryCall<'_> {
             }
         }
         self.restore_scale(&largest, &s, columns)?;
-        self.report_failures(FailureData { largest: largest.start_address(), info: info.start_address(), diagonal: None })?;
+        self.report_failures(FailureCheckAddresses { largest: largest.start_address(), info: info.start_address(), diagonal: None })?;
         match (has_vectors, transposed) {
             (false, _) => Ok(()),
             // The input is the transpose of `u @ diag(s) @ vh`, so its left singular vectors are the transpose of `vh`.
@@ -523,7 +537,7 @@ impl LibraryCall<'_> {
 
     /// Computes singular value decompositions by polar decompositions in the precision of `blas_type`. `stacks` has the matrices (which are
     /// overwritten), `s`, `u`, `v`, and the status of each matrix. Returns the indices of the matrices whose results are inaccurate.
-    fn svd_polar(&self, blas_type: BlasType, job: SvdJob, stacks: [&MatrixStack; 5]) -> Result<Vec<usize>> {
+    fn svd_polar(&self, blas_type: BlasType, job: SvdJob, stacks: [&DeviceMatrixStack; 5]) -> Result<Vec<usize>> {
         let [m, n, _] = self.matrix_extents();
         let (rows, columns) = (m.max(n) as i64, m.min(n) as i64);
         let (mut inexact, mut routines) = (Vec::new(), self.lock_routines_for_type(blas_type)?);
@@ -552,7 +566,7 @@ impl LibraryCall<'_> {
 
     /// Queues a conversion of all numbers in `from` between single and double precision. `name` is the kernel: `widen_to_double` or
     /// `narrow_to_float`.
-    fn convert_precision(&self, name: &str, from: &MatrixStack, to: &MatrixStack) -> Result<()> {
+    fn convert_precision(&self, name: &str, from: &DeviceMatrixStack, to: &DeviceMatrixStack) -> Result<()> {
         let (out, start, total) = (to.start_address(), from.start_address(), from.step.min(to.step) as usize / 4 * self.problem.count);
         let mut args = Args::new();
         args.push(&out).push(&start).push(&total);
@@ -564,7 +578,7 @@ impl LibraryCall<'_> {
         let upper = triangle == Triangle::Upper;
         let (work, w, info) = (self.copy_input(0, MemoryOrder::Columns)?, self.output_matrices(0, n), self.allocate_statuses()?);
         self.make_diagonal_real(&work)?;
-        let largest = self.scale_to_safe_range(&work, n, n, if upper { MatrixPart::Upper } else { MatrixPart::Lower })?;
+        let largest = self.scale_to_safe_range(&work, n, n, if upper { CheckedMatrixPart::Upper } else { CheckedMatrixPart::Lower })?;
         let mut routines = self.lock_routines()?;
         let extent = n as i64;
         if count > 1 && self.problem.n <= MAX_EXTENT_OF_HERMITIAN_BATCH && cusolver::supports_hermitian_batches(self.context) {
@@ -580,14 +594,14 @@ impl LibraryCall<'_> {
             })?;
         }
         self.restore_scale(&largest, &w, n)?;
-        self.report_failures(FailureData { largest: largest.start_address(), info: info.start_address(), diagonal: None })?;
+        self.report_failures(FailureCheckAddresses { largest: largest.start_address(), info: info.start_address(), diagonal: None })?;
         if vectors { self.copy_to_row_major(&work, n, n, n, &self.output_matrices(1, n * n)) } else { Ok(()) }
     }
 
     fn general_eigen(&self, vectors: bool) -> Result<()> {
         let [_, n, _] = self.matrix_extents();
         let (work, w, info) = (self.copy_input(0, MemoryOrder::Columns)?, self.output_matrices(0, n), self.allocate_statuses()?);
-        let largest = self.scale_to_safe_range(&work, n, n, MatrixPart::All)?;
+        let largest = self.scale_to_safe_range(&work, n, n, CheckedMatrixPart::All)?;
         let right = self.allocate_elements(if vectors { n * n } else { 1 })?;
         let mut routines = self.lock_routines()?;
         // SAFETY: the addresses are those of a matrix (n, n), its eigenvalues (and eigenvectors, if requested) and a status, for each
@@ -598,7 +612,7 @@ impl LibraryCall<'_> {
         // For real matrices, the kernel `unpack_eigenvectors` later reads the signs of the eigenvalues' imaginary parts. Restoring the
         // scale does not change these signs.
         self.restore_scale(&largest, &w, 2 * n)?;
-        self.report_failures(FailureData { largest: largest.start_address(), info: info.start_address(), diagonal: None })?;
+        self.report_failures(FailureCheckAddresses { largest: largest.start_address(), info: info.start_address(), diagonal: None })?;
         if !vectors {
             return Ok(());
         }

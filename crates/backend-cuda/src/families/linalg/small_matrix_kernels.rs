@@ -19,7 +19,7 @@ pub(super) const MAX_EXTENT_FOR_ONE_THREAD: i32 = 4;
 /// Maximum number of threads that decompose a matrix together.
 pub(super) const MAX_THREADS_PER_MATRIX: i32 = 512;
 /// Number of threads per block if each thread decomposes its own matrix.
-const THREADS_PER_BLOCK: u32 = 64;
+const THREADS_PER_BLOCK_OF_ONE_THREAD_TEAMS: u32 = 64;
 
 /// Values of the macros OPERATION and OPTION of a kernel, as linalg.cuh defines them.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -154,8 +154,8 @@ pub fn sources_for_compile_check() -> Vec<(String, String)> {
         tasks.into_iter().enumerate().flat_map(|(n, task)| dtypes.into_iter().enumerate().map(move |(d, dtype)| (n + d, task, dtype)));
     let listed = all.flat_map(|(turn, task, dtype)| {
         let operation = OperationMacros::macros_for_task(task);
-        // Each combination of operation and dtype is compiled for teams of one thread, and for one other kind of team. The other kinds take
-        // turns.
+        // Each combination of operation and dtype is compiled for one thread per matrix, and for one of the three larger team
+        // configurations. Successive combinations use these three in turn.
         [teams[0], teams[1 + turn % 3]].into_iter().filter_map(move |(team, in_shared)| {
             let problem = LinalgProblem { task, dtype, count: 1, m: 3, n: 3, k: 2 };
             Some(
@@ -199,7 +199,7 @@ impl TeamKernelLaunch {
         let arena = team_memory_bytes(problem, operation, team);
         let in_shared = team > 1 && arena + (1 << 10) <= context.info().shared_per_block_optin as usize;
         // If teams use a workspace, the grid has only as many blocks as can run at once. This limits the size of the workspace.
-        let teams = if team == 1 { problem.count.div_ceil(THREADS_PER_BLOCK as usize) } else { problem.count };
+        let teams = if team == 1 { problem.count.div_ceil(THREADS_PER_BLOCK_OF_ONE_THREAD_TEAMS as usize) } else { problem.count };
         let most = if team == 1 || in_shared { i32::MAX.unsigned_abs() } else { 4 * context.info().sm_count };
         let blocks = u32::try_from(teams).unwrap_or(u32::MAX).min(most);
         let workspace = if team == 1 || in_shared { 0 } else { arena.saturating_mul(blocks as usize) };
@@ -220,7 +220,7 @@ impl TeamKernelLaunch {
         });
         args.push(&workspace).push(&problem.count).push(&problem.m).push(&problem.n).push(&problem.k);
         args.push(&self.arena).push(&fault).push(&code).push(&op);
-        let threads = if self.variant.team == 1 { THREADS_PER_BLOCK } else { self.variant.team };
+        let threads = if self.variant.team == 1 { THREADS_PER_BLOCK_OF_ONE_THREAD_TEAMS } else { self.variant.team };
         // SAFETY: the arguments match `decompose`. The inputs hold the `count` matrices of `problem` in C order, and the outputs have the
         // shapes that the core crate specifies for the task. A block has `arena` bytes of shared memory or workspace, except that a team of
         // one thread declares a local array instead.

@@ -21,7 +21,7 @@ static WARP_KERNEL_SOURCE: KernelSource = KernelSource {
 };
 
 /// Number of threads per block of the kernels in linalg_warp.cu.
-const THREADS_PER_BLOCK: u32 = 128;
+const WARP_KERNEL_THREADS_PER_BLOCK: u32 = 128;
 /// Maximum size of a row in registers, in bytes. A lane holds two rows.
 const MAX_ROW_REGISTER_BYTES: usize = 256;
 
@@ -40,7 +40,7 @@ pub(super) fn supports_problem(problem: &LinalgProblem) -> bool {
 /// Calls `use_defines` with the macro definitions of the kernel for `problem`.
 fn call_with_defines<R>(problem: &LinalgProblem, operation: OperationMacros, use_defines: impl FnOnce(&[(&'static str, &str)]) -> R) -> R {
     let [lanes, code, option, threads] =
-        [lanes_per_matrix(problem), operation.code, operation.option, THREADS_PER_BLOCK].map(|n| n.to_string());
+        [lanes_per_matrix(problem), operation.code, operation.option, WARP_KERNEL_THREADS_PER_BLOCK].map(|n| n.to_string());
     use_defines(&[
         ("FIELD", ctype(problem.dtype)),
         ("TEAM", "1"),
@@ -83,14 +83,14 @@ pub(super) fn run_with_warp_kernels(call: &Call, problem: &LinalgProblem) -> Res
             call_with_defines(problem, operation, |defines| WARP_KERNEL_SOURCE.get_or_compile_kernel(context, "decompose", defines))?;
         let (fault, code) = (context.fault_pointer()?, device::linalg_fault_code(failure_for_task(problem.task)));
         let op = device::fault_operation_id(call.op, 0);
-        let blocks = (problem.count as u64 * u64::from(lanes_per_matrix(problem))).div_ceil(u64::from(THREADS_PER_BLOCK));
+        let blocks = (problem.count as u64 * u64::from(lanes_per_matrix(problem))).div_ceil(u64::from(WARP_KERNEL_THREADS_PER_BLOCK));
         let mut args = Args::new();
         args.push(&out[0]).push(&out[1]).push(&addresses[0]).push(&problem.count).push(&problem.n);
         args.push(&fault).push(&code).push(&op);
         // SAFETY: the arguments match `decompose`. The input holds the `count` matrices of `problem` in C order, and the outputs have the
         // shapes that the core crate specifies for the task. The grid has a group of lanes for each matrix. The number of blocks fits
         // 31 bits, because the matrices of a block occupy at least 1,600 bytes.
-        unsafe { function.launch([blocks as u32, 1, 1], [THREADS_PER_BLOCK, 1, 1], 0, args.pointers()) }
+        unsafe { function.launch([blocks as u32, 1, 1], [WARP_KERNEL_THREADS_PER_BLOCK, 1, 1], 0, args.pointers()) }
     };
     launch().with_call_context(call)?;
     device::outcome_from_buffers(call, outputs)

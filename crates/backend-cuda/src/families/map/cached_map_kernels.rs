@@ -7,7 +7,7 @@ use std::sync::Arc;
 use cuprum_core::{Array, Call, Device, Outcome, Program as Expression, Result, Work};
 use smallvec::SmallVec;
 
-use crate::codegen::{self, InputAccess, KernelKey, MAX_32_BIT_INDEX};
+use crate::codegen::{self, InnermostAxisAccess, KernelKey, MAX_32_BIT_INDEX};
 use crate::compile::module::{Args, Function};
 use crate::device::{self, WithCallContext};
 use crate::families::kernel_lookup::{self, DEFAULT_THREADS_PER_BLOCK};
@@ -32,11 +32,11 @@ thread_local! {
 /// Runs `call`, a call of the kernel family `Map`. If the launch cache of this thread has a suitable kernel, launches that kernel.
 /// Otherwise calls the general function of the family, [`map::run_map`](super::run_map).
 pub(crate) fn run_map_with_cache(call: &Call) -> Result<Outcome> {
-    launch_cached_map(call).unwrap_or_else(|| super::run_map(call))
+    try_launch_cached_map(call).unwrap_or_else(|| super::run_map(call))
 }
 
 /// Adds `function`, the kernel of a contiguous map with 32-bit indices and `width` elements per thread, to this thread's launch cache.
-pub(super) fn cache_map_kernel(program: &Expression, device: Device, access: InputAccess, width: usize, function: &Arc<Function>) {
+pub(super) fn cache_map_kernel(program: &Expression, device: Device, access: InnermostAxisAccess, width: usize, function: &Arc<Function>) {
     let known = CachedMapKernel { aligned: access.aligned, width, function: function.clone() };
     LaunchCache::insert(&MAP_KERNEL_CACHE, &map_cache_key(program, device, access.repeated), known);
 }
@@ -47,7 +47,7 @@ fn map_cache_key(program: &Expression, device: Device, repeated: u64) -> KernelK
 
 /// Looks up a kernel for `call` in this thread's launch cache and launches it. Returns `None` without launching anything if the cache has
 /// no suitable kernel.
-fn launch_cached_map(call: &Call) -> Option<Result<Outcome>> {
+fn try_launch_cached_map(call: &Call) -> Option<Result<Outcome>> {
     let Work::Map(call::Map { program, plan }) = call.work else { return None };
     let (count, results) = (call.inputs.len(), call.outputs.len());
     if count > MAX_CACHED_MAP_OPERANDS || results > MAX_CACHED_MAP_OPERANDS || plan.size >= MAX_32_BIT_INDEX || !plan.is_flat() {

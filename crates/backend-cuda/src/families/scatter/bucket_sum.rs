@@ -38,7 +38,7 @@ const SHARED_BYTES_PER_BUCKET: usize = 8 << BUCKET_BITS;
 /// Upper bound of the static shared memory of the kernels in scatter_bucket_sum.cu, in bytes.
 const MAX_STATIC_SHARED_BYTES: usize = 4 << 10;
 /// Minimum number of values. For fewer values, launching three more kernels takes longer than the random accesses that they avoid.
-const MIN_VALUE_COUNT: usize = 1 << 23;
+const MIN_VALUES_FOR_BUCKET_SUM: usize = 1 << 23;
 /// Maximum number of buckets (ranges of rows). With more buckets, few values of a tile are in the same bucket.
 const MAX_BUCKETS: usize = 256;
 
@@ -76,7 +76,7 @@ struct SortedTiles {
 impl BucketSum {
     /// Allocates memory for the sum of `count` values of the loop `values`. Returns `None` if `scatter_add` is faster, if the kernels do
     /// not support the loop, or if memory runs out.
-    pub(super) fn allocate_bucket_sum(
+    pub(super) fn try_allocate_bucket_sum(
         call: &Call,
         context: &Context,
         values: &IndexedLoop<3>,
@@ -89,7 +89,7 @@ impl BucketSum {
         let fits = !dtype.is_complex()
             && values.dims.len() == 1
             && values.step == 1
-            && (MIN_VALUE_COUNT..1 << 31).contains(&count)
+            && (MIN_VALUES_FOR_BUCKET_SUM..1 << 31).contains(&count)
             && buckets <= MAX_BUCKETS
             && SHARED_BYTES_PER_BUCKET.max(tile_bytes) + MAX_STATIC_SHARED_BYTES <= info.shared_per_block_optin as usize;
         if !fits {

@@ -30,7 +30,7 @@ const BUCKET_BITS: u32 = 13;
 /// Maximum number of values of a bucket that one block stores, as in scatter_partition.cu.
 const LARGE_BUCKET_THRESHOLD: usize = 1 << 14;
 /// Minimum number of values. For fewer values, launching the seven kernels of this method takes longer than another method.
-const MIN_VALUE_COUNT: usize = 1 << 19;
+const MIN_VALUES_FOR_PARTITIONED_STORE: usize = 1 << 19;
 /// Minimum number of target rows per value of at most 4 bytes. With fewer rows, [`ScatterLaunch::queue_packed_store`] takes half the time
 /// for sorted indices.
 const MIN_TARGET_ROWS_PER_SMALL_VALUE: usize = 2;
@@ -63,7 +63,7 @@ impl ScatterLaunch {
         let min_rows = if item <= 4 { MIN_TARGET_ROWS_PER_SMALL_VALUE.saturating_mul(count) } else { count };
         // Look-back states have 30 bits for a position, which limits `count`.
         self.scatter.dims.len() == 1
-            && (MIN_VALUE_COUNT..1 << 30).contains(&count)
+            && (MIN_VALUES_FOR_PARTITIONED_STORE..1 << 30).contains(&count)
             && rows < 1 << 31
             && (min_rows..=MAX_TARGET_ROWS_PER_VALUE.saturating_mul(count)).contains(&rows)
             && rows.saturating_mul(item + 8) > 2 * self.context.info().l2_bytes as usize

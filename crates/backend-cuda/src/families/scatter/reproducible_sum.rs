@@ -29,7 +29,7 @@ const EXPONENT_RANGE_BYTES: usize = 32;
 const SAMPLED_VALUE_COUNT: u32 = 1 << 14;
 /// Number of items per thread of the kernels that read all values or all elements. These kernels may return early, and starting more
 /// threads would then take longer than their work. With sorted indices, fewer threads also wait less for each other.
-const ITEMS_PER_THREAD: usize = 16;
+const SCATTER_SUM_ITEMS_PER_THREAD: usize = 16;
 
 /// Returns names and sources of the kernels, for compile checks without a device. The list covers every dtype.
 pub(super) fn sources_for_compile_check() -> Vec<(String, String)> {
@@ -94,7 +94,7 @@ pub(super) fn queue_reproducible_sum(
     let (value_count, value_axes) = (sums_loop.item_count(), sums_loop.pack_axes_argument());
     let rank = sums_loop.dims.len().to_string();
     let defines_of_values = sum_macros(dtype, ctype(target.index_dtype), sums_loop.needs_wide_index(), &rank);
-    let buckets = BucketSum::allocate_bucket_sum(call, context, &sums_loop, dtype, count)?;
+    let buckets = BucketSum::try_allocate_bucket_sum(call, context, &sums_loop, dtype, count)?;
 
     let threads = [DEFAULT_THREADS_PER_BLOCK, 1, 1];
     let queue_passes = || {
@@ -105,7 +105,7 @@ pub(super) fn queue_reproducible_sum(
         // of `value_count`. The loop stays inside the values.
         unsafe { sample.launch([SAMPLED_VALUE_COUNT / DEFAULT_THREADS_PER_BLOCK, 1, 1], threads, 0, args.pointers())? };
         let find_zeros = SCATTER_SUM_SOURCE.get_or_compile_kernel(context, "scatter_find_negative_zeros", &defines_of_rows)?;
-        let zeros_grid = kernel_lookup::grid_for_items(elements.div_ceil(ITEMS_PER_THREAD) as u64, DEFAULT_THREADS_PER_BLOCK);
+        let zeros_grid = kernel_lookup::grid_for_items(elements.div_ceil(SCATTER_SUM_ITEMS_PER_THREAD) as u64, DEFAULT_THREADS_PER_BLOCK);
         let mut args = Args::new();
         args.push(&range).push(&out).push(&elements).push_bytes(&row_axes);
         // SAFETY: the arguments match scatter_find_negative_zeros. If the kernel's number of elements has 32 bits, the driver reads the low
@@ -121,7 +121,7 @@ pub(super) fn queue_reproducible_sum(
             // SAFETY: scatter_add has the parameters that `queue_kernel` lists. `extra` holds the addresses `rests`, `exponents` and
             // `range`, the number of bits, and the choice of units. The kernel checks every index. `sums` and `rests` have a word for each
             // real or imaginary part.
-            unsafe { sums_loop.queue_kernel(context, &add, ITEMS_PER_THREAD, target.indices, &extra, target.op) }
+            unsafe { sums_loop.queue_kernel(context, &add, SCATTER_SUM_ITEMS_PER_THREAD, target.indices, &extra, target.op) }
         };
         queue_add(true)?;
         let find_exponents = SCATTER_SUM_SOURCE.get_or_compile_kernel(context, "scatter_exponents", &defines_of_values)?;
@@ -129,7 +129,7 @@ pub(super) fn queue_reproducible_sum(
         // SAFETY: scatter_exponents has the parameters that `queue_kernel` lists. `extra` holds the address `range`, the number of bits,
         // the address of the sums, and the number of words of the sums and rests, which are adjacent. `exponents` has a number for each
         // real or imaginary part of the target's elements. The kernel checks every index.
-        unsafe { exponents_loop.queue_kernel(context, &find_exponents, ITEMS_PER_THREAD, target.indices, &extra, target.op)? };
+        unsafe { exponents_loop.queue_kernel(context, &find_exponents, SCATTER_SUM_ITEMS_PER_THREAD, target.indices, &extra, target.op)? };
         queue_add(false)?;
 
         let store = SCATTER_SUM_SOURCE.get_or_compile_kernel(context, "scatter_store_sums", &defines_of_rows)?;

@@ -1,6 +1,6 @@
-//! Sorts within segments of a 1-D array. Segments of up to [`MAX_ALL_PAIRS_LENGTH`] elements are sorted by comparing all pairs. Longer
-//! segments are sorted by a radix sort in shared memory, with the smallest tile that holds the segment. Calls with a segment that is longer
-//! than the largest tile are declined.
+//! Sorts within segments of a 1-D array. Segments of up to [`MAX_ALL_PAIRS_SEGMENT_LENGTH`] elements are sorted by comparing all pairs.
+//! Longer segments are sorted by a radix sort in shared memory, with the smallest tile that holds the segment. Calls with a segment that is
+//! longer than the largest tile are declined.
 
 use cuprum_core::call;
 use cuprum_core::op::Op;
@@ -21,10 +21,10 @@ static SEGMENT_SORT_SOURCE: KernelSource = KernelSource {
 pub(crate) const SEGMENT_SORT_OPS: &[Op] = &[SEGMENT_SORT, SEGMENT_ARGSORT];
 
 /// Maximum length of segments that are sorted by comparing all pairs, in elements, as in `sort_segments.cu`.
-const MAX_ALL_PAIRS_LENGTH: usize = 128;
+const MAX_ALL_PAIRS_SEGMENT_LENGTH: usize = 128;
 /// Number of elements per tile of the kernel for short segments, as in `sort_segments.cu`. A block sorts the segments that
 /// start in its tile.
-const TILE_LENGTH: usize = 1024;
+const SHORT_SEGMENT_TILE_LENGTH: usize = 1024;
 /// Number of lists of long segments, as in `sort_segments.cu`. Each list has the segments that are sorted with one tile size.
 const LONG_SEGMENT_LIST_COUNT: usize = 3;
 /// Maximum number of blocks per multiprocessor that sort one list of segments. More blocks are queued than can be resident, so that no
@@ -71,7 +71,7 @@ pub(crate) fn run_segment_sort(call: &Call) -> Result<Outcome> {
     if longest > most {
         decline!("a segment of {longest} elements: a block holds {most}");
     }
-    if length.div_ceil(TILE_LENGTH) > i32::MAX as usize {
+    if length.div_ceil(SHORT_SEGMENT_TILE_LENGTH) > i32::MAX as usize {
         decline!("{length} elements are more than 2^31 tiles");
     }
     let context = device::context(call.device)?;
@@ -81,8 +81,8 @@ pub(crate) fn run_segment_sort(call: &Call) -> Result<Outcome> {
 
     // A kernel appends each long segment to one of the lists. The capacity of a list is the maximum number of segments that it may receive.
     // The scratch memory has the number of segments in each list, then the index of the first segment of each tile, then the lists.
-    let tile_count = length.div_ceil(TILE_LENGTH);
-    let shorter = [MAX_ALL_PAIRS_LENGTH, lists[0].element_count(), lists[1].element_count()];
+    let tile_count = length.div_ceil(SHORT_SEGMENT_TILE_LENGTH);
+    let shorter = [MAX_ALL_PAIRS_SEGMENT_LENGTH, lists[0].element_count(), lists[1].element_count()];
     let capacity = shorter.map(|shorter| if longest > shorter { segments.min(length / (shorter + 1)) } else { 0 });
     let cuts_at = size_of::<u64>() * LONG_SEGMENT_LIST_COUNT;
     let lists_at = cuts_at + size_of::<i64>() * (tile_count + 1);
@@ -145,7 +145,7 @@ mod tests {
         for dtype in DType::ALL {
             for indices in [false, true] {
                 let sizes = tile_size_of_each_list(dtype.itemsize(), indices).map(SortTile::element_count);
-                assert!(MAX_ALL_PAIRS_LENGTH < sizes[0] && sizes.is_sorted_by(|a, b| a < b), "{dtype}: {sizes:?}");
+                assert!(MAX_ALL_PAIRS_SEGMENT_LENGTH < sizes[0] && sizes.is_sorted_by(|a, b| a < b), "{dtype}: {sizes:?}");
             }
         }
         assert_eq!(tile_size_of_each_list(4, false).map(SortTile::element_count), [512, 1536, 8064]);

@@ -20,7 +20,7 @@ static PRODUCT_SOURCE: KernelSource = KernelSource {
 };
 
 /// Number of 64-bit fields of the struct `ProductCounters` in sparse_product.cu. The constants `*_INDEX` are indices of fields.
-const COUNTER_WORDS: usize = 8;
+const PRODUCT_COUNTER_WORDS: usize = 8;
 const TOTAL_COUNTER_INDEX: usize = 0;
 const LARGE_ROWS_COUNTER_INDEX: usize = 1;
 const ROW_CLASS_FLAGS_INDEX: usize = 4;
@@ -122,10 +122,10 @@ impl SparseProduct<'_> {
         queue().with_call_context(self.call)
     }
 
-    fn read_counters(&self, counters: &CudaBuffer) -> Result<[u64; COUNTER_WORDS]> {
-        let mut bytes = [0; 8 * COUNTER_WORDS];
+    fn read_counters(&self, counters: &CudaBuffer) -> Result<[u64; PRODUCT_COUNTER_WORDS]> {
+        let mut bytes = [0; 8 * PRODUCT_COUNTER_WORDS];
         self.context.copy_to_host(&mut bytes, counters.memory(), 0).with_call_context(self.call)?;
-        let mut numbers = [0; COUNTER_WORDS];
+        let mut numbers = [0; PRODUCT_COUNTER_WORDS];
         for (number, bytes) in numbers.iter_mut().zip(bytes.as_chunks::<8>().0) {
             *number = u64::from_le_bytes(*bytes);
         }
@@ -135,9 +135,9 @@ impl SparseProduct<'_> {
     fn compute_product(&self) -> Result<Outcome> {
         let SparseProduct { call, context, a, b, rows, .. } = self;
         let (classes, counts) = (self.allocate_items(*rows, 1)?, self.allocate_items(*rows, size_of::<i32>())?);
-        let (large, counters) = (self.allocate_items(*rows, size_of::<i32>())?, self.allocate_items(COUNTER_WORDS, 8)?);
+        let (large, counters) = (self.allocate_items(*rows, size_of::<i32>())?, self.allocate_items(PRODUCT_COUNTER_WORDS, 8)?);
         let [classes_at, counts_at, large_at, counters_at] = [&classes, &counts, &large, &counters].map(|buffer| buffer.pointer());
-        context.fill(counters.memory(), 0, [0u8; 4], 2 * COUNTER_WORDS).with_call_context(call)?;
+        context.fill(counters.memory(), 0, [0u8; 4], 2 * PRODUCT_COUNTER_WORDS).with_call_context(call)?;
         let fault = context.fault_pointer().with_call_context(call)?;
         let op = device::fault_operation_id(call.op, 1);
         let by_warp = grid_for_items(32 * (*rows).max(1) as u64, DEFAULT_THREADS_PER_BLOCK);
@@ -158,7 +158,7 @@ impl SparseProduct<'_> {
             args.push(&counts_at).push(&classes_at).push(a).push(b).push(&fault).push(&op);
             self.launch_kernel(&format!("count_{name}_rows"), by_warp, DEFAULT_THREADS_PER_BLOCK, &mut args)?;
         }
-        let large_rows = self.allocate_large_rows(found[LARGE_ROWS_COUNTER_INDEX])?;
+        let large_rows = self.allocate_large_row_memory_if_needed(found[LARGE_ROWS_COUNTER_INDEX])?;
         if let Some(memory) = &large_rows {
             let bits = memory.bits.pointer();
             let mut args = Args::new();
@@ -197,7 +197,7 @@ impl SparseProduct<'_> {
 
     /// Allocates the memory for computing `count` large rows, for which a hash table in shared memory is too small. Returns `None` if
     /// `count` is 0.
-    fn allocate_large_rows(&self, count: u64) -> Result<Option<LargeRowMemory>> {
+    fn allocate_large_row_memory_if_needed(&self, count: u64) -> Result<Option<LargeRowMemory>> {
         if count == 0 {
             return Ok(None);
         }

@@ -1,6 +1,6 @@
-//! Contract: contractions of two arrays, such as matrix products.
+//! Requests of the kernel family `Contract`: contractions of two arrays, such as matrix products.
 
-use super::kernel_request::Request;
+use super::kernel_request::KernelRequest;
 use super::output_spec::OutputSpec;
 use super::tuning_signature::TuningSignature;
 use crate::array::{Array, StoredArray};
@@ -19,7 +19,7 @@ pub struct Contract<'a> {
     pub plan: &'a ContractPlan,
 }
 
-impl Request for Contract<'_> {
+impl KernelRequest for Contract<'_> {
     fn family(&self) -> Family {
         Family::Contract
     }

@@ -1,6 +1,6 @@
-//! Copy: copies of arrays, and joins of several arrays into one.
+//! Requests of the kernel family `Copy`: copies of arrays, and joins of several arrays into one.
 
-use super::kernel_request::Request;
+use super::kernel_request::KernelRequest;
 use crate::layout::Layout;
 use crate::op::Family;
 
@@ -14,7 +14,7 @@ pub struct Copy<'a> {
     pub regions: &'a [Layout],
 }
 
-impl Request for Copy<'_> {
+impl KernelRequest for Copy<'_> {
     fn family(&self) -> Family {
         Family::Copy
     }

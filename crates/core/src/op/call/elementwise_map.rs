@@ -1,6 +1,6 @@
-//! Map: elementwise loops.
+//! Requests of the kernel family `Map`: elementwise loops.
 
-use super::kernel_request::Request;
+use super::kernel_request::KernelRequest;
 use super::output_spec::OutputSpec;
 use super::tuning_signature::TuningSignature;
 use crate::array::StoredArray;
@@ -18,7 +18,7 @@ pub struct Map<'a> {
     pub plan: &'a LoopPlan,
 }
 
-impl Request for Map<'_> {
+impl KernelRequest for Map<'_> {
     fn family(&self) -> Family {
         Family::Map
     }

@@ -1,6 +1,6 @@
-//! Fft: discrete Fourier transforms.
+//! Requests of the kernel family `Fft`: discrete Fourier transforms.
 
-use super::kernel_request::Request;
+use super::kernel_request::KernelRequest;
 use super::output_spec::OutputSpec;
 use super::tuning_signature::TuningSignature;
 use crate::array::StoredArray;
@@ -58,7 +58,7 @@ impl Fft<'_> {
     }
 }
 
-impl Request for Fft<'_> {
+impl KernelRequest for Fft<'_> {
     fn family(&self) -> Family {
         Family::Fft
     }

@@ -1,6 +1,6 @@
-//! Fill: arrays computed without inputs.
+//! Requests of the kernel family `Fill`: arrays computed without inputs.
 
-use super::kernel_request::Request;
+use super::kernel_request::KernelRequest;
 use crate::op::Family;
 use crate::scalar::Scalar;
 
@@ -40,7 +40,7 @@ pub enum Fill {
     },
 }
 
-impl Request for Fill {
+impl KernelRequest for Fill {
     fn family(&self) -> Family {
         Family::Fill
     }

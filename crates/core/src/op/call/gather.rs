@@ -1,6 +1,6 @@
-//! Gather: elements selected by index.
+//! Requests of the kernel family `Gather`: elements selected by index.
 
-use super::kernel_request::Request;
+use super::kernel_request::KernelRequest;
 use super::output_spec::OutputSpec;
 use crate::array::StoredArray;
 use crate::op::Family;
@@ -26,7 +26,7 @@ pub enum GatherIndices {
     PerElement,
 }
 
-impl Request for Gather {
+impl KernelRequest for Gather {
     fn family(&self) -> Family {
         Family::Gather
     }

@@ -1,6 +1,6 @@
-//! Histogram: counts of values in bins.
+//! Requests of the kernel family `Histogram`: counts of values in bins.
 
-use super::kernel_request::Request;
+use super::kernel_request::KernelRequest;
 use super::output_spec::OutputSpec;
 use super::tuning_signature::TuningSignature;
 use crate::array::StoredArray;
@@ -40,7 +40,7 @@ pub enum Binning {
     },
 }
 
-impl Request for Histogram<'_> {
+impl KernelRequest for Histogram<'_> {
     fn family(&self) -> Family {
         Family::Histogram
     }

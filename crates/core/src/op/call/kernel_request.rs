@@ -8,7 +8,7 @@ use crate::op::{Capability, Family, Parameters};
 use crate::program::Program;
 
 /// The part of a call that is specific to its kernel family, such as the axes of a reduction.
-pub trait Request {
+pub trait KernelRequest {
     /// Returns the kernel family of the request. Dispatch tries the kernels of this family.
     fn family(&self) -> Family;
 

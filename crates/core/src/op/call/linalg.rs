@@ -1,6 +1,6 @@
-//! Linalg: decompositions of matrices and solutions of linear systems.
+//! Requests of the kernel family `Linalg`: decompositions of matrices and solutions of linear systems.
 
-use super::kernel_request::Request;
+use super::kernel_request::KernelRequest;
 use super::output_spec::OutputSpec;
 use super::tuning_signature::TuningSignature;
 use crate::array::StoredArray;
@@ -142,7 +142,7 @@ pub enum SingularVectors {
     Full,
 }
 
-impl Request for Linalg {
+impl KernelRequest for Linalg {
     fn family(&self) -> Family {
         Family::Linalg
     }

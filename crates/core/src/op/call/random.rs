@@ -1,6 +1,6 @@
-//! Random: draws of a counter-based generator.
+//! Requests of the kernel family `Random`: numbers drawn from a counter-based random number generator.
 
-use super::kernel_request::Request;
+use super::kernel_request::KernelRequest;
 use crate::dtype::DType;
 use crate::op::Family;
 use crate::rounding::{round_to_dtype, to_bf16, to_f16};
@@ -161,10 +161,10 @@ impl UniformScaling {
 
 /// Returns the bits of the next smaller number of a 16-bit floating format, for the bits of a finite number.
 fn next_smaller_16_bit_float(bits: u16) -> u16 {
-    const SIGN_BIT: u16 = 0x8000;
+    const SIGN_BIT_OF_16_BIT_FLOAT: u16 = 0x8000;
     match bits {
-        0 | SIGN_BIT => SIGN_BIT | 1,
-        1..SIGN_BIT => bits - 1,
+        0 | SIGN_BIT_OF_16_BIT_FLOAT => SIGN_BIT_OF_16_BIT_FLOAT | 1,
+        1..SIGN_BIT_OF_16_BIT_FLOAT => bits - 1,
         _ => bits + 1,
     }
 }
@@ -211,7 +211,7 @@ impl Distribution {
     }
 }
 
-impl Request for Random {
+impl KernelRequest for Random {
     fn family(&self) -> Family {
         Family::Random
     }

@@ -1,6 +1,6 @@
-//! Reduce: reductions over axes.
+//! Requests of the kernel family `Reduce`: reductions over axes.
 
-use super::kernel_request::Request;
+use super::kernel_request::KernelRequest;
 use super::output_spec::OutputSpec;
 use super::tuning_signature::TuningSignature;
 use crate::array::StoredArray;
@@ -29,7 +29,7 @@ pub struct Reduce<'a> {
     pub acc: DType,
 }
 
-impl Request for Reduce<'_> {
+impl KernelRequest for Reduce<'_> {
     fn family(&self) -> Family {
         Family::Reduce
     }

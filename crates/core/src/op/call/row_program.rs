@@ -1,6 +1,6 @@
-//! Rows: expressions that contain reductions along rows.
+//! Requests of the kernel family `Rows`: expressions that contain reductions along rows.
 
-use super::kernel_request::Request;
+use super::kernel_request::KernelRequest;
 use super::output_spec::OutputSpec;
 use super::tuning_signature::TuningSignature;
 use crate::array::StoredArray;
@@ -23,7 +23,7 @@ pub struct RowProgram<'a> {
     pub plan: &'a RowLoopPlan,
 }
 
-impl Request for RowProgram<'_> {
+impl KernelRequest for RowProgram<'_> {
     fn family(&self) -> Family {
         Family::Rows
     }

@@ -1,6 +1,6 @@
-//! Scan: running reductions along an axis.
+//! Requests of the kernel family `Scan`: running reductions along an axis.
 
-use super::kernel_request::Request;
+use super::kernel_request::KernelRequest;
 use super::output_spec::OutputSpec;
 use super::tuning_signature::TuningSignature;
 use crate::array::StoredArray;
@@ -23,7 +23,7 @@ pub struct Scan<'a> {
     pub plan: &'a ScanPlan,
 }
 
-impl Request for Scan<'_> {
+impl KernelRequest for Scan<'_> {
     fn family(&self) -> Family {
         Family::Scan
     }

@@ -1,6 +1,6 @@
-//! Scatter: writes to elements selected by index.
+//! Requests of the kernel family `Scatter`: writes to elements selected by index.
 
-use super::kernel_request::Request;
+use super::kernel_request::KernelRequest;
 use super::output_spec::OutputSpec;
 use super::tuning_signature::TuningSignature;
 use crate::array::StoredArray;
@@ -47,7 +47,7 @@ pub enum RowAssignment {
     Grouped,
 }
 
-impl Request for Scatter<'_> {
+impl KernelRequest for Scatter<'_> {
     fn family(&self) -> Family {
         Family::Scatter
     }

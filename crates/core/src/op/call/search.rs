@@ -1,6 +1,6 @@
-//! Search: binary search in a sorted array.
+//! Requests of the kernel family `Search`: binary search in a sorted array.
 
-use super::kernel_request::Request;
+use super::kernel_request::KernelRequest;
 use super::output_spec::OutputSpec;
 use crate::array::StoredArray;
 use crate::op::Family;
@@ -28,7 +28,7 @@ pub enum SearchResultKind {
     IsMissing,
 }
 
-impl Request for Search {
+impl KernelRequest for Search {
     fn family(&self) -> Family {
         Family::Search
     }

@@ -1,6 +1,6 @@
-//! Segments: reductions of consecutive parts of a 1-D array.
+//! Requests of the kernel family `Reduce` for segments: reductions of consecutive parts of a 1-D array.
 
-use super::kernel_request::Request;
+use super::kernel_request::KernelRequest;
 use crate::dtype::DType;
 use crate::op::{Family, ReductionDef};
 use crate::program::Program;
@@ -22,7 +22,7 @@ pub struct SegmentReduction<'a> {
     pub acc: DType,
 }
 
-impl Request for SegmentReduction<'_> {
+impl KernelRequest for SegmentReduction<'_> {
     fn family(&self) -> Family {
         Family::Reduce
     }

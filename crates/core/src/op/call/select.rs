@@ -1,6 +1,6 @@
-//! Select: the elements at which a condition is true.
+//! Requests of the kernel family `Select`: the elements at which a condition is true.
 
-use super::kernel_request::Request;
+use super::kernel_request::KernelRequest;
 use crate::op::Family;
 use crate::program::Program;
 
@@ -22,7 +22,7 @@ pub struct Select<'a> {
     pub indices: bool,
 }
 
-impl Request for Select<'_> {
+impl KernelRequest for Select<'_> {
     fn family(&self) -> Family {
         Family::Select
     }

@@ -1,6 +1,6 @@
-//! Sort: sorts of rows and of segments.
+//! Requests of the kernel family `Sort`: sorts of rows and of segments.
 
-use super::kernel_request::Request;
+use super::kernel_request::KernelRequest;
 use super::output_spec::OutputSpec;
 use crate::array::StoredArray;
 use crate::op::Family;
@@ -41,13 +41,13 @@ pub struct SegmentSort {
     pub longest: usize,
 }
 
-impl Request for SegmentSort {
+impl KernelRequest for SegmentSort {
     fn family(&self) -> Family {
         Family::Sort
     }
 }
 
-impl Request for Sort {
+impl KernelRequest for Sort {
     fn family(&self) -> Family {
         Family::Sort
     }

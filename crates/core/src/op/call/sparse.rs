@@ -1,6 +1,6 @@
-//! Sparse: products and triangular solutions of sparse matrices in compressed row format (CSR).
+//! Requests of the kernel family `Sparse`: products and triangular solutions of sparse matrices in compressed row format (CSR).
 
-use super::kernel_request::Request;
+use super::kernel_request::KernelRequest;
 use super::output_spec::OutputSpec;
 use super::tuning_signature::TuningSignature;
 use crate::array::{Array, StoredArray};
@@ -46,7 +46,7 @@ pub enum Sparse {
     },
 }
 
-impl Request for Sparse {
+impl KernelRequest for Sparse {
     fn family(&self) -> Family {
         Family::Sparse
     }

@@ -1,7 +1,7 @@
-//! Tuning signatures: calls of equal signature share the measurements of autotuning.
+//! Hashes of calls for autotuning ([`TuningSignature`]). Calls with equal hashes share their measurements.
 //!
-//! A signature covers family, operation, device ordinal, dtypes, fused program, and classes of extents (powers of two) and strides
-//! (0, 1, other).
+//! A hash covers family, operation, device ordinal, dtypes, fused program, and classes of extents (powers of two) and strides (0, 1,
+//! other).
 
 use std::hash::{Hash, Hasher};
 

@@ -10,7 +10,7 @@ use crate::expr::{Operand, broadcast_shape_of_operands, check_operands};
 use crate::op::{ArgumentType, TypeRule};
 use crate::ops::creation::full_on_device;
 use crate::ops::elementwise::{CLIP, maximum, minimum, positive};
-use crate::ops::value::{Args, Value};
+use crate::ops::python_value::{Args, Value};
 use crate::scalar::Scalar;
 
 /// Limits `x` to `low..=high`; either bound may be `None` (`numpy.clip`).

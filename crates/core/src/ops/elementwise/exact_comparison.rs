@@ -13,7 +13,7 @@ use crate::scalar::Scalar;
 /// Python int outside the range of their dtype.
 ///
 /// Returns `None` for all other operands.
-pub(super) fn compare_exactly(op: Op, x1: &Operand, x2: &Operand) -> Result<Option<NdArray>> {
+pub(super) fn try_compare_exactly(op: Op, x1: &Operand, x2: &Operand) -> Result<Option<NdArray>> {
     let compare = |a: Operand, b: Operand| {
         elementwise_with_dtypes(op, &mut [a, b], DTypeSignature { args: [DType::U64; MAX_ARITY], result: DType::Bool })
     };
@@ -32,8 +32,8 @@ pub(super) fn compare_exactly(op: Op, x1: &Operand, x2: &Operand) -> Result<Opti
             let when_negative = if flipped { compare_ints(op, 1, 0) } else { compare_ints(op, 0, 1) };
             Ok(Some(where_(&negative, when_negative, &plain)?))
         }
-        (Operand::Array(a), Operand::Scalar(Scalar::Int(v))) => Ok(compare_with_out_of_range_int(op, a, *v, false)?),
-        (Operand::Scalar(Scalar::Int(v)), Operand::Array(a)) => Ok(compare_with_out_of_range_int(op, a, *v, true)?),
+        (Operand::Array(a), Operand::Scalar(Scalar::Int(v))) => Ok(try_compare_with_out_of_range_int(op, a, *v, false)?),
+        (Operand::Scalar(Scalar::Int(v)), Operand::Array(a)) => Ok(try_compare_with_out_of_range_int(op, a, *v, true)?),
         _ => Ok(None),
     }
 }
@@ -42,7 +42,7 @@ pub(super) fn compare_exactly(op: Op, x1: &Operand, x2: &Operand) -> Result<Opti
 /// result are equal. Returns `None` if `v` is in the range.
 ///
 /// `flipped` means that `v` is the first operand.
-fn compare_with_out_of_range_int(op: Op, a: &NdArray, v: i128, flipped: bool) -> Result<Option<NdArray>> {
+fn try_compare_with_out_of_range_int(op: Op, a: &NdArray, v: i128, flipped: bool) -> Result<Option<NdArray>> {
     let Some((lo, hi)) = a.dtype().int_range() else { return Ok(None) };
     if (lo..=hi).contains(&v) {
         return Ok(None);

@@ -89,7 +89,7 @@ pub fn power(x1: impl Into<Operand>, x2: impl Into<Operand>) -> Result<NdArray> 
     let (base, exponent) = (x1.into(), x2.into());
     reject_negative_integer_power(&base, &exponent)?;
     if let Operand::Scalar(number) = exponent
-        && let Some(exact) = power_by_special_exponent(&base, number)?
+        && let Some(exact) = try_power_by_special_exponent(&base, number)?
     {
         return Ok(exact);
     }
@@ -98,7 +98,7 @@ pub fn power(x1: impl Into<Operand>, x2: impl Into<Operand>) -> Result<NdArray> 
 
 /// Computes the power for exponents that need no power function, such as 2. Returns `None` for other exponents. As in NumPy's loops, the
 /// exponent is first converted to the promoted dtype.
-fn power_by_special_exponent(base: &Operand, exponent: Scalar) -> Result<Option<NdArray>> {
+fn try_power_by_special_exponent(base: &Operand, exponent: Scalar) -> Result<Option<NdArray>> {
     if let Operand::Scalar(_) = base {
         check_weak_ints(POWER.name(), TypeRule::PromoteNumber, &[base.clone(), Operand::Scalar(exponent)])?;
     }

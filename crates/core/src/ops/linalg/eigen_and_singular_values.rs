@@ -9,8 +9,8 @@ use crate::error::Result;
 use crate::function::FromArgs;
 use crate::ops::creation::full_on_device;
 use crate::ops::elementwise::{add, equal, less, multiply, subtract, where_};
+use crate::ops::python_value::{Args, Value};
 use crate::ops::reduce::axis;
-use crate::ops::value::{Args, Value};
 use cuprum_macros::numpy;
 
 /// Returns the singular value decomposition of matrices: `u`, `s`, `vh` with `a = u @ diag(s) @ vh` (`numpy.linalg.svd`).
@@ -221,7 +221,7 @@ pub fn eig(a: &NdArray) -> Result<(NdArray, NdArray)> {
     let complex = complex_dtype_of(dtype);
     let outputs = [a.output_spec(complex, &[n])?, a.output_spec(complex, &[n, n])?];
     let [values, vectors] = a.dispatch_decomposition(EIG, outputs, Linalg::Eig { vectors: true })?;
-    if dtype.is_complex() || !has_no_imaginary_parts(&values)? {
+    if dtype.is_complex() || !all_imaginary_parts_are_zero(&values)? {
         Ok((values, vectors))
     } else {
         Ok((copy_real_parts(&values)?, copy_real_parts(&vectors)?))
@@ -252,10 +252,10 @@ pub fn eigvals(a: &NdArray) -> Result<NdArray> {
         return a.full_for_each_matrix(0.0, dtype, &[n]);
     }
     let [values] = a.dispatch_decomposition(EIGVALS, [a.output_spec(complex_dtype_of(dtype), &[n])?], Linalg::Eig { vectors: false })?;
-    if dtype.is_complex() || !has_no_imaginary_parts(&values)? { Ok(values) } else { copy_real_parts(&values) }
+    if dtype.is_complex() || !all_imaginary_parts_are_zero(&values)? { Ok(values) } else { copy_real_parts(&values) }
 }
 
-pub(super) fn has_no_imaginary_parts(values: &NdArray) -> Result<bool> {
+pub(super) fn all_imaginary_parts_are_zero(values: &NdArray) -> Result<bool> {
     Ok(equal(values.imag()?, 0)?.all(())?.item()?.as_bool())
 }
 

@@ -5,7 +5,7 @@ use crate::array::NdArray;
 use crate::call::{Linalg, QrMode, Triangle};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::ops::value::{Args, Value};
+use crate::ops::python_value::{Args, Value};
 use cuprum_macros::numpy;
 
 /// Returns the Cholesky factors of Hermitian, positive definite matrices (`numpy.linalg.cholesky`).

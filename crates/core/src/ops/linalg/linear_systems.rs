@@ -8,7 +8,7 @@ use crate::function::FromArgs;
 use crate::index::Item;
 use crate::op::Op;
 use crate::ops::common_device;
-use crate::ops::value::{Args, Value};
+use crate::ops::python_value::{Args, Value};
 use cuprum_macros::numpy;
 
 /// Returns the solution `x` of `a @ x = b` for square matrices `a` (`numpy.linalg.solve`).

@@ -1,7 +1,7 @@
 //! Random numbers of distributions whose parameters are arrays.
 
 use super::distribution_parameters::{
-    FINITE_INTERVAL, NOT_NEGATIVE_INTERVAL, check_all_true, checked_real_parameter, device_of_parameters, result_shape,
+    FINITE_INTERVAL, NOT_NEGATIVE_INTERVAL, checked_real_parameter, device_of_parameters, drawn_array_shape, reject_unless_all_true,
     truncate_to_integer, unrestricted_real_parameter,
 };
 use super::{Generator, INTEGERS, SAMPLES, UNIFORM, integer_dtype_range};
@@ -27,7 +27,7 @@ fn operand_to_array(value: &Operand, dtype: DType) -> Result<NdArray> {
 }
 
 /// Returns the largest number of the dtype below each element of `a`, which has a floating dtype and is finite.
-fn next_smaller_number(a: &NdArray) -> Result<NdArray> {
+fn next_smaller_float(a: &NdArray) -> Result<NdArray> {
     let (digits, smallest): (u32, f64) = match a.dtype() {
         DType::F16 => (f16::MANTISSA_DIGITS, f16::MIN_POSITIVE_SUBNORMAL.into()),
         DType::BF16 => (bf16::MANTISSA_DIGITS, bf16::MIN_POSITIVE_SUBNORMAL.into()),
@@ -73,15 +73,15 @@ impl Generator {
     pub(super) fn draw_uniform_between(&self, low: Operand, high: Operand, size: &[usize], dtype: DType) -> Result<NdArray> {
         Self::check_float_dtype(UNIFORM, dtype)?;
         let ends = [checked_real_parameter(low, "low", &FINITE_INTERVAL)?, checked_real_parameter(high, "high", &FINITE_INTERVAL)?];
-        let shape = result_shape(&ends, size)?;
+        let shape = drawn_array_shape(&ends, size)?;
         let span = subtract(&ends[1], &ends[0])?;
-        check_all_true(isfinite(&span)?, "high - low range exceeds valid bounds")?;
+        reject_unless_all_true(isfinite(&span)?, "high - low range exceeds valid bounds")?;
         with_device(device_of_parameters(&[&ends[0], &ends[1]])?, || {
             let numbers = add(multiply(self.draw_unit_uniform(&shape)?, span)?, &ends[0])?.astype(dtype)?;
             let [low, high] = [operand_to_array(&ends[0], dtype)?, operand_to_array(&ends[1], dtype)?];
-            check_all_true(bitwise_and(isfinite(&low)?, isfinite(&high)?)?, "the range is out of bounds for the dtype")?;
+            reject_unless_all_true(bitwise_and(isfinite(&low)?, isfinite(&high)?)?, "the range is out of bounds for the dtype")?;
             // Rounding can give the number `high`, which the range excludes.
-            let below = next_smaller_number(&high)?;
+            let below = next_smaller_float(&high)?;
             where_(less(low, high)?, minimum(&numbers, below)?, numbers)
         })
     }
@@ -89,7 +89,7 @@ impl Generator {
     /// Draws normal numbers of the mean `mean` and the standard deviation `std`, which are arrays.
     pub(super) fn draw_normal_around(&self, mean: Operand, std: Operand, size: &[usize], dtype: DType) -> Result<NdArray> {
         let pair = [unrestricted_real_parameter(mean, "loc")?, checked_real_parameter(std, "scale", &NOT_NEGATIVE_INTERVAL)?];
-        let shape = result_shape(&pair, size)?;
+        let shape = drawn_array_shape(&pair, size)?;
         with_device(device_of_parameters(&[&pair[0], &pair[1]])?, || {
             add(multiply(self.draw_normal(&shape)?, &pair[1])?, &pair[0])?.astype(dtype)
         })
@@ -142,20 +142,20 @@ impl Generator {
             }
             Operand::Array(a) if a.dtype().is_int() || a.dtype() == DType::Bool => {
                 if a.dtype() == DType::U64 {
-                    check_all_true(less_equal(&a, i64::MAX)?, &format!("{name} is out of bounds for int64"))?;
+                    reject_unless_all_true(less_equal(&a, i64::MAX)?, &format!("{name} is out of bounds for int64"))?;
                 }
                 let a = a.astype(DType::I64)?;
                 if reduction == 0 {
                     return Ok(a);
                 }
-                check_all_true(not_equal(&a, i64::MIN)?, empty_range)?; // the difference would wrap
+                reject_unless_all_true(not_equal(&a, i64::MIN)?, empty_range)?; // the difference would wrap
                 subtract(a, reduction)
             }
             Operand::Array(_) => Err(Error::value(op, format!("'{name}' must have integers that fit int64"))),
         };
         with_device(device, || {
             let (low, last) = (bound(low, "low", 0)?, bound(high, "high", if endpoint { 0 } else { 1 })?);
-            let shape = result_shape(&[low.clone().into(), last.clone().into()], &size)?;
+            let shape = drawn_array_shape(&[low.clone().into(), last.clone().into()], &size)?;
             // `widest` is an upper bound of the number of integers between any element of `low` and any element of `last`.
             let mut widest = 0;
             if low.size() > 0 && last.size() > 0 {
@@ -166,7 +166,7 @@ impl Generator {
                 if largest.is_none_or(|n| n > most) {
                     return Err(Error::value(op, format!("high is out of bounds for {dtype}")));
                 }
-                check_all_true(less_equal(&low, &last)?, empty_range)?;
+                reject_unless_all_true(less_equal(&low, &last)?, empty_range)?;
                 widest = largest.unwrap_or(most) - smallest.unwrap_or(least) + 1;
             }
             let low = low.astype(DType::U64)?;

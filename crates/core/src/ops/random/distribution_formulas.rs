@@ -2,8 +2,8 @@
 
 use super::distribution_parameters::{
     ABOVE_ONE_INTERVAL, HYPERGEOMETRIC_COUNT_INTERVAL, MAX_POISSON_MEAN, NOT_NEGATIVE_INTERVAL, POISSON_MEAN_INTERVAL, POSITIVE_INTERVAL,
-    POSITIVE_PROBABILITY_INTERVAL, PROBABILITY_BELOW_ONE_INTERVAL, PROBABILITY_INTERVAL, check_all_true, checked_integer_parameter,
-    checked_real_parameter, checked_trial_count, result_shape, unrestricted_real_parameter,
+    POSITIVE_PROBABILITY_INTERVAL, PROBABILITY_BELOW_ONE_INTERVAL, PROBABILITY_INTERVAL, checked_integer_parameter, checked_real_parameter,
+    checked_trial_count, drawn_array_shape, reject_unless_all_true, unrestricted_real_parameter,
 };
 use super::{Generator, NORMAL, RANDOM};
 use crate::array::NdArray;
@@ -20,10 +20,11 @@ use crate::ops::elementwise::{
 /// float64 numbers.
 const ZERO_UNIFORM_REPLACEMENT: f64 = 5.551115123125783e-17;
 
-/// Below this bound of the gamma distribution's shape parameters, quotients of gamma numbers are 0 or infinite. Which of the two depends
-/// only on the quotient of the shape parameters.
-const TINY_GAMMA_SHAPE: f64 = 1e-300;
-/// Factor by which shape parameters below [`TINY_GAMMA_SHAPE`] are multiplied, 2^200. It keeps the logarithms of the gamma numbers finite.
+/// If the shape parameters of two gamma-distributed random numbers are below this bound, the quotient of the numbers is 0 or infinite. The
+/// probability of each depends only on the quotient of the shape parameters.
+const MAX_TINY_GAMMA_SHAPE: f64 = 1e-300;
+/// Factor by which shape parameters below [`MAX_TINY_GAMMA_SHAPE`] are multiplied, 2^200. The logarithms of the gamma-distributed numbers
+/// are then finite.
 const TINY_GAMMA_SHAPE_FACTOR: f64 = 1.6069380442589903e60;
 
 impl Generator {
@@ -86,10 +87,10 @@ fn multiply_operand(value: &Operand, factor: f64) -> Result<Operand> {
     }
 }
 
-/// Returns the factor by which the shape parameters of gamma numbers are multiplied if only quotients of the numbers are used. `largest` is
-/// the largest shape parameter.
+/// Returns [`TINY_GAMMA_SHAPE_FACTOR`] if `largest`, the largest shape parameter, is below [`MAX_TINY_GAMMA_SHAPE`], and 1 otherwise.
+/// Distributions that use only quotients of gamma-distributed numbers multiply all shape parameters by this factor.
 pub(super) fn tiny_gamma_shape_factor(largest: &NdArray) -> Result<NdArray> {
-    where_(less(largest, TINY_GAMMA_SHAPE)?, TINY_GAMMA_SHAPE_FACTOR, 1.0)
+    where_(less(largest, MAX_TINY_GAMMA_SHAPE)?, TINY_GAMMA_SHAPE_FACTOR, 1.0)
 }
 
 /// Returns `location + scale * numbers`.
@@ -101,7 +102,7 @@ fn scale_and_shift(numbers: NdArray, location: &Operand, scale: &Operand) -> Res
 macro_rules! location_and_scale {
     ($location:ident, $scale:ident, $size:ident) => {{
         let pair = [unrestricted_real_parameter($location, "loc")?, checked_real_parameter($scale, "scale", &NOT_NEGATIVE_INTERVAL)?];
-        let shape = result_shape(&pair, $size)?;
+        let shape = drawn_array_shape(&pair, $size)?;
         (pair, shape)
     }};
 }
@@ -110,7 +111,7 @@ macro_rules! location_and_scale {
 macro_rules! one_parameter {
     ($value:ident, $interval:ident, $size:ident) => {{
         let value = [checked_real_parameter($value, stringify!($value), &$interval)?];
-        let shape = result_shape(&value, $size)?;
+        let shape = drawn_array_shape(&value, $size)?;
         let [value] = value;
         (value, shape)
     }};
@@ -143,7 +144,7 @@ pub(super) fn gumbel(g: &Generator, [loc, scale]: [Operand; 2], size: &[usize]) 
 
 pub(super) fn lognormal(g: &Generator, [mean, sigma]: [Operand; 2], size: &[usize]) -> Result<NdArray> {
     let pair = [unrestricted_real_parameter(mean, "mean")?, checked_real_parameter(sigma, "sigma", &NOT_NEGATIVE_INTERVAL)?];
-    let shape = result_shape(&pair, size)?;
+    let shape = drawn_array_shape(&pair, size)?;
     exp(scale_and_shift(g.draw_normal(&shape)?, &pair[0], &pair[1])?)
 }
 
@@ -176,12 +177,12 @@ pub(super) fn triangular(g: &Generator, [left, mode, right]: [Operand; 3], size:
         unrestricted_real_parameter(mode, "mode")?,
         unrestricted_real_parameter(right, "right")?,
     ];
-    let shape = result_shape(&ends, size)?;
+    let shape = drawn_array_shape(&ends, size)?;
     let [left, mode, right] = &ends;
     // NaN passes these checks, because a comparison with NaN is false.
-    check_all_true(logical_not(greater(left, mode)?)?, "left > mode")?;
-    check_all_true(logical_not(greater(mode, right)?)?, "mode > right")?;
-    check_all_true(not_equal(left, right)?, "left == right")?;
+    reject_unless_all_true(logical_not(greater(left, mode)?)?, "left > mode")?;
+    reject_unless_all_true(logical_not(greater(mode, right)?)?, "mode > right")?;
+    reject_unless_all_true(not_equal(left, right)?, "left == right")?;
     let u = g.draw_unit_uniform(&shape)?;
     let (base, lower, upper) = (subtract(right, left)?, subtract(mode, left)?, subtract(right, mode)?);
     let rising = add(left, sqrt(multiply(&u, multiply(&base, &lower)?)?)?)?;
@@ -196,16 +197,16 @@ pub(super) fn standard_cauchy(g: &Generator, []: [Operand; 0], size: &[usize]) -
 pub(super) fn gamma(g: &Generator, [shape, scale]: [Operand; 2], size: &[usize]) -> Result<NdArray> {
     let pair =
         [checked_real_parameter(shape, "shape", &NOT_NEGATIVE_INTERVAL)?, checked_real_parameter(scale, "scale", &NOT_NEGATIVE_INTERVAL)?];
-    let size = result_shape(&pair, size)?;
+    let size = drawn_array_shape(&pair, size)?;
     multiply(g.draw_gamma(&pair[0], &size)?, &pair[1])
 }
 
 /// Returns numbers of the beta distribution: `x / (x + y)` for gamma numbers `x` and `y`, computed from their logarithms.
 pub(super) fn beta(g: &Generator, [a, b]: [Operand; 2], size: &[usize]) -> Result<NdArray> {
     let pair = [checked_real_parameter(a, "a", &POSITIVE_INTERVAL)?, checked_real_parameter(b, "b", &POSITIVE_INTERVAL)?];
-    let size = result_shape(&pair, size)?;
+    let size = drawn_array_shape(&pair, size)?;
     let pair = match &pair {
-        [Operand::Scalar(a), Operand::Scalar(b)] if a.as_f64().max(b.as_f64()) >= TINY_GAMMA_SHAPE => pair,
+        [Operand::Scalar(a), Operand::Scalar(b)] if a.as_f64().max(b.as_f64()) >= MAX_TINY_GAMMA_SHAPE => pair,
         [Operand::Scalar(_), Operand::Scalar(_)] => {
             [multiply_operand(&pair[0], TINY_GAMMA_SHAPE_FACTOR)?, multiply_operand(&pair[1], TINY_GAMMA_SHAPE_FACTOR)?]
         }
@@ -252,13 +253,13 @@ fn draw_noncentral_chisquare(g: &Generator, df: &Operand, nonc: &Operand, size: 
 
 pub(super) fn noncentral_chisquare(g: &Generator, [df, nonc]: [Operand; 2], size: &[usize]) -> Result<NdArray> {
     let pair = [checked_real_parameter(df, "df", &POSITIVE_INTERVAL)?, checked_real_parameter(nonc, "nonc", &NOT_NEGATIVE_INTERVAL)?];
-    let size = result_shape(&pair, size)?;
+    let size = drawn_array_shape(&pair, size)?;
     draw_noncentral_chisquare(g, &pair[0], &pair[1], &size)
 }
 
 pub(super) fn f(g: &Generator, [dfnum, dfden]: [Operand; 2], size: &[usize]) -> Result<NdArray> {
     let pair = [checked_real_parameter(dfnum, "dfnum", &POSITIVE_INTERVAL)?, checked_real_parameter(dfden, "dfden", &POSITIVE_INTERVAL)?];
-    let size = result_shape(&pair, size)?;
+    let size = drawn_array_shape(&pair, size)?;
     let (above, below) = (draw_chisquare(g, &pair[0], &size)?, draw_chisquare(g, &pair[1], &size)?);
     divide(divide(above, &pair[0])?, divide(below, &pair[1])?)
 }
@@ -269,7 +270,7 @@ pub(super) fn noncentral_f(g: &Generator, [dfnum, dfden, nonc]: [Operand; 3], si
         checked_real_parameter(dfden, "dfden", &POSITIVE_INTERVAL)?,
         checked_real_parameter(nonc, "nonc", &NOT_NEGATIVE_INTERVAL)?,
     ];
-    let size = result_shape(&all, size)?;
+    let size = drawn_array_shape(&all, size)?;
     let (above, below) = (draw_noncentral_chisquare(g, &all[0], &all[2], &size)?, draw_chisquare(g, &all[1], &size)?);
     divide(divide(above, &all[0])?, divide(below, &all[1])?)
 }
@@ -285,7 +286,7 @@ pub(super) fn standard_t(g: &Generator, [df]: [Operand; 1], size: &[usize]) -> R
 /// multiple roots", The American Statistician 30, 1976).
 pub(super) fn wald(g: &Generator, [mean, scale]: [Operand; 2], size: &[usize]) -> Result<NdArray> {
     let pair = [checked_real_parameter(mean, "mean", &POSITIVE_INTERVAL)?, checked_real_parameter(scale, "scale", &POSITIVE_INTERVAL)?];
-    let size = result_shape(&pair, size)?;
+    let size = drawn_array_shape(&pair, size)?;
     let [mean, scale] = &pair;
     // The two roots of the method's quadratic equation, divided by the mean, are `factor` and `1 / factor`. This form avoids products of
     // parameters, which could overflow.
@@ -301,7 +302,7 @@ pub(super) fn vonmises(g: &Generator, [mu, kappa]: [Operand; 2], size: &[usize])
     /// Smallest `kappa` for which the von Mises distribution is sampled. For smaller values, the backends draw uniform angles.
     const MIN_SAMPLED_KAPPA: f64 = 1e-8;
     let pair = [unrestricted_real_parameter(mu, "mu")?, checked_real_parameter(kappa, "kappa", &NOT_NEGATIVE_INTERVAL)?];
-    let size = result_shape(&pair, size)?;
+    let size = drawn_array_shape(&pair, size)?;
     // The remainder is exact, so the sampled angle is not lost in the rounding of a sum with a large `mu`.
     let mu = match &pair[0] {
         Operand::Scalar(mu) => Operand::from(mu.as_f64() % TWO_PI),
@@ -328,13 +329,13 @@ pub(super) fn poisson(g: &Generator, [lam]: [Operand; 1], size: &[usize]) -> Res
 pub(super) fn binomial(g: &Generator, [n, p]: [Operand; 2], size: &[usize]) -> Result<NdArray> {
     let (n, is_exact) = checked_trial_count(n, "n")?;
     let pair = [n, checked_real_parameter(p, "p", &PROBABILITY_INTERVAL)?];
-    let size = result_shape(&pair, size)?;
+    let size = drawn_array_shape(&pair, size)?;
     g.draw_binomial(&pair, is_exact, &size)
 }
 
 pub(super) fn negative_binomial(g: &Generator, [n, p]: [Operand; 2], size: &[usize]) -> Result<NdArray> {
     let pair = [checked_real_parameter(n, "n", &POSITIVE_INTERVAL)?, checked_real_parameter(p, "p", &POSITIVE_PROBABILITY_INTERVAL)?];
-    let size = result_shape(&pair, size)?;
+    let size = drawn_array_shape(&pair, size)?;
     // The mean of the Poisson numbers is checked after the multiplication, because a large gamma number can make it too large.
     let odds = divide(subtract(1.0, &pair[1])?, &pair[1])?;
     let mean = checked_real_parameter(multiply(g.draw_gamma(&pair[0], &size)?, odds)?.into(), "mean", &POISSON_MEAN_INTERVAL)?;
@@ -362,7 +363,7 @@ pub(super) fn hypergeometric(g: &Generator, [ngood, nbad, nsample]: [Operand; 3]
         checked_integer_parameter(nbad, "nbad", &HYPERGEOMETRIC_COUNT_INTERVAL)?,
         checked_integer_parameter(nsample, "nsample", &NOT_NEGATIVE_INTERVAL)?,
     ];
-    let size = result_shape(&all, size)?;
-    check_all_true(less_equal(&all[2], add(&all[0], &all[1])?)?, "ngood + nbad < nsample")?;
+    let size = drawn_array_shape(&all, size)?;
+    reject_unless_all_true(less_equal(&all[2], add(&all[0], &all[1])?)?, "ngood + nbad < nsample")?;
     g.draw_discrete(Sampler::Hypergeometric, &all, &size)
 }

@@ -105,12 +105,12 @@ pub(super) fn checked_trial_count(value: Operand, name: &str) -> Result<(Operand
 }
 
 /// Returns an error with `message` unless `holds` is true for each element.
-pub(super) fn check_all_true(holds: NdArray, message: &str) -> Result<()> {
+pub(super) fn reject_unless_all_true(holds: NdArray, message: &str) -> Result<()> {
     if holds.size() > 0 && !holds.all(())?.item()?.as_bool() { Err(Error::value("random", message)) } else { Ok(()) }
 }
 
 /// Returns the shape of a result with these parameters: `size`, or the shape that the parameters broadcast to if `size` is empty.
-pub(super) fn result_shape(parameters: &[Operand], size: &[usize]) -> Result<Dims> {
+pub(super) fn drawn_array_shape(parameters: &[Operand], size: &[usize]) -> Result<Dims> {
     let shapes: Vec<&[usize]> = parameters.iter().filter_map(|p| if let Operand::Array(a) = p { Some(a.shape()) } else { None }).collect();
     let broadcast = broadcast_shapes("random", &shapes)?;
     if size.is_empty() {

@@ -8,7 +8,7 @@ use super::{Generator, SHARED_GENERATOR};
 use crate::array::NdArray;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::ops::value::{Args, Object, Value};
+use crate::ops::python_value::{Args, Object, Value};
 
 impl Object for Generator {
     fn type_name(&self) -> &'static str {

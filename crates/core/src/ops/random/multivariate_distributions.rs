@@ -4,8 +4,8 @@ use cuprum_macros::numpy;
 
 use super::distribution_formulas::tiny_gamma_shape_factor;
 use super::distribution_parameters::{
-    HYPERGEOMETRIC_COUNT_INTERVAL, NOT_NAN_INTERVAL, NOT_NEGATIVE_INTERVAL, PROBABILITY_INTERVAL, check_all_true,
-    checked_integer_parameter, checked_real_parameter, checked_trial_count, device_of_parameters, result_shape,
+    HYPERGEOMETRIC_COUNT_INTERVAL, NOT_NAN_INTERVAL, NOT_NEGATIVE_INTERVAL, PROBABILITY_INTERVAL, checked_integer_parameter,
+    checked_real_parameter, checked_trial_count, device_of_parameters, drawn_array_shape, reject_unless_all_true,
     unrestricted_real_parameter,
 };
 use super::eval_arguments::draw_with_size_argument;
@@ -53,8 +53,8 @@ fn draw_multinomial_vectors(g: &Generator, n: Operand, pvals: Operand, size: &[u
     }
     // As in NumPy, the last probability is not read, because it is 1 minus the sum of the others.
     let sums = pvals.index(&[Item::Ellipsis, Item::slice(None, -1, 1)][..])?.sum(AxisOptions::from(-1))?;
-    check_all_true(less_equal(&sums, 1.0 + 1e-12)?, "sum(pvals[:-1]) > 1.0")?;
-    let shape = result_shape(&[n.clone(), vector_component(&pvals, 0)?.into()], size)?;
+    reject_unless_all_true(less_equal(&sums, 1.0 + 1e-12)?, "sum(pvals[:-1]) > 1.0")?;
+    let shape = drawn_array_shape(&[n.clone(), vector_component(&pvals, 0)?.into()], size)?;
     let (mut left, mut rest, mut columns) = (n, Operand::from(1.0), Vec::new());
     for k in 0..length - 1 {
         let p = vector_component(&pvals, k)?;
@@ -81,8 +81,8 @@ fn draw_hypergeometric_vectors(g: &Generator, colors: Operand, nsample: Operand,
     if total >= 1e9 {
         return Err(Error::value("random", "sum(colors) must be less than 10**9"));
     }
-    check_all_true(less_equal(&nsample, total)?, "nsample > sum(colors)")?;
-    let shape = result_shape(std::slice::from_ref(&nsample), size)?;
+    reject_unless_all_true(less_equal(&nsample, total)?, "nsample > sum(colors)")?;
+    let shape = drawn_array_shape(std::slice::from_ref(&nsample), size)?;
     let (mut left, mut columns) = (nsample, Vec::new());
     for (k, color) in colors.iter().enumerate() {
         total -= color;

@@ -16,10 +16,10 @@ use crate::layout::{checked_size, normalize_axis};
 use crate::ops::creation::arange;
 use crate::ops::elementwise::{add, divide, log, minimum, multiply, subtract};
 use crate::ops::manipulation::concat;
+use crate::ops::python_value::{Args, Value};
 use crate::ops::reduce::count_nonzero;
 use crate::ops::search::Side;
 use crate::ops::sort::unique_all;
-use crate::ops::value::{Args, Value};
 use crate::scalar::Scalar;
 
 /// Returns the population of a choice: `0..n` if the first argument is an integer n, else the argument as an array.

@@ -5,7 +5,7 @@ use std::sync::Mutex;
 
 use crate::error::{Error, Result};
 use crate::host_buffer::try_reserve;
-use crate::ops::value::Value;
+use crate::ops::python_value::Value;
 
 /// Applies the finalizer of SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014), a
 /// bijection of 64-bit numbers.

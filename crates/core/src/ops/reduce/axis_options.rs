@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::function::FromArgs;
 use crate::layout::Dims;
 use crate::op::Op;
-use crate::ops::value::{Args, Value};
+use crate::ops::python_value::{Args, Value};
 use crate::scalar::Scalar;
 
 /// Options of a function along axes, such as a reduction: the axes, whether to keep them with extent 1, the dtype, and others.

@@ -17,7 +17,7 @@ use crate::ops::reduce::{COUNT_NONZERO, MEAN, STD, SUM, VAR, reduce};
 ///
 /// The dtype of the result is `requested`. By default, it is the dtype of `a`, or float64 for bool and integers. A 16-bit result is
 /// computed in float32, a bool result in float64.
-fn mean_dtypes(a: &NdArray, requested: Option<DType>) -> (DType, DType) {
+fn mean_computation_and_result_dtypes(a: &NdArray, requested: Option<DType>) -> (DType, DType) {
     let out = requested.unwrap_or(if a.dtype().is_inexact() { a.dtype() } else { DType::F64 });
     let work = match out {
         DType::F16 | DType::BF16 => DType::F32,
@@ -45,7 +45,7 @@ fn sum_squared_distances(x: &NdArray, over: &AxisOptions) -> Result<NdArray> {
     } else {
         d.square()?
     };
-    let work = dtype.map_or(squares.dtype(), |dtype| mean_dtypes(x, Some(dtype)).0);
+    let work = dtype.map_or(squares.dtype(), |dtype| mean_computation_and_result_dtypes(x, Some(dtype)).0);
     reduce(SUM, &squares, over, work, work)
 }
 
@@ -95,7 +95,7 @@ impl NdArray {
     pub fn mean(&self, over: impl Into<AxisOptions>) -> Result<NdArray> {
         let over = over.into().check_accepted_options(MEAN.name(), &[KeepDims, DTypeOption, Where])?;
         over.check_axes_unless_masked(MEAN, self.ndim())?;
-        let (work, out) = mean_dtypes(self, over.dtype);
+        let (work, out) = mean_computation_and_result_dtypes(self, over.dtype);
         let x = if out == DType::Bool { &self.astype(out)? } else { self };
         let sum = reduce(SUM, x, &over, work, work)?;
         if let Some(mask) = over.mask() {
@@ -132,7 +132,7 @@ impl NdArray {
     pub fn var(&self, over: impl Into<AxisOptions>) -> Result<NdArray> {
         let over = over.into().check_accepted_options(VAR.name(), &[KeepDims, DTypeOption, Correction, Where])?;
         over.check_axes_unless_masked(VAR, self.ndim())?;
-        let (work, out) = mean_dtypes(self, over.dtype);
+        let (work, out) = mean_computation_and_result_dtypes(self, over.dtype);
         let result = over.dtype.unwrap_or(out.real());
         // As in NumPy, if a real dtype is requested for a complex array, the mean has this dtype, but the distances from the mean are
         // complex.
@@ -171,7 +171,7 @@ impl NdArray {
     #[numpy("std(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=True, correction=None)", method)]
     pub fn std(&self, over: impl Into<AxisOptions>) -> Result<NdArray> {
         let over = over.into().check_accepted_options(STD.name(), &[KeepDims, DTypeOption, Correction, Where])?;
-        let (work, out) = mean_dtypes(self, over.dtype);
+        let (work, out) = mean_computation_and_result_dtypes(self, over.dtype);
         let result = over.dtype.unwrap_or(out.real());
         // The variance of 16-bit floats is not rounded before the square root.
         let dtype = if matches!(out, DType::F16 | DType::BF16) { Some(work) } else { over.dtype };

@@ -15,10 +15,10 @@ use crate::ops::segments::segment_sum;
 use crate::ops::select::flatnonzero;
 use crate::s;
 
-/// Maximum number of products of elements that [`sample_dense_product`] stores at a time.
-const MAX_PRODUCTS_PER_BLOCK: usize = 1 << 24;
+/// Maximum number of products of elements that [`compose_sampled_dense_product`] stores at a time.
+const MAX_STORED_PRODUCTS_OF_SAMPLE: usize = 1 << 24;
 /// Number of iterations of a sparse triangular solve between two tests for convergence. A test waits for the device.
-const STEPS_PER_CONVERGENCE_TEST: usize = 8;
+const ITERATIONS_PER_CONVERGENCE_TEST: usize = 8;
 
 fn inputs_to_arrays<const N: usize>(op: Op, inputs: &[StoredArray]) -> Result<[NdArray; N]> {
     let arrays: Vec<NdArray> = inputs.iter().map(|a| a.clone().into()).collect();
@@ -35,12 +35,12 @@ fn downcast_sparse_request(op: Op, parameters: Option<&Parameters>) -> Result<Sp
 }
 
 /// Computes the product of a sparse matrix with a vector, or with each column of a dense matrix, as sums of segments.
-pub(super) fn multiply_by_dense(inputs: &[StoredArray], _: Option<&Parameters>) -> Result<Outputs> {
+pub(super) fn compose_sparse_dense_product(inputs: &[StoredArray], _: Option<&Parameters>) -> Result<Outputs> {
     let [indptr, indices, values, b] = inputs_to_arrays(SPARSE_MULTIPLY, inputs)?;
-    arrays_to_outputs([multiply_csr_by_dense(&indptr, &indices, &values, &b)?])
+    arrays_to_outputs([compose_csr_dense_product(&indptr, &indices, &values, &b)?])
 }
 
-fn multiply_csr_by_dense(indptr: &NdArray, indices: &NdArray, values: &NdArray, b: &NdArray) -> Result<NdArray> {
+fn compose_csr_dense_product(indptr: &NdArray, indices: &NdArray, values: &NdArray, b: &NdArray) -> Result<NdArray> {
     let column = |x: &NdArray| segment_sum(&times(values, x.take(indices, 0)?)?, indptr)?.astype(values.dtype());
     if b.ndim() == 1 {
         return column(b);
@@ -52,7 +52,7 @@ fn multiply_csr_by_dense(indptr: &NdArray, indices: &NdArray, values: &NdArray, 
 
 /// Computes the product of two sparse matrices: forms all products of elements, sorts them by row and column, and adds those at equal
 /// positions.
-pub(super) fn multiply_sparse_matrices(inputs: &[StoredArray], parameters: Option<&Parameters>) -> Result<Outputs> {
+pub(super) fn compose_sparse_sparse_product(inputs: &[StoredArray], parameters: Option<&Parameters>) -> Result<Outputs> {
     let [a_indptr, a_indices, a_values, b_indptr, b_indices, b_values] = inputs_to_arrays(SPARSE_PRODUCT, inputs)?;
     let Sparse::Product { columns } = downcast_sparse_request(SPARSE_PRODUCT, parameters)? else {
         return Err(Error::value(SPARSE_PRODUCT.name(), "not a product"));
@@ -101,11 +101,11 @@ fn argsort_by_row_and_column(row: &NdArray, column: &NdArray, rows: usize, colum
 
 /// Computes the elements of `a @ b.T` at the positions of a sparse matrix as dot products of pairs of rows. Works on blocks of positions to
 /// limit the memory.
-pub(super) fn sample_dense_product(inputs: &[StoredArray], _: Option<&Parameters>) -> Result<Outputs> {
+pub(super) fn compose_sampled_dense_product(inputs: &[StoredArray], _: Option<&Parameters>) -> Result<Outputs> {
     let [indptr, indices, a, b] = inputs_to_arrays(SPARSE_SAMPLE, inputs)?;
     let count = indices.size();
     let rows = row_indices(&indptr, count)?;
-    let block = (MAX_PRODUCTS_PER_BLOCK / a.shape()[1].max(1)).max(1);
+    let block = (MAX_STORED_PRODUCTS_OF_SAMPLE / a.shape()[1].max(1)).max(1);
     let part = |start: usize| {
         let part = s![start..count.min(start.saturating_add(block))];
         let products = times(a.take(&rows.index(part)?, 0)?, b.take(&indices.index(part)?, 0)?)?;
@@ -117,7 +117,7 @@ pub(super) fn sample_dense_product(inputs: &[StoredArray], _: Option<&Parameters
 
 /// Iterates `x = (b - t @ x) / d` to its fixed point, for the diagonal `d` and the strict triangle `t`. After each step, the rows that
 /// depend only on rows with final values also have their final values, so n steps solve every system of n rows.
-pub(super) fn solve_triangular(inputs: &[StoredArray], parameters: Option<&Parameters>) -> Result<Outputs> {
+pub(super) fn compose_triangular_solve(inputs: &[StoredArray], parameters: Option<&Parameters>) -> Result<Outputs> {
     let name = SPARSE_SOLVE_TRIANGULAR.name();
     let Sparse::SolveTriangular { triangle, unit_diagonal } = downcast_sparse_request(SPARSE_SOLVE_TRIANGULAR, parameters)? else {
         return Err(Error::value(name, "not a triangular solution"));
@@ -151,7 +151,7 @@ pub(super) fn solve_triangular(inputs: &[StoredArray], parameters: Option<&Param
     for done in 1..=n.saturating_add(1) {
         let next = step(&x)?;
         // NaN differs from itself. If the solution contains NaN, the test for convergence fails and the loop takes all steps.
-        let is_test = done.is_multiple_of(STEPS_PER_CONVERGENCE_TEST) || done > n;
+        let is_test = done.is_multiple_of(ITERATIONS_PER_CONVERGENCE_TEST) || done > n;
         if is_test && x.equal(&next)?.all(())?.item()?.as_bool() {
             break;
         }

@@ -4,7 +4,7 @@
 use std::ffi::{c_int, c_void};
 use std::ptr;
 
-use super::{Blas, BlasScalar, BlasType, Handle, TriangularSystem, as_c_pointer, blas_type_index, check_library_status};
+use super::{BlasScalar, BlasType, DeviceCublas, Handle, TriangularSystem, as_c_pointer, blas_type_index, check_library_status};
 use crate::compile::libraries::{LoadedLibrary, MissingLibrary};
 use crate::error::Result;
 
@@ -68,7 +68,7 @@ pub struct BatchedLuFactors {
     pub pivots: u64,
 }
 
-impl Blas {
+impl DeviceCublas {
     /// Queues LU decompositions with partial pivoting, in place of the matrices of `lu`. Writes one 32-bit integer for each matrix to
     /// `info`: 0, or the position (from 1) of a zero on the diagonal of the factor U.
     ///
@@ -92,10 +92,10 @@ impl Blas {
     /// Queues the solutions of `count` systems like `system`, whose matrices are listed in device arrays.
     ///
     /// # Errors
-    /// As for [`Blas::lu_batched`].
+    /// As for [`DeviceCublas::lu_batched`].
     ///
     /// # Safety
-    /// As for [`Blas::lu_batched`].
+    /// As for [`DeviceCublas::lu_batched`].
     pub unsafe fn solve_triangular_batched(&self, system: &TriangularSystem, count: i32) -> Result<()> {
         let &TriangularSystem { side, m, n, lda, ldb, .. } = system;
         let at = blas_type_index(system.dtype)?;

@@ -2,11 +2,11 @@
 
 use cuprum_core::Result;
 
-use super::{FailureData, LibraryCall, MatrixStack, MemoryOrder};
+use super::{DeviceMatrixStack, FailureCheckAddresses, LinalgLibraryCall, MemoryOrder};
 use crate::compile::module::Args;
 use crate::device::WithCallContext;
 use crate::families::contract::cublas::batched::BatchedLuFactors;
-use crate::families::contract::cublas::{Side, Transpose, TriangularSystem};
+use crate::families::contract::cublas::{Transpose, TriangularMatrixSide, TriangularSystem};
 
 /// A factor of an LU decomposition.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -15,15 +15,15 @@ enum LuFactor {
     Upper,
 }
 
-impl LibraryCall<'_> {
-    fn batched_lu_factors(&self, addresses: &MatrixStack, pivots: &MatrixStack) -> Result<BatchedLuFactors> {
+impl LinalgLibraryCall<'_> {
+    fn batched_lu_factors(&self, addresses: &DeviceMatrixStack, pivots: &DeviceMatrixStack) -> Result<BatchedLuFactors> {
         let (dtype, n, count) = (self.blas_type, self.problem.n, self.batch_size()?);
         Ok(BatchedLuFactors { dtype, n, count, factors: addresses.start_address(), pivots: pivots.start_address() })
     }
 
     /// Queues LU decompositions of the transposes of the square inputs. Returns the factors and the pivots, as 64-bit integers.
     /// Writes the status of each matrix to `info`.
-    fn lu_factor_transposes(&self, info: &MatrixStack) -> Result<(MatrixStack, MatrixStack)> {
+    fn lu_factor_transposes(&self, info: &DeviceMatrixStack) -> Result<(DeviceMatrixStack, DeviceMatrixStack)> {
         let [_, n, _] = self.matrix_extents();
         let factors = self.copy_input(0, MemoryOrder::Rows)?;
         if self.batched {
@@ -56,7 +56,7 @@ impl LibraryCall<'_> {
         let mut args = Args::new();
         args.push(&out).push(&x).push(&positions).push(&self.problem.count).push(&n).push(&k);
         self.launch_kernel("store_permuted_rows", n * k, self.problem.count, &mut args)?;
-        self.report_failures(FailureData { info: info.start_address(), ..FailureData::default() })
+        self.report_failures(FailureCheckAddresses { info: info.start_address(), ..FailureCheckAddresses::default() })
     }
 
     pub(super) fn invert_matrices(&self) -> Result<()> {
@@ -92,18 +92,37 @@ impl LibraryCall<'_> {
         let mut args = Args::new();
         args.push(&out).push(&start).push(&positions).push(&self.problem.count).push(&n);
         self.launch_kernel("permute_columns", n * n, self.problem.count, &mut args)?;
-        self.report_failures(FailureData { info: info.start_address(), ..FailureData::default() })
+        self.report_failures(FailureCheckAddresses { info: info.start_address(), ..FailureCheckAddresses::default() })
     }
 
     /// Returns a triangular system of one of the LU factors and `columns` right-hand sides, without addresses.
     fn system_with_factor(&self, factor: LuFactor, form: Transpose, columns: i32) -> TriangularSystem {
         let (dtype, n, upper) = (self.blas_type, self.problem.n, factor == LuFactor::Upper);
-        TriangularSystem { dtype, side: Side::Left, upper, form, unit_diagonal: !upper, m: n, n: columns, a: 0, lda: n, b: 0, ldb: n }
+        TriangularSystem {
+            dtype,
+            side: TriangularMatrixSide::Left,
+            upper,
+            form,
+            unit_diagonal: !upper,
+            m: n,
+            n: columns,
+            a: 0,
+            lda: n,
+            b: 0,
+            ldb: n,
+        }
     }
 
     /// Queues the solution of `form(factor) @ x = b` for one of the LU factors of each matrix. `x` has the right-hand sides (n, columns) in
     /// column-major order, which the solutions replace.
-    fn solve_with_factor(&self, factors: &MatrixStack, factor: LuFactor, form: Transpose, x: &MatrixStack, columns: i32) -> Result<()> {
+    fn solve_with_factor(
+        &self,
+        factors: &DeviceMatrixStack,
+        factor: LuFactor,
+        form: Transpose,
+        x: &DeviceMatrixStack,
+        columns: i32,
+    ) -> Result<()> {
         let system = self.system_with_factor(factor, form, columns);
         if !self.batched {
             return self.solve_each_matrix(factors, x, 0, system);
@@ -117,7 +136,7 @@ impl LibraryCall<'_> {
 
     /// Queues the solution of `system` for each matrix. In both stacks, the matrices of the system begin `offset` bytes after the start of
     /// each matrix.
-    fn solve_each_matrix(&self, factors: &MatrixStack, x: &MatrixStack, offset: u64, system: TriangularSystem) -> Result<()> {
+    fn solve_each_matrix(&self, factors: &DeviceMatrixStack, x: &DeviceMatrixStack, offset: u64, system: TriangularSystem) -> Result<()> {
         let blas = self.context.blas().with_call_context(self.call)?;
         self.for_each_matrix(|i| {
             let system = TriangularSystem { a: factors.matrix_address(i) + offset, b: x.matrix_address(i) + offset, ..system };
@@ -127,7 +146,7 @@ impl LibraryCall<'_> {
     }
 
     /// Returns the position of each row after the row interchanges that the `pivots` of each matrix list, as 32-bit integers.
-    fn find_row_positions(&self, pivots: &MatrixStack) -> Result<MatrixStack> {
+    fn find_row_positions(&self, pivots: &DeviceMatrixStack) -> Result<DeviceMatrixStack> {
         let n = self.problem.n as usize;
         let positions = self.allocate_scratch(n, 4)?;
         let (out, pivots) = (positions.start_address(), pivots.start_address());
@@ -138,7 +157,7 @@ impl LibraryCall<'_> {
     }
 
     /// Returns the `length` pivots of each matrix as 64-bit integers.
-    fn widen_pivots(&self, pivots: &MatrixStack, length: usize) -> Result<MatrixStack> {
+    fn widen_pivots(&self, pivots: &DeviceMatrixStack, length: usize) -> Result<DeviceMatrixStack> {
         let wide = self.allocate_scratch(length, 8)?;
         let (out, narrow, total) = (wide.start_address(), pivots.start_address(), length * self.problem.count);
         let mut args = Args::new();

@@ -8,7 +8,7 @@ use cuprum_core::call::SingularVectors;
 use cuprum_core::{DType, MatmulPrecision, Result};
 
 use super::super::linalg_problem::MAX_COLUMNS_OF_SVD_BATCH;
-use super::{FailureData, LibraryCall, MatrixPart, MatrixStack, MemoryOrder};
+use super::{CheckedMatrixPart, DeviceMatrixStack, FailureCheckAddresses, LinalgLibraryCall, MemoryOrder};
 use crate::codegen::ctype;
 use crate::compile::module::Args;
 use crate::device::WithCallContext;
@@ -21,10 +21,10 @@ static SINGULAR_VECTORS_SOURCE: KernelSource = KernelSource {
 };
 
 /// Number of threads that work on a matrix.
-const THREADS_PER_MATRIX: u32 = 256;
+const SVD_BATCH_THREADS_PER_MATRIX: u32 = 256;
 
 fn singular_vectors_macros(dtype: DType) -> [(&'static str, &'static str); 3] {
-    const { assert!(THREADS_PER_MATRIX == 256 && MAX_COLUMNS_OF_SVD_BATCH == 512) };
+    const { assert!(SVD_BATCH_THREADS_PER_MATRIX == 256 && MAX_COLUMNS_OF_SVD_BATCH == 512) };
     [("FIELD", ctype(dtype)), ("TEAM", "256"), ("MAX_COLUMNS", "512")]
 }
 
@@ -33,9 +33,9 @@ pub fn sources_for_compile_check() -> Vec<(String, String)> {
     [DType::F64, DType::C128].map(|dtype| SINGULAR_VECTORS_SOURCE.named_source(&singular_vectors_macros(dtype))).into()
 }
 
-impl LibraryCall<'_> {
+impl LinalgLibraryCall<'_> {
     /// Computes the singular value decompositions of the inputs, in double precision of type `blas_type` with elements of `itemsize`
-    /// bytes. As in [`LibraryCall::svd`], a matrix with no more rows than columns is transposed first.
+    /// bytes. As in [`LinalgLibraryCall::svd`], a matrix with no more rows than columns is transposed first.
     pub(super) fn svd_batch(&self, vectors: SingularVectors, blas_type: BlasType, itemsize: usize) -> Result<()> {
         let [m, n, _] = self.matrix_extents();
         let (rows, columns, transposed) = (m.max(n), m.min(n), m <= n);
@@ -43,7 +43,7 @@ impl LibraryCall<'_> {
         let square = columns * columns;
         let s = self.output_matrices(usize::from(has_vectors), columns);
         let single = self.copy_input(0, if transposed { MemoryOrder::Rows } else { MemoryOrder::Columns })?;
-        let largest = self.scale_to_safe_range(&single, rows, columns, MatrixPart::All)?;
+        let largest = self.scale_to_safe_range(&single, rows, columns, CheckedMatrixPart::All)?;
         let wide = |elements: usize| self.allocate_scratch(elements, itemsize);
         let (a, v, rotated) = (wide(rows * columns)?, wide(square)?, wide(rows * columns)?);
         let (eigenvalues, info) = (self.allocate_scratch(columns, 8)?, self.allocate_statuses()?);
@@ -68,7 +68,7 @@ impl LibraryCall<'_> {
         };
         self.launch_singular_vectors(&rotated, &a, &v, vectors.as_ref(), &s, [rows, columns])?;
         self.restore_scale(&largest, &s, columns)?;
-        self.report_failures(FailureData { largest: largest.start_address(), info: info.start_address(), diagonal: None })?;
+        self.report_failures(FailureCheckAddresses { largest: largest.start_address(), info: info.start_address(), diagonal: None })?;
         match vectors {
             None => Ok(()),
             Some((_, vh)) if transposed => self.copy_to_row_major(&vh, columns, columns, columns, &self.output_matrices(0, square)),
@@ -83,10 +83,10 @@ impl LibraryCall<'_> {
         dtype: BlasType,
         transpose: (Transpose, Transpose),
         [m, n, k]: [usize; 3],
-        [a, b, c]: [&MatrixStack; 3],
+        [a, b, c]: [&DeviceMatrixStack; 3],
     ) -> Result<()> {
         let itemsize = c.step as usize / (m * n);
-        let distance = |stack: &MatrixStack| (stack.step as usize / itemsize) as i64;
+        let distance = |stack: &DeviceMatrixStack| (stack.step as usize / itemsize) as i64;
         let gemm = Gemm {
             dtype,
             transpose,
@@ -117,16 +117,16 @@ impl LibraryCall<'_> {
     /// `work` is scratch memory of the size of `rotated`.
     fn launch_singular_vectors(
         &self,
-        rotated: &MatrixStack,
-        work: &MatrixStack,
-        v: &MatrixStack,
-        vectors: Option<&(MatrixStack, MatrixStack)>,
-        s: &MatrixStack,
+        rotated: &DeviceMatrixStack,
+        work: &DeviceMatrixStack,
+        v: &DeviceMatrixStack,
+        vectors: Option<&(DeviceMatrixStack, DeviceMatrixStack)>,
+        s: &DeviceMatrixStack,
         [rows, columns]: [usize; 2],
     ) -> Result<()> {
         let dtype = if self.problem.dtype.is_complex() { DType::C128 } else { DType::F64 };
         let (u, vh) = vectors.map_or((0, 0), |(u, vh)| (u.start_address(), vh.start_address()));
-        let [rotated, work, v, s] = [rotated, work, v, s].map(MatrixStack::start_address);
+        let [rotated, work, v, s] = [rotated, work, v, s].map(DeviceMatrixStack::start_address);
         let (rows, columns) = (rows as i32, columns as i32);
         let launch = || {
             let function =
@@ -135,7 +135,7 @@ impl LibraryCall<'_> {
             args.push(&u).push(&s).push(&vh).push(&rotated).push(&work).push(&v).push(&self.problem.count).push(&rows).push(&columns);
             let blocks = u32::try_from(self.problem.count).unwrap_or(u32::MAX).min(i32::MAX as u32);
             // SAFETY: the arguments match the kernel `singular_vectors`. Each address has memory for all matrices of the problem.
-            unsafe { function.launch([blocks, 1, 1], [THREADS_PER_MATRIX, 1, 1], 0, args.pointers()) }
+            unsafe { function.launch([blocks, 1, 1], [SVD_BATCH_THREADS_PER_MATRIX, 1, 1], 0, args.pointers()) }
         };
         launch().with_call_context(self.call)
     }

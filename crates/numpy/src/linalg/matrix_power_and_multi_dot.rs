@@ -1,4 +1,4 @@
-//! Products of vectors and matrices.
+//! Products of vectors and matrices, matrix powers and matrix chains (`numpy.linalg`).
 
 use cuprum_core::layout::normalize_axis;
 use cuprum_core::ops::linalg::inv;

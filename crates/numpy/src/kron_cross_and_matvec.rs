@@ -3,7 +3,7 @@
 use cuprum_core::layout::normalize_axis;
 use cuprum_core::{Error, NdArray, Result, matmul, moveaxis, multiply, negative, numpy, stack, subtract};
 
-use crate::common::{slice_axis, with_at_least_ndim};
+use crate::operand_and_slice_helpers::{slice_axis, with_at_least_ndim};
 
 /// Returns the Kronecker product (`numpy.kron`): a block for each element of `a`, which is the element times `b`.
 ///
@@ -133,8 +133,8 @@ pub fn matvec(x1: &NdArray, x2: &NdArray) -> Result<NdArray> {
     matmul(x1, &x2.expand_dims(-1)?)?.squeeze(-1)
 }
 
-/// Returns the products of vectors, which are conjugated, and matrices (`numpy.vecmat`): (..., n) and (..., n, p) give (..., p). The other
-/// axes broadcast.
+/// Returns the products of conjugated vectors with matrices (`numpy.vecmat`): (..., n) and (..., n, p) give (..., p). The other axes
+/// broadcast.
 ///
 /// # Errors
 /// A vector of fewer than one or a matrix of fewer than two dimensions, extents that do not match, or arrays on different devices.

@@ -3,11 +3,11 @@
 
 use cuprum_cpu_base::simd::Isa;
 
-use crate::float_formats::{Real, divide_pairs, fast_two_sum, polynomial};
+use crate::float_formats::{MathFloat, divide_pairs, fast_two_sum, polynomial};
 
 /// Returns `(n, r, low)` with `x = n ln 2 + r + low`, where `low` is the rounding error of `r`.
 #[inline(always)]
-fn reduce_by_ln_2<I: Isa, T: Real>(x: T) -> (T, T, T) {
+fn reduce_by_ln_2<I: Isa, T: MathFloat>(x: T) -> (T, T, T) {
     let n = (x * T::of(std::f64::consts::LOG2_E)).nearest_integer();
     let head = (-n).madd::<I>(T::of(T::LN_2[0]), x); // exact: the head of ln 2 has few bits
     let r = (-n).madd::<I>(T::of(T::LN_2[1]), head);
@@ -16,15 +16,15 @@ fn reduce_by_ln_2<I: Isa, T: Real>(x: T) -> (T, T, T) {
 
 /// Returns `e^x`.
 #[inline(always)]
-pub fn exp<I: Isa, T: Real>(x: T) -> T {
+pub fn exp<I: Isa, T: MathFloat>(x: T) -> T {
     let (n, r, _) = reduce_by_ln_2::<I, T>(x.clamp_to(T::EXP_ARGUMENT_LIMITS[1], T::EXP_ARGUMENT_LIMITS[0]));
     let tail = (r * r).madd::<I>(polynomial::<I, T>(r, T::EXP_COEFFICIENTS), r);
     (tail + T::of(1.0)).scale_by_exp2::<I>(n)
 }
 
-/// Returns `e^(x + low)`, where `x` is within the limits `Real::EXP_ARGUMENT_LIMITS`.
+/// Returns `e^(x + low)`, where `x` is within the limits `MathFloat::EXP_ARGUMENT_LIMITS`.
 #[inline(always)]
-pub fn exp_of_sum<I: Isa, T: Real>(x: T, low: T) -> T {
+pub fn exp_of_sum<I: Isa, T: MathFloat>(x: T, low: T) -> T {
     let (n, r, rest) = reduce_by_ln_2::<I, T>(x);
     let r = r + (low + rest);
     let tail = (r * r).madd::<I>(polynomial::<I, T>(r, T::EXP_COEFFICIENTS), r);
@@ -33,7 +33,7 @@ pub fn exp_of_sum<I: Isa, T: Real>(x: T, low: T) -> T {
 
 /// Returns `2^x`.
 #[inline(always)]
-pub fn exp2<I: Isa, T: Real>(x: T) -> T {
+pub fn exp2<I: Isa, T: MathFloat>(x: T) -> T {
     let x = x.clamp_to(T::EXP_ARGUMENT_LIMITS[3], T::EXP_ARGUMENT_LIMITS[2]);
     let n = x.nearest_integer();
     let r = x - n;
@@ -42,7 +42,7 @@ pub fn exp2<I: Isa, T: Real>(x: T) -> T {
 
 /// Returns `e^x - 1`, computed as `2^n ((1 - 2^-n) + (e^r - 1))`.
 #[inline(always)]
-pub fn expm1<I: Isa, T: Real>(x: T) -> T {
+pub fn expm1<I: Isa, T: MathFloat>(x: T) -> T {
     let (n, r, low) = reduce_by_ln_2::<I, T>(x.clamp_to(-T::EXPONENT_ABSORBING_ONE, T::EXP_ARGUMENT_LIMITS[0]));
     let tail = (r * r).madd::<I>(polynomial::<I, T>(r, T::EXP_COEFFICIENTS), low);
     let one = T::of(1.0) - (-n.clamp_to(-2.0 * T::EXPONENT_ABSORBING_ONE, T::EXPONENT_ABSORBING_ONE)).exp2_of_integer();
@@ -54,7 +54,7 @@ pub fn expm1<I: Isa, T: Real>(x: T) -> T {
 ///
 /// With `d = 2^-2n`, these are `(1 - d) cosh r + (1 + d) sinh r` and `(1 + d) cosh r + (1 - d) sinh r`.
 #[inline(always)]
-fn scaled_sinh_cosh<I: Isa, T: Real>(x: T) -> ((T, T), (T, T), T) {
+fn scaled_sinh_cosh<I: Isa, T: MathFloat>(x: T) -> ((T, T), (T, T), T) {
     let (n, r, low) = reduce_by_ln_2::<I, T>(x);
     let z = r * r;
     let sinh = (r * z).madd::<I>(polynomial::<I, T>(z, T::SINH_COEFFICIENTS), low); // sinh r - r
@@ -71,14 +71,14 @@ fn scaled_sinh_cosh<I: Isa, T: Real>(x: T) -> ((T, T), (T, T), T) {
 
 /// Returns `(e^x - e^-x) / 2`.
 #[inline(always)]
-pub fn sinh<I: Isa, T: Real>(x: T) -> T {
+pub fn sinh<I: Isa, T: MathFloat>(x: T) -> T {
     let ((s, low), _, n) = scaled_sinh_cosh::<I, T>(x.abs().clamp_to(0.0, T::EXP_ARGUMENT_LIMITS[0] + 2.0));
     (s + low).scale_by_exp2::<I>(n - T::of(1.0)).copysign(x)
 }
 
 /// Returns `(e^x + e^-x) / 2`.
 #[inline(always)]
-pub fn cosh<I: Isa, T: Real>(x: T) -> T {
+pub fn cosh<I: Isa, T: MathFloat>(x: T) -> T {
     let (_, (c, low), n) = scaled_sinh_cosh::<I, T>(x.abs().clamp_to(0.0, T::EXP_ARGUMENT_LIMITS[0] + 2.0));
     (c + low).scale_by_exp2::<I>(n - T::of(1.0))
 }
@@ -87,7 +87,7 @@ pub fn cosh<I: Isa, T: Real>(x: T) -> T {
 ///
 /// With `2 |x| = n ln 2 + r` and `d = 2^-n`, the magnitude of the result is `s / (s + 2 d)` for `s = (1 - d) + (e^r - 1)`.
 #[inline(always)]
-pub fn tanh<I: Isa, T: Real>(x: T) -> T {
+pub fn tanh<I: Isa, T: MathFloat>(x: T) -> T {
     let a = x.abs().clamp_to(0.0, T::EXPONENT_ABSORBING_ONE / 2.0);
     let (n, r, low) = reduce_by_ln_2::<I, T>(a + a);
     let tail = (r * r).madd::<I>(polynomial::<I, T>(r, T::EXP_COEFFICIENTS), low);

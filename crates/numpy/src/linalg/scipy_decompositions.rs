@@ -2,12 +2,12 @@
 
 use cuprum_core::host_buffer::{try_collect, try_reserve};
 use cuprum_core::ops::linalg::{Form, Triangle, cholesky, lu_factor, solve_triangular, svd};
-use cuprum_core::ops::value::{Args, Value};
+use cuprum_core::ops::python_value::{Args, Value};
 use cuprum_core::{DType, Error, NdArray, Result, add, equal, matmul, multiply, numpy, take_along_axis, with_device};
 
 use super::{adjoint, machine_epsilon, to_f64_vec};
-use crate::common::{index_range_along, slice_axis};
 use crate::creation::{tril, triu};
+use crate::operand_and_slice_helpers::{index_range_along, slice_axis};
 
 /// Converts LAPACK's row interchanges to a permutation `order`: the interchanges move row `order[i]` to row i. The permutation is int64, on
 /// the device of `pivots`.

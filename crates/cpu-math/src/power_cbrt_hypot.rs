@@ -3,9 +3,9 @@
 use cuprum_cpu_base::simd::Isa;
 
 use crate::coefficients as c;
-use crate::exponential::exp_of_sum;
-use crate::float_formats::{Real, fast_two_sum, polynomial, select, select_one_pair};
-use crate::logarithm::{LogTableEntry, Logarithm};
+use crate::exponential_and_hyperbolic::exp_of_sum;
+use crate::float_formats::{MathFloat, fast_two_sum, polynomial, select, select_one_pair};
+use crate::logarithm_and_inverse_hyperbolic::{LogTableEntry, Logarithm};
 
 /// A float format (float32 or float64) with powers of non-negative numbers.
 pub trait Power: Logarithm {

@@ -1,14 +1,14 @@
 //! Functions of matrices, and special matrices, as in `scipy.linalg`.
 
 use cuprum_core::ops::linalg::solve;
-use cuprum_core::ops::value::{Args, Value};
+use cuprum_core::ops::python_value::{Args, Value};
 use cuprum_core::{
     DType, Error, NdArray, Result, abs, add, any, concat, copy, divide, equal, exp, exp2, expm1, greater, greater_equal, less, less_equal,
     logical_and, logical_not, logical_or, matmul, multiply, negative, not_equal, numpy, subtract, take, where_, with_device,
 };
 
 use super::{identity_matrices, integers_to_float64, matrix_transpose, norms::matrix_norm, to_f64_vec};
-use crate::common::{index_range_along, new_filled_array, slice_axis};
+use crate::operand_and_slice_helpers::{index_range_along, new_filled_array, slice_axis};
 
 /// Numerator coefficients of the [13/13] Padé approximant of exp (N. J. Higham, "The scaling and squaring method for the matrix
 /// exponential revisited", SIAM J. Matrix Anal. Appl. 26, 2005).
@@ -278,7 +278,8 @@ fn block_diag_from_args(args: &Args) -> Result<Value> {
 /// ```
 #[numpy("linalg.block_diag(*arrs)", call = block_diag_from_args)]
 pub fn block_diag(arrays: impl IntoIterator<Item: AsRef<NdArray>>) -> Result<NdArray> {
-    let blocks = arrays.into_iter().map(|a| crate::common::with_at_least_ndim(a.as_ref(), 2)).collect::<Result<Vec<_>>>()?;
+    let blocks =
+        arrays.into_iter().map(|a| crate::operand_and_slice_helpers::with_at_least_ndim(a.as_ref(), 2)).collect::<Result<Vec<_>>>()?;
     if let Some(other) = blocks.iter().find(|a| a.ndim() > 2) {
         return Err(Error::shape("block_diag", "takes arrays of at most two dimensions", &[other.shape()]));
     }

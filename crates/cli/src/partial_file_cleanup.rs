@@ -1,4 +1,4 @@
-//! Signals that end the command while it writes a file.
+//! Removes partially written files when a signal, such as that of Ctrl-C, ends the command.
 
 /// Makes SIGINT and SIGTERM remove unfinished files before they end the process. Repeated calls have no effect. A signal that the process
 /// ignores remains ignored.
@@ -6,8 +6,8 @@ pub fn remove_partial_files_on_signals() {
     #[cfg(unix)]
     {
         use signal_hook::consts::{SIGINT, SIGTERM};
-        static INSTALL_HANDLER: std::sync::Once = std::sync::Once::new();
-        INSTALL_HANDLER.call_once(|| {
+        static INSTALL_SIGNAL_HANDLERS: std::sync::Once = std::sync::Once::new();
+        INSTALL_SIGNAL_HANDLERS.call_once(|| {
             let handled = [SIGINT, SIGTERM].into_iter().filter(|&signal| !is_signal_ignored(signal));
             // If the handler cannot be installed, the signals keep their default action.
             let Ok(mut signals) = signal_hook::iterator::Signals::new(handled) else { return };

@@ -1,4 +1,4 @@
-//! Helpers that several modules share: arrays on a device, and checks of indices.
+//! Arrays of indices and values on a device, and checks of their dtypes and bounds, for all sparse formats.
 
 use cuprum_core::ops::sparse::row_indices;
 use cuprum_core::{DType, Device, Error, NdArray, Result, Scalar, arange, concat, full, not_equal, s, with_device};
@@ -28,7 +28,7 @@ pub(crate) fn check_value_dtype(op: &'static str, dtype: DType) -> Result<()> {
 }
 
 /// Returns the index dtype of new arrays: int32 if every extent in `extents` fits, else int64.
-pub(crate) fn index_dtype(extents: &[usize]) -> DType {
+pub(crate) fn index_dtype_for_extents(extents: &[usize]) -> DType {
     if extents.iter().all(|&n| n <= i32::MAX as usize) { DType::I32 } else { DType::I64 }
 }
 
@@ -51,7 +51,7 @@ pub(crate) fn convert_index_arrays<const N: usize>(op: &'static str, arrays: [&N
     }
     let dtype = match dtypes.iter().all(|d| *d == dtypes[0]) {
         true if matches!(dtypes[0], DType::I32 | DType::I64) => dtypes[0],
-        _ => index_dtype(extents),
+        _ => index_dtype_for_extents(extents),
     };
     let mut converted = arrays.map(NdArray::clone);
     for (slot, a) in converted.iter_mut().zip(arrays) {
@@ -135,7 +135,7 @@ pub(crate) fn indptr_from_row_counts(counts: &NdArray, index: DType) -> Result<N
 /// Returns `indptr` in the dtype `index` for a matrix of `extent` rows, or in int64 if the number of elements does not fit. `rows` holds
 /// the row index of each element.
 pub(crate) fn indptr_from_row_indices(rows: &NdArray, extent: usize, index: DType) -> Result<NdArray> {
-    indptr_from_row_counts(&cuprum_core::bincount(rows, None, extent)?, index.promote(index_dtype(&[rows.size()])))
+    indptr_from_row_counts(&cuprum_core::bincount(rows, None, extent)?, index.promote(index_dtype_for_extents(&[rows.size()])))
 }
 
 /// Returns a mask of the elements whose position `(row, column)` differs from that of the preceding element. The mask is always true for

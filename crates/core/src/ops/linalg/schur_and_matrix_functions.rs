@@ -1,13 +1,13 @@
 //! Schur decompositions, square roots and logarithms of matrices (`scipy.linalg`).
 
-use super::eigen_and_singular_values::{copy_real_parts, has_no_imaginary_parts};
+use super::eigen_and_singular_values::{all_imaginary_parts_are_zero, copy_real_parts};
 use super::host_decomposition::complex_dtype_of;
 use super::{LOGM, MatrixBatch, SCHUR, SQRTM};
 use crate::array::NdArray;
 use crate::call::{Linalg, MatrixFunction};
 use crate::error::{Error, Result};
 use crate::op::Op;
-use crate::ops::value::{Args, Value};
+use crate::ops::python_value::{Args, Value};
 use cuprum_macros::numpy;
 
 /// Returns the Schur decomposition of square matrices: `t`, `z` with `a = z @ t @ zᴴ` and unitary `z` (`scipy.linalg.schur`).
@@ -123,5 +123,5 @@ fn apply_matrix_function(op: Op, a: &NdArray, function: MatrixFunction) -> Resul
         return a.full_for_each_matrix(0.0, dtype, &extents);
     }
     let [result] = a.dispatch_decomposition(op, [a.output_spec(complex_dtype_of(dtype), &extents)?], Linalg::Function(function))?;
-    if dtype.is_complex() || !has_no_imaginary_parts(&result)? { Ok(result) } else { copy_real_parts(&result) }
+    if dtype.is_complex() || !all_imaginary_parts_are_zero(&result)? { Ok(result) } else { copy_real_parts(&result) }
 }

@@ -4,7 +4,7 @@
 use cuprum_cpu_base::simd::Isa;
 
 use crate::coefficients as c;
-use crate::float_formats::{Real, fast_two_sum, polynomial, select, select_one_pair, two_sum};
+use crate::float_formats::{MathFloat, fast_two_sum, polynomial, select, select_one_pair, two_sum};
 
 /// The terms of `log x = n ln 2 + head + low`.
 pub struct LogParts<T> {
@@ -14,7 +14,7 @@ pub struct LogParts<T> {
 }
 
 /// A float format (float32 or float64) with logarithms.
-pub trait Logarithm: Real {
+pub trait Logarithm: MathFloat {
     /// Returns the terms of `log(self + low)`, where `self` is a positive normal number and `low` is at most an ulp of `self`. `None` means
     /// a `low` of 0.
     fn log_parts<I: Isa>(self, low: Option<Self>) -> LogParts<Self>;
@@ -26,18 +26,18 @@ pub trait Logarithm: Real {
     /// Largest finite number.
     const MAX_FINITE: Self;
     /// `log10 2` as a sum: a number whose products with exponents are exact, and a correction.
-    const LOG10_2: [f64; 2];
+    const LOG10_2_PARTS: [f64; 2];
     /// `log2 e` as an unevaluated sum of two numbers.
-    const LOG2_E: [f64; 2];
+    const LOG2_E_PARTS: [f64; 2];
     /// `log10 e` as an unevaluated sum of two numbers.
-    const LOG10_E: [f64; 2];
+    const LOG10_E_PARTS: [f64; 2];
 }
 
 impl Logarithm for f32 {
     const MAX_FINITE: f32 = f32::MAX;
-    const LOG10_2: [f64; 2] = c::LOG10_2_F32;
-    const LOG2_E: [f64; 2] = c::LOG2_E_F32;
-    const LOG10_E: [f64; 2] = c::LOG10_E_F32;
+    const LOG10_2_PARTS: [f64; 2] = c::LOG10_2_PARTS_F32;
+    const LOG2_E_PARTS: [f64; 2] = c::LOG2_E_PARTS_F32;
+    const LOG10_E_PARTS: [f64; 2] = c::LOG10_E_PARTS_F32;
 
     #[inline(always)]
     fn split_exponent(self) -> (f32, f32) {
@@ -66,9 +66,9 @@ impl Logarithm for f32 {
 
 impl Logarithm for f64 {
     const MAX_FINITE: f64 = f64::MAX;
-    const LOG10_2: [f64; 2] = c::LOG10_2_F64;
-    const LOG2_E: [f64; 2] = c::LOG2_E_F64;
-    const LOG10_E: [f64; 2] = c::LOG10_E_F64;
+    const LOG10_2_PARTS: [f64; 2] = c::LOG10_2_PARTS_F64;
+    const LOG2_E_PARTS: [f64; 2] = c::LOG2_E_PARTS_F64;
+    const LOG10_E_PARTS: [f64; 2] = c::LOG10_E_PARTS_F64;
 
     #[inline(always)]
     fn split_exponent(self) -> (f64, f64) {
@@ -131,7 +131,7 @@ fn split_exponent_at_mantissa(x: f64, first: u64) -> (f64, f64) {
 
 /// Returns `m + low * scale - 1` and the rounding error of that value, or `m - 1` without an error if `low` is `None`.
 #[inline(always)]
-fn mantissa_minus_one<T: Real>(m: T, low: Option<T>, scale: T) -> (T, Option<T>) {
+fn mantissa_minus_one<T: MathFloat>(m: T, low: Option<T>, scale: T) -> (T, Option<T>) {
     match low {
         None => (m - T::of(1.0), None),
         Some(low) => {
@@ -143,7 +143,7 @@ fn mantissa_minus_one<T: Real>(m: T, low: Option<T>, scale: T) -> (T, Option<T>)
 
 /// Returns `log + f_low / (1 + f)`, with `1 / (1 + f)` to first order in `f`.
 #[inline(always)]
-fn add_log_of_residue<I: Isa, T: Real>(log: T, f: T, f_low: Option<T>) -> T {
+fn add_log_of_residue<I: Isa, T: MathFloat>(log: T, f: T, f_low: Option<T>) -> T {
     match f_low {
         None => log,
         Some(f_low) => log + (-f).madd::<I>(f_low, f_low),
@@ -197,13 +197,13 @@ pub fn log<I: Isa, T: Logarithm>(x: T) -> T {
 /// Returns the logarithm of `x` to base 2, which is exact for powers of 2.
 #[inline(always)]
 pub fn log2<I: Isa, T: Logarithm>(x: T) -> T {
-    log_in_base::<I, T>(x, [1.0, 0.0], Some(T::LOG2_E))
+    log_in_base::<I, T>(x, [1.0, 0.0], Some(T::LOG2_E_PARTS))
 }
 
 /// Returns the logarithm of `x` to base 10, which is exact for powers of 10.
 #[inline(always)]
 pub fn log10<I: Isa, T: Logarithm>(x: T) -> T {
-    log_in_base::<I, T>(x, T::LOG10_2, Some(T::LOG10_E))
+    log_in_base::<I, T>(x, T::LOG10_2_PARTS, Some(T::LOG10_E_PARTS))
 }
 
 /// Returns `log(1 + u + u_low)` for finite `u > -1`.

@@ -1,7 +1,7 @@
-//! Helpers that several modules of this crate use.
+//! Helpers for slices, filled arrays, ranges of indices, and the conversion of operands, which several modules of this crate use.
 
 use cuprum_core::op::{ArgumentType, result_type};
-use cuprum_core::ops::value::Value;
+use cuprum_core::ops::python_value::Value;
 use cuprum_core::{Args, DType, Device, Error, Item, NdArray, Operand, Result, Scalar, arange, full, with_device};
 
 /// Returns the view of an array that the slice `start:stop:step` selects along one axis.

@@ -2,47 +2,48 @@
 
 use cuprum_core::Scalar;
 use cuprum_core::function::IntoValue;
-use cuprum_core::ops::value::Value;
+use cuprum_core::ops::python_value::Value;
 use cuprum_numpy::{GridPart, GridRange, c_, mgrid, ogrid, r_};
 
 use crate::ast::{Expr, ExprKind, Index, IndexItem, IndexItemKind};
 use crate::error::EvalError;
 use crate::evaluate::Evaluator;
-use crate::library_names::{GridFunction, LibraryItem, lookup_library_item};
+use crate::library_names::{LibraryItem, SubscriptFunction, lookup_library_item};
 use crate::span::Span;
 use crate::unlocated_error::{Unlocated, UnlocatedError};
 
 impl Evaluator<'_> {
-    /// Returns the grid function, such as `mgrid`, that `base` names in `base[...]`. Returns `None` for any other expression.
-    pub(crate) fn resolve_grid_function(&self, base: &Expr) -> Option<GridFunction> {
+    /// Returns the function with arguments in brackets, such as `mgrid`, that `base` names in `base[...]`. Returns `None` for any other
+    /// expression.
+    pub(crate) fn resolve_subscript_function(&self, base: &Expr) -> Option<SubscriptFunction> {
         let name = match &base.kind {
             ExprKind::Name(name) if !self.variables.contains_key(name) => name,
             ExprKind::Global { module, path } if !self.variables.contains_key(module) => path,
             _ => return None,
         };
         match lookup_library_item(name)? {
-            LibraryItem::Grid(function) => Some(function),
+            LibraryItem::SubscriptFunction(function) => Some(function),
             _ => None,
         }
     }
 
     /// Returns the value of `function[index]`.
     #[inline(never)]
-    pub(crate) fn evaluate_grid(&mut self, function: GridFunction, index: &Index) -> Result<Value, EvalError> {
+    pub(crate) fn evaluate_subscript_function(&mut self, function: SubscriptFunction, index: &Index) -> Result<Value, EvalError> {
         let mut parts = Vec::with_capacity(index.items.len());
         for item in &index.items {
-            parts.push(self.evaluate_grid_part(item)?);
+            parts.push(self.evaluate_subscript_part(item)?);
         }
-        let result = call_grid_function(function, &parts, index.tuple);
+        let result = call_subscript_function(function, &parts, index.tuple);
         self.add_position_to_error(index.span, result)
     }
 
-    fn evaluate_grid_part(&mut self, item: &IndexItem) -> Result<GridPart, EvalError> {
+    fn evaluate_subscript_part(&mut self, item: &IndexItem) -> Result<GridPart, EvalError> {
         match &item.kind {
             IndexItemKind::Slice { start, stop, step } => {
-                let start = self.evaluate_grid_bound(start.as_deref(), Some(0), item.span)?;
-                let stop = self.evaluate_grid_bound(stop.as_deref(), None, item.span)?;
-                let step = self.evaluate_grid_bound(step.as_deref(), Some(1), item.span)?;
+                let start = self.evaluate_subscript_bound(start.as_deref(), Some(0), item.span)?;
+                let stop = self.evaluate_subscript_bound(stop.as_deref(), None, item.span)?;
+                let step = self.evaluate_subscript_bound(step.as_deref(), Some(1), item.span)?;
                 Ok(GridRange::new(start, stop, step).into())
             }
             IndexItemKind::Expr(expr) => {
@@ -59,7 +60,7 @@ impl Evaluator<'_> {
     }
 
     /// Evaluates the start, stop or step of a slice. If the part is absent, returns `default`, or an error if there is no default.
-    fn evaluate_grid_bound(&mut self, part: Option<&Expr>, default: Option<i64>, item: Span) -> Result<Scalar, EvalError> {
+    fn evaluate_subscript_bound(&mut self, part: Option<&Expr>, default: Option<i64>, item: Span) -> Result<Scalar, EvalError> {
         match (part, default) {
             (Some(expr), _) => match self.evaluate(expr)? {
                 Value::Scalar(number) => Ok(number),
@@ -76,7 +77,7 @@ impl Evaluator<'_> {
 }
 
 /// Calls `function`. `is_tuple` is whether the index has a comma: `mgrid[0:3]` is 1-D, while `mgrid[0:3,]` has shape (1, 3).
-fn call_grid_function(function: GridFunction, parts: &[GridPart], is_tuple: bool) -> Unlocated<Value> {
+fn call_subscript_function(function: SubscriptFunction, parts: &[GridPart], is_tuple: bool) -> Unlocated<Value> {
     let ranges = || -> Unlocated<Vec<GridRange>> {
         let range = |part: &GridPart| match part {
             GridPart::Range(range) => Ok(*range),
@@ -85,13 +86,13 @@ fn call_grid_function(function: GridFunction, parts: &[GridPart], is_tuple: bool
         parts.iter().map(range).collect()
     };
     Ok(match function {
-        GridFunction::Rows => r_(parts)?.into(),
-        GridFunction::Columns => c_(parts)?.into(),
-        GridFunction::Dense | GridFunction::Sparse if !is_tuple => match ranges()?.pop() {
+        SubscriptFunction::Rows => r_(parts)?.into(),
+        SubscriptFunction::Columns => c_(parts)?.into(),
+        SubscriptFunction::Dense | SubscriptFunction::Sparse if !is_tuple => match ranges()?.pop() {
             Some(range) => range.values()?.into(),
             None => Value::None,
         },
-        GridFunction::Dense => mgrid(&ranges()?)?.into(),
-        GridFunction::Sparse => ogrid(&ranges()?)?.into_value(),
+        SubscriptFunction::Dense => mgrid(&ranges()?)?.into(),
+        SubscriptFunction::Sparse => ogrid(&ranges()?)?.into_value(),
     })
 }
