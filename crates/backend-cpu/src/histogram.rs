@@ -21,7 +21,7 @@ const MIN_VALUES_PER_TASK: usize = 1 << 16;
 const MIN_TASK_VALUES_PER_BIN: usize = 4;
 /// Maximum number of bins for which a single task counts in counters of its own. With more bins, a single task counts directly into the
 /// result.
-const MAX_BINS_FOR_TASK_COUNTERS: usize = 1 << 12;
+const MAX_BINS_FOR_SINGLE_TASK_COUNTERS: usize = 1 << 12;
 /// Maximum number of tasks of a sum of weights.
 const MAX_WEIGHT_SUM_TASKS: usize = 64;
 /// Number of counters per bin. Several counters shorten the dependency chain between increments.
@@ -86,7 +86,7 @@ fn count_values_per_bin<B: BinRule>(compiled: &CompiledProgram, size: usize, bin
         .min(u32::MAX as usize);
     let tile = compiled.tile_len();
     out.fill(0);
-    if size <= chunk && out.len() > MAX_BINS_FOR_TASK_COUNTERS {
+    if size <= chunk && out.len() > MAX_BINS_FOR_SINGLE_TASK_COUNTERS {
         let (mut evaluator, mut found) = (Evaluator::new(compiled), [0; MAX_TILE_LEN]);
         for start in (0..size).step_by(tile) {
             let found = &mut found[..tile.min(size - start)];
@@ -132,7 +132,7 @@ fn sum_weights_per_bin(compiled: &CompiledProgram, weights: &[f64], out: &mut [f
     let tile = compiled.tile_len();
     let chunk = MIN_VALUES_PER_TASK.max(MIN_TASK_VALUES_PER_BIN.saturating_mul(out.len())).max(size.div_ceil(MAX_WEIGHT_SUM_TASKS));
     out.fill(0.0);
-    if size <= chunk && out.len() > MAX_BINS_FOR_TASK_COUNTERS {
+    if size <= chunk && out.len() > MAX_BINS_FOR_SINGLE_TASK_COUNTERS {
         add_weights_to_bins(&mut Evaluator::new(compiled), tile, 0, weights, out);
         return Ok(());
     }

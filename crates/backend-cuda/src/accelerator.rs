@@ -42,7 +42,7 @@ pub fn register() -> Result<()> {
 /// Capabilities of kernels that evaluate fused elementwise expressions: `take` inside an expression, and user-defined operations.
 const PROGRAM_CAPABILITIES: &[Capability] = &[FusedTake, UserDefined];
 
-/// Makes an entry's kernel function, which runs `$run` through [`device::run_operation`].
+/// Makes the function of an entry of the table `KERNELS`. The function runs `$run` through [`device::run_operation`].
 macro_rules! operation {
     ($run:expr) => {
         |call| device::run_operation(call, $run)

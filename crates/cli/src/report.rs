@@ -17,7 +17,7 @@ use crate::terminal_output;
 #[derive(clap::Args, Debug, Default)]
 pub struct ReportArguments {
     /// Make a page from JSON lines in this folder: index.html and lines.jsonl
-    #[arg(long, value_name = "FOLDER", requires = "from", conflicts_with_all = ["expression", "json", "device", "accelerators", "repeat", "warmup", "max_seconds"])]
+    #[arg(long, value_name = "FOLDER", requires = "from", conflicts_with_all = ["expression", "json", "device", "mesh", "accelerators", "repeat", "warmup", "max_seconds"])]
     report: Option<PathBuf>,
     /// Files of JSON lines from one machine and device, by `workloads --json` and the scripts that time other libraries
     #[arg(long, value_name = "FILE", num_args = 1.., requires = "report")]
@@ -82,7 +82,7 @@ pub fn write_report(arguments: &ReportArguments, folder: &Path) -> Result<(), Fa
         }
         return Err(e.into());
     }
-    Ok(terminal_output::print_line(format_args!("{}: {}", index.display(), measurements.summarize_counts()))?)
+    Ok(terminal_output::print_line(format_args!("{}: {}", index.display(), measurements.workload_and_peer_summary()))?)
 }
 
 fn write_text_file(path: &Path, text: &str) -> cuprum::Result<()> {

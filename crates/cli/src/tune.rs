@@ -1,5 +1,6 @@
 //! `cuprum tune`: measures the accelerators for `CUPRUM_ACCELERATORS=auto` ahead of time, and shows the measurements.
 
+use cuprum::expressions::ast::Script;
 use cuprum::expressions::{EvalError, Session, parse};
 use cuprum::profiler::Evaluate;
 use cuprum::tuning::{self, DeviceResults, MAX_CANDIDATES, MAX_RUNS_OF_SLOWER_ACCELERATORS};
@@ -81,9 +82,6 @@ pub fn run_tune(arguments: &TuneArguments) -> Result<(), Failure> {
     if let Some(device) = &arguments.device {
         Device::parse(device).and_then(Device::set_default).map_err(|e| to_option_failure("--device", e))?;
     }
-    if arguments.forget {
-        tuning::forget()?;
-    }
     if !arguments.suite && !arguments.forget && arguments.expression.is_none() {
         return Err(Failure::bad_input("nothing to tune: give an expression, --suite or --forget"));
     }
@@ -92,10 +90,17 @@ pub fn run_tune(arguments: &TuneArguments) -> Result<(), Failure> {
         return Err(Failure::bad_input("CUPRUM_TUNING pins a file, which is only read; unset it to measure"));
     }
     set_accelerators("auto")?;
-    if let Some(expression) = &arguments.expression {
-        let mut session = Session::new();
+    let mut session = Session::new();
+    let script = arguments.expression.as_deref().map(parse_statements).transpose()?;
+    if script.is_some() {
         bind_variables(&arguments.bindings, &mut session)?;
-        measure_expression(expression, &mut session)?;
+    }
+    // Bad input is reported before any measurement is deleted.
+    if arguments.forget {
+        tuning::forget()?;
+    }
+    if let Some(script) = &script {
+        measure_script(script, &mut session)?;
     }
     if arguments.suite {
         measure_suite()?;
@@ -111,21 +116,27 @@ fn measure_suite() -> Result<(), Failure> {
             let random = |seed: usize| format!("random(({rows}, {rows}), dtype='{dtype}', seed={seed})");
             bind_variables(&[format!("a={}", random(1)), format!("b={}", random(2))], &mut session)?;
             for expression in SUITE_EXPRESSIONS {
-                measure_expression(expression, &mut session).map_err(|e| e.with_origin(expression))?;
+                let measure = parse_statements(expression).and_then(|script| measure_script(&script, &mut session));
+                measure.map_err(|e| e.with_origin(expression))?;
             }
         }
     }
     Ok(())
 }
 
-/// Runs `expression` often enough to find the fastest accelerator for each of its calls.
-fn measure_expression(expression: &str, session: &mut Session) -> Result<(), Failure> {
+/// Parses an expression or a script, and refuses text without statements.
+fn parse_statements(expression: &str) -> Result<Script, Failure> {
     let script = parse(expression).map_err(EvalError::from)?;
     if script.statements.is_empty() {
         return Err(Failure::bad_input("the expression is empty"));
     }
+    Ok(script)
+}
+
+/// Runs `script` often enough to find the fastest accelerator for each of its calls.
+fn measure_script(script: &Script, session: &mut Session) -> Result<(), Failure> {
     for _ in 0..RUNS_PER_EXPRESSION {
-        if let Some(value) = session.run_script(&script)? {
+        if let Some(value) = session.run_script(script)? {
             value.evaluate()?;
         }
     }

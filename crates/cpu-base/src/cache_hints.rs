@@ -95,8 +95,8 @@ impl PrefetchState {
     }
 
     /// Returns the prefetching state for a loop over the `bytes` bytes at `address` that precedes a second loop. The second loop reads the
-    /// next `bytes` bytes of memory. On processors that [benefit from prefetching](benefits_from_prefetch), the first loop prefetches in
-    /// page-alternating order. On other processors the first loop prefetches the memory of the second loop, because the pause between the
+    /// next `bytes` bytes of memory. On processors that [benefit from prefetching](benefits_from_prefetch), the first loop prefetches its
+    /// own memory one block ahead, cache lines of different pages in turn. On other processors the first loop prefetches the memory of the second loop, because the pause between the
     /// loops stops the hardware prefetcher.
     #[inline]
     pub fn new_for_first_of_two_loops(address: *const u8, bytes: usize) -> PrefetchState {

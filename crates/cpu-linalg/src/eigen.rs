@@ -27,6 +27,8 @@ use crate::matrix_stack::{MatrixStack, store_converted_in_c_order};
 use crate::power_of_two_scale::PowerOfTwoScale;
 use crate::schur_form::{SchurForm, SchurScratch};
 
+/// Extent of the smallest matrix whose eigenvectors faer computes by divide and conquer.
+const MIN_DIVIDE_AND_CONQUER_EXTENT: usize = 128;
 /// Extent of the smallest matrix whose eigenvectors are computed by [`compute_eigenvectors_in_blocks`].
 const MIN_BLOCKED_EXTENT: usize = 2 * BLOCK_COLUMNS;
 
@@ -126,7 +128,11 @@ pub(crate) fn decompose_hermitian<T: Widen>(call: &Call, triangle: Triangle, vec
                 column[j] = T::Wide::from_real_part(column[j].real_part());
             }
             if !compute_diagonal_eigen(matrix, values, v.as_deref_mut()) {
-                let Some(scale) = PowerOfTwoScale::scale_into_range(matrix) else {
+                let scale = match v.is_some() && n >= MIN_DIVIDE_AND_CONQUER_EXTENT {
+                    true => PowerOfTwoScale::scale_to_unit_norm(matrix, n),
+                    false => PowerOfTwoScale::scale_into_range(matrix),
+                };
+                let Some(scale) = scale else {
                     return Err(MatrixFailure::Matrix(index, EigenvaluesDiverge));
                 };
                 let v = v.map(|v| MatMut::from_column_major_slice_mut(v, n, n));

@@ -32,6 +32,16 @@ impl<R: Float> PowerOfTwoScale<R> {
         PowerOfTwoScale::scale_if_outside_limits(values, Self::min_unscaled_norm())
     }
 
+    /// Scales the matrix `values` of extent `n` so that its norm is between about `1 / n` and 1. Returns `None` if a value is infinite or NaN.
+    ///
+    /// faer's divide-and-conquer iteration for eigenvectors of Hermitian matrices has tolerances that are not relative to the norm: for a
+    /// norm of 1e10, residuals are 1e-3 of the norm.
+    pub(crate) fn scale_to_unit_norm<T: Field<Base = R>>(values: &mut [T], n: usize) -> Option<PowerOfTwoScale<R>> {
+        let largest = Self::largest_magnitude(values)?;
+        let target = R::from(n).unwrap_or_else(R::one).recip();
+        Some(if largest == R::zero() { Self::identity() } else { Self::scale_to_target(values, largest, target) })
+    }
+
     /// Returns the scale 1, for a matrix that was not divided.
     pub(crate) fn identity() -> PowerOfTwoScale<R> {
         PowerOfTwoScale(R::one())
@@ -43,23 +53,30 @@ impl<R: Float> PowerOfTwoScale<R> {
     }
 
     fn scale_if_outside_limits<T: Field<Base = R>>(values: &mut [T], least: R) -> Option<PowerOfTwoScale<R>> {
+        let largest = Self::largest_magnitude(values)?;
+        let most = Self::min_unscaled_norm().recip();
+        if largest == R::zero() || (least..=most).contains(&largest) {
+            return Some(Self::identity());
+        }
+        Some(Self::scale_to_target(values, largest, if largest < least { least } else { most }))
+    }
+
+    /// Returns the largest magnitude of a part of `values`, or `None` if a value is infinite or NaN.
+    fn largest_magnitude<T: Field<Base = R>>(values: &[T]) -> Option<R> {
         let largest = values.iter().fold(R::zero(), |max, v| {
             let part = v.max_part_magnitude();
             if part > max || part.is_nan() { part } else { max }
         });
-        if !largest.is_finite() || values.iter().any(|v| v.max_part_magnitude().is_nan()) {
-            return None;
-        }
-        let most = Self::min_unscaled_norm().recip();
-        if largest == R::zero() || (least..=most).contains(&largest) {
-            return Some(PowerOfTwoScale(R::one()));
-        }
-        let target = if largest < least { least } else { most };
+        (largest.is_finite() && !values.iter().any(|v| v.max_part_magnitude().is_nan())).then_some(largest)
+    }
+
+    /// Scales `values`, whose largest magnitude is `largest`, so that this magnitude is near `target`.
+    fn scale_to_target<T: Field<Base = R>>(values: &mut [T], largest: R, target: R) -> PowerOfTwoScale<R> {
         let exponent = (0.5 * (largest.log2() - target.log2()).to_f64().unwrap_or(0.0)).floor();
         let root = R::from(exponent.exp2()).unwrap_or_else(R::one);
         let scale = PowerOfTwoScale(root);
         scale.divide_by_scale(values);
-        Some(scale)
+        scale
     }
 
     /// Returns the square root of the scale.

@@ -90,7 +90,7 @@ fn compute_q<T: Field>(team: ThreadsPerMatrix, basis: MatRef<'_, T>, reflections
     )
 }
 
-/// Returns the scratch memory for the application of a panel of reflections to one block of columns.
+/// Returns the size of the scratch memory for the application of a panel of reflections to one block of columns.
 fn reflections_scratch_size<T: Field>(rows: usize, block: usize) -> StackReq {
     apply_block_householder_on_the_left_in_place_scratch::<T>(rows, block, BLOCK_COLUMNS)
         .or(apply_block_householder_transpose_on_the_left_in_place_scratch::<T>(rows, block, BLOCK_COLUMNS))

@@ -28,7 +28,7 @@ const UNITARITY_TOLERANCE: f64 = 1e-6;
 /// Maximum number of runs of the QZ iteration for one matrix.
 const MAX_QZ_RUNS: usize = 20;
 
-/// A double-precision type of matrices with a Schur form.
+/// An element type, float64 or complex128, for which Schur forms are computed.
 pub(crate) trait SchurForm: Field<Base = f64> {
     /// Returns the memory that [`SchurForm::run_qz_iteration`] needs for matrices of extent `n`.
     fn qz_scratch_size(n: usize, parameters: GeneralizedSchurParams) -> StackReq;

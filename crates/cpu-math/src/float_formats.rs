@@ -53,7 +53,7 @@ pub trait MathFloat:
     /// Returns `self` with the sign bit of `sign`.
     fn copysign(self, sign: Self) -> Self;
     /// Returns whether the sign bit is set.
-    fn has_sign_bit(self) -> bool;
+    fn is_sign_bit_set(self) -> bool;
     /// Returns `self * a + b`, with one rounding or two, whichever is faster.
     fn madd<I: Isa>(self, a: Self, b: Self) -> Self;
     /// Returns `self * a + b` with an exact product, so that cancellation loses no bits.
@@ -127,7 +127,7 @@ macro_rules! real {
                 self.copysign(sign)
             }
             #[inline(always)]
-            fn has_sign_bit(self) -> bool {
+            fn is_sign_bit_set(self) -> bool {
                 self.is_sign_negative()
             }
             #[inline(always)]

@@ -40,7 +40,7 @@ pub fn atan2<I: Isa, T: MathFloat>(y: T, x: T) -> T {
     let equal = select(below > T::of(0.0), T::of(1.0), T::of(0.0));
     let t = select(above == below, equal, above / below);
     let rest = atan_minus_x::<I, T>(t);
-    let left = x.has_sign_bit();
+    let left = x.is_sign_bit_set();
     let multiple = T::of(select(steep, 1.0, 0.0)) + T::of(select(left & !steep, 2.0, 0.0));
     let (t, rest) = select_one_pair(steep == left, (-t, -rest), (t, rest));
     // With `t = atan(min(|x|, |y|) / max(|x|, |y|))`, the angle is t, pi/2 - t, pi/2 + t or pi - t, depending on which of `|x|` and `|y|`

@@ -54,7 +54,7 @@ impl KeyCoder {
 /// Returns the element `row[index]`, whose key decodes to `value`. Only zeros and NaN are read from `row`, because their keys do not
 /// preserve all bits.
 #[inline(always)]
-pub(super) fn restore_original_element<T: RealElement>(value: T, row: &[T], index: u64) -> T {
+pub(super) fn restore_zero_or_nan_bits<T: RealElement>(value: T, row: &[T], index: u64) -> T {
     #[allow(clippy::eq_op)] // only NaN differs from itself
     if value == T::default() || value != value { row[index as usize] } else { value }
 }

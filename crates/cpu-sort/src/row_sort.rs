@@ -8,7 +8,7 @@ use cuprum_cpu_base::threads;
 use cuprum_cpu_base::typed_views::HostVec;
 
 use crate::counting_sort;
-use crate::key_coding::{ClosureDecoder, DecodeRecord, INDEX_MASK, KeyCoder, KeyOrder, restore_original_element};
+use crate::key_coding::{ClosureDecoder, DecodeRecord, INDEX_MASK, KeyCoder, KeyOrder, restore_zero_or_nan_bits};
 use crate::radix_partition::RecordSource;
 use crate::radix_sort::{self, BlockSorter, MAX_SERIAL_RECORDS, SortSink};
 use crate::register_sort::{self, MAX_LANES};
@@ -141,7 +141,7 @@ fn sort_rows<T: RealElement>(from: &[T], rows: RowDivision, order: KeyOrder, res
     if const { size_of::<T>() == 8 } {
         if results.indices.is_some() {
             let decoder = ClosureDecoder {
-                value: move |r: KeyIndexPair, row: &[T]| restore_original_element(of_key(r.key), row, r.index),
+                value: move |r: KeyIndexPair, row: &[T]| restore_zero_or_nan_bits(of_key(r.key), row, r.index),
                 index: |r: KeyIndexPair| r.index,
             };
             return sort_short_rows(
@@ -159,7 +159,7 @@ fn sort_rows<T: RealElement>(from: &[T], rows: RowDivision, order: KeyOrder, res
     if const { size_of::<T>() < 8 } {
         if results.indices.is_some() {
             let decoder = ClosureDecoder {
-                value: move |r: u64, row: &[T]| restore_original_element(of_key(r >> 32), row, r & INDEX_MASK),
+                value: move |r: u64, row: &[T]| restore_zero_or_nan_bits(of_key(r >> 32), row, r & INDEX_MASK),
                 index: |r| r & INDEX_MASK,
             };
             return sort_short_rows(from, rows, 32, move |v: T, i| coder.encode(v.sort_key()) << 32 | i as u64, &decoder, results);
@@ -499,7 +499,7 @@ fn sort_long_row_with_indices<T: RealElement>(row: &[T], coder: KeyCoder, range:
         let source = RecordSource { values: row, record: move |v: T, i| coder.encode(v.sort_key()) << index_bits | i as u64 };
         let index = move |r: u64| r & ((1 << index_bits) - 1);
         let decoder = ClosureDecoder {
-            value: move |r: u64, row: &[T]| restore_original_element(coder.decode(r >> index_bits), row, index(r)),
+            value: move |r: u64, row: &[T]| restore_zero_or_nan_bits(coder.decode(r >> index_bits), row, index(r)),
             index,
         };
         return radix_sort::sort_record_source(
@@ -511,7 +511,7 @@ fn sort_long_row_with_indices<T: RealElement>(row: &[T], coder: KeyCoder, range:
     }
     let source = RecordSource { values: row, record: move |v: T, i| KeyIndexPair { key: coder.encode(v.sort_key()), index: i as u64 } };
     let decoder = ClosureDecoder {
-        value: move |r: KeyIndexPair, row: &[T]| restore_original_element(coder.decode(r.key), row, r.index),
+        value: move |r: KeyIndexPair, row: &[T]| restore_zero_or_nan_bits(coder.decode(r.key), row, r.index),
         index: |r: KeyIndexPair| r.index,
     };
     let ends = (KeyIndexPair::default(), KeyIndexPair { key: range, index: 0 });

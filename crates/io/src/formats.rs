@@ -83,14 +83,17 @@ const SIGNATURE_BYTES: usize = 512;
 /// Returns the format of a file that begins with `start`: the format that the contents show, else `named`, the format that the caller or
 /// the file extension names. If neither is known, text is csv if `start` contains a comma, else columns separated by blanks.
 fn recognise_format(start: &[u8], named: Option<Format>) -> Result<Format> {
+    let is_printable = start.iter().all(|b| !b.is_ascii_control() || b.is_ascii_whitespace());
     let is_text = || {
         // The bytes of `start` may end within a UTF-8 character.
         let is_utf8 = std::str::from_utf8(start).map_or_else(|e| e.error_len().is_none() && start.len() == SIGNATURE_BYTES, |_| true);
-        let is_printable = start.iter().all(|b| !b.is_ascii_control() || b.is_ascii_whitespace());
         !start.is_empty() && is_utf8 && is_printable && !ZIP_SIGNATURE.starts_with(start)
     };
     match Format::from_first_bytes(start).or(named) {
         Some(Format::Png | Format::Ppm) => Err(file_format_error("images are only written; convert the image to npy to read it")),
+        Some(Format::Csv | Format::Tsv | Format::Text) if !is_printable => {
+            Err(file_format_error("binary data, although the name is that of text"))
+        }
         Some(format) => Ok(format),
         None if is_text() => Ok(if has_comma_outside_comments(start) { Format::Csv } else { Format::Text }),
         None => Err(file_format_error(

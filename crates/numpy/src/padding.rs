@@ -23,7 +23,7 @@ type Pairs<T> = Vec<(T, T)>;
 pub enum PadMode {
     /// Constant values.
     Constant(Vec<(Scalar, Scalar)>),
-    /// The element at the edge.
+    /// The element at the edge of the padded array.
     Edge,
     /// Unspecified values in NumPy; zeros here.
     Empty,

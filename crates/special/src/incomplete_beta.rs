@@ -45,7 +45,8 @@ with_beta! {
     fn betainc_continued_fraction(a: f64, b: f64, x: f64, y: f64) -> f64 {
         let sum = a + b;
         let start = 1.0 - scaled_distance_from_mean(a, b, x, y);
-        // The first term and the first numerator have the common factor a. Both are computed without it, and the last line divides by it.
+        // The first term and the first numerator of the continued fraction have the common factor a. `h` is the fraction without this
+        // factor. The fraction is a divisor of the result, so the last line divides by `h` and by a.
         let mut h = start / (a + 1.0);
         let mut factor = 1.0;
         h = if h == 0.0 { 1e-300 } else { h };

@@ -8,7 +8,7 @@ with_zeta! {
 
     /// Returns `gamma(n + 1) / x^(n + 1) * factor` for n >= 140 and x > 0, by Stirling's formula.
     #[helper]
-    fn factorial_over_power(n: f64, x: f64, factor: f64) -> f64 {
+    fn factorial_over_next_power(n: f64, x: f64, factor: f64) -> f64 {
         // `product + rest` is `e * x` in double-double arithmetic, where e is Euler's number as the sum of two doubles.
         let product = 2.718281828459045 * x;
         let rest = 2.718281828459045.mul_add(x, -product) + 1.4456468917292502e-16 * x;
@@ -53,7 +53,7 @@ with_zeta! {
             // gamma(1 + n) is computed as `n * gamma(n)`, because the sum 1 + n would be rounded.
             return TAU.powf(s) * (n * gamma_positive(n)) * factor;
         }
-        factorial_over_power(n, TAU, TAU * factor)
+        factorial_over_next_power(n, TAU, TAU * factor)
     }
 
     /// Returns `n! zeta(n + 1, x)` for n > 0 and x > 0.
@@ -61,7 +61,7 @@ with_zeta! {
     fn polygamma_positive_magnitude(n: f64, x: f64) -> f64 {
         let scaled = scaled_hurwitz_zeta(n + 1.0, x);
         if n >= 140.0 {
-            return factorial_over_power(n, x, scaled);
+            return factorial_over_next_power(n, x, scaled);
         }
         // One of gamma(n + 1) and zeta may overflow where the other underflows. Each is therefore multiplied by the square root of x^-(n +
         // 1).

@@ -85,6 +85,17 @@ fn large_matrices() {
 }
 
 /// Takes minutes without optimisation: `cargo test --release -p cuprum-backend-cpu --test kernels linalg -- --ignored`.
+/// Iterations by divide and conquer, from 128 rows on, have their own tolerances.
+#[test]
+fn large_hermitian_matrices_of_every_scale() {
+    for (dtype, n) in [(DType::F64, 128), (DType::F64, 129), (DType::F64, 200), (DType::C128, 130), (DType::F32, 130)] {
+        let scales = if dtype == DType::F32 { [1e18, 1e-18] } else { [1e5, 1e150] };
+        for scale in scales {
+            check_eigen(case(dtype, 1, n, n, MatrixKind::Scaled(scale))).unwrap();
+        }
+    }
+}
+
 #[test]
 #[ignore = "slow without optimisation"]
 fn matrices_of_extent_1000() {

@@ -195,7 +195,7 @@ __device__ inline void for_each_large_bucket_value(const u32* rows, const u32* s
     }
 }
 
-// Writes the position plus 1 of the last value of each row in large buckets to `lasts`, which must be zeroed.
+// For each row of a bucket of more than LARGE_BUCKET_THRESHOLD values, writes 1 plus the position of its last value to `lasts`, which must be zeroed.
 extern "C" __global__ void __launch_bounds__(256)
 scatter_find_last_in_large_buckets(u32* lasts, const u32* __restrict__ rows, const u32* __restrict__ starts, i64 count, u32 buckets) {
     for_each_large_bucket_value(rows, starts, lasts, count, buckets, [](u32 i, u32, u32* last) {

@@ -18,8 +18,8 @@ use crate::driver;
 
 /// Name of the header with cuprum's element types and operations, for `#include <cuprum.cuh>`.
 const OPERATIONS_HEADER_NAME: &str = "cuprum.cuh";
-/// The NVRTC option (from 12.0 on, without hyphens) that excludes the source's folder, which is the working directory, from the search for
-/// `#include "name"`. Headers then do not find other headers in their own folders. Some versions reject the option if it is repeated.
+/// Name, without its leading hyphens, of the option of NVRTC 12.0 and later that excludes the source's folder, which is the working
+/// directory, from the search for `#include "name"`. Headers then do not find other headers in their own folders. Some versions reject the option if it is repeated.
 const NO_SOURCE_INCLUDE_OPTION: &str = "no-source-include";
 /// Newest CUDA major version of the compiler if there is no driver. With a driver, the version of the driver is the limit.
 const DEFAULT_CUDA_MAJOR_VERSION: u32 = 13;

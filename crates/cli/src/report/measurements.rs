@@ -134,7 +134,7 @@ impl Measurements {
     }
 
     /// Returns a sentence with the numbers of rows, other libraries and unused lines.
-    pub fn summarize_counts(&self) -> String {
+    pub fn workload_and_peer_summary(&self) -> String {
         format!("{} workloads, {} peers, {} lines without a time", self.workload_count(), self.peer_names().len(), self.unused.len())
     }
 

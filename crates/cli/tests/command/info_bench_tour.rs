@@ -107,6 +107,8 @@ fn tune_measures_and_info_shows() {
     assert_eq!(succeed(&folder, &["info", "--tuning"]), text);
     let json: Value = serde_json::from_str(&succeed(&folder, &["info", "--tuning", "--json"])).unwrap();
     assert_eq!((&json[0]["device"], &json[0]["pinned"]), (&"cpu".into(), &false.into()));
+    assert_eq!(run(&folder, &["tune", "syntax(", "--forget"]).status.code(), Some(2));
+    assert_eq!(succeed(&folder, &["info", "--tuning"]), text);
     assert!(succeed(&folder, &["tune", "--forget"]).contains("0 measured"));
 }
 

@@ -83,7 +83,7 @@ pub struct Accelerator {
 pub struct Registration(pub &'static Accelerator);
 inventory::collect!(Registration);
 
-/// A kernel in a chain of accelerators, with its accelerator.
+/// A kernel that dispatch tries for a call, and the accelerator that provides it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct KernelChainEntry {
     pub accelerator: &'static Accelerator,

@@ -215,23 +215,23 @@ impl Call<'_> {
     pub fn outcome_from_buffers(&self, buffers: impl IntoIterator<Item = Arc<dyn Buffer>>) -> Result<Outcome> {
         let mut outputs = Outputs::new(); // `collect` would move the large arrays more often
         for (n, buffer) in buffers.into_iter().enumerate() {
-            let Some(spec) = self.outputs.get(n) else { return Err(self.wrong_buffers_error(&format!("more than {n} buffers"))) };
+            let Some(spec) = self.outputs.get(n) else { return Err(self.wrong_output_buffers_error(&format!("more than {n} buffers"))) };
             let nbytes = buffer.nbytes();
             let array = StoredArray::new(spec.dtype, spec.layout.clone(), buffer);
             outputs.push(array.map_err(|error| {
                 let is_short = nbytes < spec.layout.size().saturating_mul(spec.dtype.itemsize());
-                if is_short { self.wrong_buffers_error(&format!("a buffer of {nbytes} bytes for output {n}")) } else { error }
+                if is_short { self.wrong_output_buffers_error(&format!("a buffer of {nbytes} bytes for output {n}")) } else { error }
             })?);
         }
         if outputs.len() < self.outputs.len() {
-            return Err(self.wrong_buffers_error(&format!("{} buffers", outputs.len())));
+            return Err(self.wrong_output_buffers_error(&format!("{} buffers", outputs.len())));
         }
         Ok(Outcome::Done(outputs))
     }
 
     /// Returns the error for a kernel that returned wrong output buffers. `returned` describes these buffers.
     #[cold]
-    fn wrong_buffers_error(&self, returned: &str) -> Error {
+    fn wrong_output_buffers_error(&self, returned: &str) -> Error {
         let sizes: Vec<usize> = self.outputs.iter().map(|o| o.layout.size().saturating_mul(o.dtype.itemsize())).collect();
         let message = format!("a kernel on {} returned {returned}; the call needs buffers of {sizes:?} bytes", self.device);
         Error::value(self.op.name(), message)

@@ -187,8 +187,8 @@ impl Function {
                         result = result.astype(out.dtype())?;
                         out.clone()
                     }
-                    // Elements that the mask excludes are 0 unless the result can be converted to `out`. `cast_and_broadcast_to_out`
-                    // returns the error for any other `out`.
+                    // Without an `out`, elements that the mask excludes are 0. For an `out` to which the result cannot be converted,
+                    // `cast_and_broadcast_to_out` returns the error.
                     _ => NdArray::scalar_as(0, result.dtype())?.to_device(result.device())?,
                 };
                 let select = Op::by_name("where").ok_or_else(|| Error::value(self.name, "`where` is not an operation"))?;

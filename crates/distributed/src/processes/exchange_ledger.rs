@@ -95,7 +95,7 @@ impl ExchangeLedger {
 
     /// Compares an announcement by `rank` with this rank's exchange of the same number. If this rank has not begun that exchange, stores
     /// the announcement for a later comparison. Returns a message if announcement and exchange differ.
-    pub fn add_announcement(&mut self, rank: usize, round: ExchangeRound) -> Option<String> {
+    pub fn compare_or_store_announcement(&mut self, rank: usize, round: ExchangeRound) -> Option<String> {
         if round.number > self.last.number {
             push_round(self.ahead.get_mut(rank)?, round);
             return None;
@@ -141,18 +141,18 @@ mod tests {
         for n in 0..2 * MAX_STORED_ROUNDS {
             let (round, fault) = own.begin_exchange(DType::F32, &pieces);
             assert_eq!((round.number, fault), (n as u64 + 1, None));
-            assert_eq!(own.add_announcement(1, same.begin_exchange(DType::F32, &pieces).0), None);
+            assert_eq!(own.compare_or_store_announcement(1, same.begin_exchange(DType::F32, &pieces).0), None);
         }
         // Another shape at the first exchange changes all later digests.
         let (first, _) = other.begin_exchange(DType::F32, &[transfer(0, 1, 5), transfer(1, 0, 6)]);
-        assert_eq!(own.add_announcement(2, first), None, "the exchange is no longer kept");
+        assert_eq!(own.compare_or_store_announcement(2, first), None, "the exchange is no longer kept");
         (1..2 * MAX_STORED_ROUNDS - 1).for_each(|_| drop(other.begin_exchange(DType::F32, &pieces)));
         let last = other.begin_exchange(DType::F32, &pieces).0;
-        let message = own.add_announcement(2, last).unwrap();
+        let message = own.compare_or_store_announcement(2, last).unwrap();
         assert_eq!(message, "runs another program: its exchange 512 moves other pieces than 2 pieces of float32");
         // A rank that is ahead is compared when this rank reaches the exchange.
         let ahead = same.begin_exchange(DType::F64, &pieces).0;
-        assert_eq!(own.add_announcement(1, ahead), None);
+        assert_eq!(own.compare_or_store_announcement(1, ahead), None);
         let (rank, message) = own.begin_exchange(DType::F32, &pieces[..1]).1.unwrap();
         assert_eq!(rank, 1);
         assert_eq!(message, "runs another program: its exchange 513 moves 2 pieces of float64 instead of 1 pieces of float32");

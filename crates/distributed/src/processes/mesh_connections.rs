@@ -354,7 +354,7 @@ impl MeshConnections {
                 read_full(control, &mut bytes, keep_waiting).ok()?;
                 let round = ExchangeRound::from_bytes(&bytes);
                 peer.announced.fetch_max(round.number, Ordering::Relaxed);
-                let message = self.ledger.lock().unwrap_or_else(|e| e.into_inner()).add_announcement(peer.rank, round);
+                let message = self.ledger.lock().unwrap_or_else(|e| e.into_inner()).compare_or_store_announcement(peer.rank, round);
                 if let Some(message) = message {
                     self.fail_by_program_difference(peer.rank, message);
                 }

@@ -592,8 +592,9 @@ impl<'a, T: ParseNumber + NoUninit> RowParser<'a, T> {
         if let Some(value) = T::parse_entire(field.trim_ascii()) {
             return Ok(value);
         }
-        let shown: String = String::from_utf8_lossy(field).chars().take(60).collect();
-        if !self.syntax.is_missing_value(&shown) {
+        let text = String::from_utf8_lossy(field);
+        let shown: String = text.chars().take(60).collect();
+        if !self.syntax.is_missing_value(&text) {
             let digits = field.trim_ascii().trim_ascii_start();
             let digits = digits.strip_prefix(b"-").or(digits.strip_prefix(b"+")).unwrap_or(digits);
             let is_integer = !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);

@@ -370,6 +370,10 @@ fn formats_are_recognised_by_contents_first() {
     }
     std::fs::write(path("noise"), [1, 2, 3, 0]).unwrap();
     assert!(io::read(path("noise")).unwrap_err().to_string().contains("not a format that can be recognised"));
+    std::fs::write(path("compressed.csv"), [0x1f, 0x8b, 8, 0, 0]).unwrap();
+    assert!(io::read(path("compressed.csv")).unwrap_err().to_string().contains("binary data, although the name is that of text"));
+    std::fs::write(path("long.csv"), format!("\"{}abc\",2\n3,4\n", " ".repeat(61))).unwrap();
+    assert!(io::read(path("long.csv")).unwrap_err().to_string().contains("is not a valid float64"));
     let split_character = format!("{}\u{e9}\n1\n", "a".repeat(511));
     assert_eq!(io::read_stream(&mut split_character.as_bytes()).unwrap()[0].1.size(), 1);
     for unknown in [&b"\x93NUM"[..], b"P", b"PK", b"1 2\n\xe9\n", b"1 2 \xc3"] {

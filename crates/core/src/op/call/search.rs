@@ -24,7 +24,7 @@ pub enum SearchResultKind {
     AfterEqual,
     /// Whether the sorted array has an equal element, as bool. NaN is not equal to NaN.
     IsFound,
-    /// Whether the sorted array has no equal element, as bool.
+    /// Whether no element of the sorted array equals the searched value, as bool. True for NaN.
     IsMissing,
 }
 

@@ -12,7 +12,7 @@ use crate::op::Family;
 /// part, and those with both. Descending order is the exact reverse (NaN first), but equal elements keep their order.
 ///
 /// Outputs are the sorted values if `values`, then the int64 index of each sorted value in the input row if `indices`. Equal values of
-/// different bits (zeros and NaN) may be in any order. If the last extent of the outputs is shorter than the input's, only that many
+/// different bits (zeros and NaN) may be in any order in the sorted values, but not in the indices. If the last extent of the outputs is shorter than the input's, only that many
 /// leading elements of each sorted row are required.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sort {

@@ -33,16 +33,16 @@ pub(super) fn derive_child_key(key: u64, stream: u32, child: u64) -> u64 {
 
 /// The key that [`set_shared_entropy_key`] has set, and the number of keys that [`next_entropy_key`] has derived from it. `None` if no
 /// key was set.
-static SHARED_ENTROPY_KEY: Mutex<Option<(u64, u64)>> = Mutex::new(None);
+static SHARED_KEY_AND_DRAW_COUNT: Mutex<Option<(u64, u64)>> = Mutex::new(None);
 
 /// Makes [`next_entropy_key`] return a sequence of keys that depends only on `key`.
 pub(super) fn set_shared_entropy_key(key: u64) {
-    *SHARED_ENTROPY_KEY.lock().unwrap_or_else(|e| e.into_inner()) = Some((key, 0));
+    *SHARED_KEY_AND_DRAW_COUNT.lock().unwrap_or_else(|e| e.into_inner()) = Some((key, 0));
 }
 
 /// Returns a key that differs between calls, and between processes that do not share their keys ([`set_shared_entropy_key`]).
 pub(super) fn next_entropy_key() -> u64 {
-    match &mut *SHARED_ENTROPY_KEY.lock().unwrap_or_else(|e| e.into_inner()) {
+    match &mut *SHARED_KEY_AND_DRAW_COUNT.lock().unwrap_or_else(|e| e.into_inner()) {
         Some((key, drawn)) => {
             *drawn += 1;
             seed_key_from_words(&[*key, *drawn])

@@ -27,15 +27,9 @@ fn mean_computation_and_result_dtypes(a: &NdArray, requested: Option<DType>) -> 
     (work, out)
 }
 
-/// Returns whether the conversion of a complex array to the dtype `to` drops imaginary parts.
-fn drops_imaginary_parts(a: &NdArray, to: DType) -> bool {
-    a.dtype().is_complex() && !to.is_complex()
-}
-
-/// Returns the sum of squared distances from the mean, in two passes. As in NumPy, the mean and the sum have the dtype of `over` if it is
-/// integer or bool, or if it is real and `x` is complex. The distances are not converted.
-fn sum_squared_distances(x: &NdArray, over: &AxisOptions) -> Result<NdArray> {
-    let dtype = over.dtype.filter(|dtype| !dtype.is_inexact() || drops_imaginary_parts(x, *dtype));
+/// Returns the sum of squared distances from the mean, in two passes. The mean and the sum have the dtype `dtype`, if it is given. The
+/// distances have the common dtype of `x` and the mean.
+fn sum_squared_distances(x: &NdArray, over: &AxisOptions, dtype: Option<DType>) -> Result<NdArray> {
     let mean = x.mean(AxisOptions { keepdims: true, dtype, correction: None, ..over.clone() })?;
     let d = subtract(x, &mean).map_err(|e| e.with_function_name(VAR.name()))?;
     let over = &AxisOptions { dtype: None, ..over.clone() };
@@ -134,19 +128,20 @@ impl NdArray {
         over.check_axes_unless_masked(VAR, self.ndim())?;
         let (work, out) = mean_computation_and_result_dtypes(self, over.dtype);
         let result = over.dtype.unwrap_or(out.real());
-        // As in NumPy, if a real dtype is requested for a complex array, the mean has this dtype, but the distances from the mean are
-        // complex.
-        let converts = out.is_inexact() && !drops_imaginary_parts(self, out);
+        // As in NumPy, if the requested dtype cannot hold the elements (a narrower or a real dtype, or integers), the mean has this dtype,
+        // but the distances from the mean are computed from the elements themselves.
+        let converts = out.is_inexact() && self.dtype().promote(out) == out;
         let x = if converts { self.astype(work)? } else { self.clone() };
+        let dtype = if converts { None } else { over.dtype };
         if let Some(mask) = over.mask() {
-            let sum = sum_squared_distances(&x, &over)?;
+            let sum = sum_squared_distances(&x, &over, dtype)?;
             let divisor = over.count_selected_elements(self, mask, work.real())?.subtract(over.correction.unwrap_or(0.0))?;
             return divide_sum(sum, maximum(divisor, 0)?, result);
         }
         let is_one_pass = self.size() > 0 && converts;
         let sum = match is_one_pass && dispatch::any_kernel_has_capability(Capability::Variance, Family::Reduce, self.device())? {
             true => reduce(VAR, &x, &over, work, work.real())?,
-            false => sum_squared_distances(&x, &over)?,
+            false => sum_squared_distances(&x, &over, dtype)?,
         };
         let count = if sum.size() == 0 { 1.0 } else { self.size() as f64 / sum.size() as f64 };
         divide_sum(sum, (count - over.correction.unwrap_or(0.0)).max(0.0), result)
@@ -174,7 +169,8 @@ impl NdArray {
         let (work, out) = mean_computation_and_result_dtypes(self, over.dtype);
         let result = over.dtype.unwrap_or(out.real());
         // The variance of 16-bit floats is not rounded before the square root.
-        let dtype = if matches!(out, DType::F16 | DType::BF16) { Some(work) } else { over.dtype };
+        let is_half = matches!(out, DType::F16 | DType::BF16) && self.dtype().promote(out) == out;
+        let dtype = if is_half { Some(work) } else { over.dtype };
         let variance = self.var(AxisOptions { dtype, ..over })?;
         // NumPy writes the square roots into the array of the variance, which is an error for an integer dtype. Only a 0-d result is
         // converted.
