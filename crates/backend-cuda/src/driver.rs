@@ -24,6 +24,7 @@ mod free_blocks;
 mod graph_capture;
 mod in_flight_owners;
 mod memory;
+mod mutex_lock;
 mod per_device;
 mod pinned_memory;
 mod primary_context;

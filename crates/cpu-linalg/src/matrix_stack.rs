@@ -73,40 +73,17 @@ impl<'a, T: Field> MatrixStack<'a, T> {
         self.copy_with_strides(team, n, [self.strides[1], self.strides[0]], self.columns, to, |v| v);
     }
 
-    /// Copies matrix `n` of the batch to `to`, as columns of `rows` elements, and converts each element by `value`, which returns its
-    /// argument if `U` is `T`. `down` and `across` are the source strides along a column and along a row of the copy.
+    /// Copies matrix `n` of the batch like [`copy_columns`], with the given strides.
     fn copy_with_strides<U: Pod + Send>(
         &self,
         team: ThreadsPerMatrix,
         n: usize,
-        [down, across]: [isize; 2],
+        strides: [isize; 2],
         rows: usize,
         to: &mut [U],
         value: impl Fn(T) -> U + Sync,
     ) {
-        let start = self.matrix_start_index(n);
-        team.for_each_slice_of_columns(to, rows, |first_column, columns| {
-            let start = start + first_column as isize * across;
-            if TypeId::of::<T>() == TypeId::of::<U>() && across == 1 {
-                let (source, target) =
-                    (ContiguousRowLayout { start: start as usize, stride: down }, ContiguousRowLayout { start: 0, stride: rows as isize });
-                let count = columns.len() / rows;
-                if try_transpose(self.values, source, bytemuck::cast_slice_mut(columns), target, count, rows) {
-                    return;
-                }
-            }
-            for (block, columns) in columns.chunks_mut(rows * TRANSPOSE_BLOCK_SIDE).enumerate() {
-                for first in (0..rows).step_by(TRANSPOSE_BLOCK_SIDE) {
-                    let last = rows.min(first + TRANSPOSE_BLOCK_SIDE);
-                    for (j, column) in columns.chunks_mut(rows).enumerate() {
-                        let at = start + (block * TRANSPOSE_BLOCK_SIDE + j) as isize * across;
-                        for (i, element) in (first..last).zip(&mut column[first..last]) {
-                            *element = value(self.values[(at + i as isize * down) as usize]);
-                        }
-                    }
-                }
-            }
-        });
+        copy_columns(team, self.values, self.matrix_start_index(n), strides, rows, to, value);
     }
 
     /// Copies the conjugate transpose of matrix `n` of the batch to `to`, in column-major order, and converts each element by `value`,
@@ -133,23 +110,39 @@ pub(crate) fn store_converted_in_c_order<T: Pod + Sync, U: Pod + Send>(
     to: &mut [U],
     value: impl Fn(T) -> U + Sync,
 ) {
-    let columns = to.len() / rows.max(1);
-    // Rows of the target are columns of its transpose.
-    team.for_each_slice_of_columns(to, columns, |first_row, to| {
-        let height = to.len() / columns;
-        if TypeId::of::<T>() == TypeId::of::<U>() {
-            let source = ContiguousRowLayout { start: first_row, stride: rows as isize };
-            let target = ContiguousRowLayout { start: 0, stride: columns as isize };
-            if try_transpose(from, source, bytemuck::cast_slice_mut(to), target, height, columns) {
+    // Rows of the target are the columns of its transpose.
+    copy_columns(team, from, 0, [rows as isize, 1], to.len() / rows.max(1), to, value);
+}
+
+/// Copies a strided matrix to `to`, as columns of `rows` elements, and converts each element by `value`, which returns its argument if `U` is
+/// `T`. `start` is the index of the first element of the source, `down` and `across` are its strides along a column and along a row of the
+/// copy.
+fn copy_columns<T: Pod + Sync, U: Pod + Send>(
+    team: ThreadsPerMatrix,
+    from: &[T],
+    start: isize,
+    [down, across]: [isize; 2],
+    rows: usize,
+    to: &mut [U],
+    value: impl Fn(T) -> U + Sync,
+) {
+    team.for_each_slice_of_columns(to, rows, |first_column, columns| {
+        let start = start + first_column as isize * across;
+        if TypeId::of::<T>() == TypeId::of::<U>() && across == 1 {
+            let source = ContiguousRowLayout { start: start as usize, stride: down };
+            let target = ContiguousRowLayout { start: 0, stride: rows as isize };
+            let count = columns.len() / rows;
+            if try_transpose(from, source, bytemuck::cast_slice_mut(columns), target, count, rows) {
                 return;
             }
         }
-        for block in (0..height).step_by(TRANSPOSE_BLOCK_SIDE) {
-            for first in (0..columns).step_by(TRANSPOSE_BLOCK_SIDE) {
-                let last = columns.min(first + TRANSPOSE_BLOCK_SIDE);
-                for i in block..height.min(block + TRANSPOSE_BLOCK_SIDE) {
-                    for (j, element) in (first..last).zip(&mut to[i * columns + first..i * columns + last]) {
-                        *element = value(from[j * rows + first_row + i]);
+        for (block, columns) in columns.chunks_mut(rows * TRANSPOSE_BLOCK_SIDE).enumerate() {
+            for first in (0..rows).step_by(TRANSPOSE_BLOCK_SIDE) {
+                let last = rows.min(first + TRANSPOSE_BLOCK_SIDE);
+                for (j, column) in columns.chunks_mut(rows).enumerate() {
+                    let at = start + (block * TRANSPOSE_BLOCK_SIDE + j) as isize * across;
+                    for (i, element) in (first..last).zip(&mut column[first..last]) {
+                        *element = value(from[(at + i as isize * down) as usize]);
                     }
                 }
             }

@@ -16,6 +16,9 @@ const PRODUCTS_PER_TASK: usize = 4096;
 /// divide the result instead would each read both operands.
 const MIN_RATIO_TO_DIVIDE_SUMS: usize = 64;
 
+/// Maximum number of results, for a division of the summed axis among tasks. Each task stores a sum for every result.
+const MAX_RESULTS_TO_DIVIDE_SUMS: usize = 1 << 14;
+
 /// A pointer to the output, shared by tasks that write disjoint elements.
 #[derive(Clone, Copy)]
 pub(super) struct SharedOutputPointer<T>(pub *mut T);
@@ -78,7 +81,9 @@ pub(super) fn multiply_floats<T: Element + Pod + Add<Output = T>>(
         }
     };
     let count = batch.len();
-    if count == 1 && p.k / MIN_RATIO_TO_DIVIDE_SUMS >= p.m.max(p.n).max(PRODUCTS_PER_TASK / MIN_RATIO_TO_DIVIDE_SUMS * 2) {
+    let has_few_results = p.m.saturating_mul(p.n) <= MAX_RESULTS_TO_DIVIDE_SUMS;
+    if count == 1 && has_few_results && p.k / MIN_RATIO_TO_DIVIDE_SUMS >= p.m.max(p.n).max(PRODUCTS_PER_TASK / MIN_RATIO_TO_DIVIDE_SUMS * 2)
+    {
         let mut partial_sums = HostVec::<T>::allocate(p.k.div_ceil(PRODUCTS_PER_TASK).saturating_mul(p.m * p.n))?;
         let start = batch.matrix_offsets(0);
         let tasks = partial_sums.chunks_mut(p.m * p.n).enumerate();

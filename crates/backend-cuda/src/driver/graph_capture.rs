@@ -11,7 +11,7 @@
 use std::any::Any;
 use std::ptr;
 use std::sync::atomic::{AtomicU8, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use cuprum_core::device::Buffer;
 
@@ -22,6 +22,7 @@ use super::primary_context::check_result;
 use super::stream_mark::StreamMark;
 use super::stream_table::{FIRST_CAPTURE_STREAM_ID, StreamHandle};
 use super::{Context, sys};
+use crate::driver::mutex_lock::lock_ignoring_poison;
 use crate::error::{CudaError, Result};
 
 const CAPTURE_STATE_OPEN: u8 = 0;
@@ -60,10 +61,6 @@ impl std::fmt::Debug for GraphCapture {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "GraphCapture({:?}, state {})", self.context, self.state.load(Ordering::Relaxed))
     }
-}
-
-fn lock_ignoring_poison<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Returns the index of the smallest size in `free` that is at least `bytes` and at most about twice `bytes`. Small blocks are exempt from

@@ -9,8 +9,8 @@
 use std::ffi::c_void;
 use std::mem::MaybeUninit;
 use std::ptr;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::event::Event;
 use super::memory::DeviceBuffer;
@@ -18,6 +18,7 @@ use super::per_device::PerDevice;
 use super::primary_context::check_result;
 use super::stream_table::MAX_STREAMS;
 use super::{Context, sys};
+use crate::driver::mutex_lock::lock_ignoring_poison;
 use crate::error::{CudaError, Result};
 
 /// Maximum size of a copy that uses one small pinned block, in bytes.
@@ -103,10 +104,6 @@ struct DownloadTarget(*mut u8);
 
 // SAFETY: the threads write disjoint ranges, while the caller's exclusive borrow of the memory lasts.
 unsafe impl Sync for DownloadTarget {}
-
-fn lock_ignoring_poison<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 impl Context {
     /// Copies the host bytes `src` to `dst` at byte `offset`. Returns once `src` has been read, which may be before the transfer ends.

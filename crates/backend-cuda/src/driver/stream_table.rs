@@ -6,12 +6,13 @@
 
 use std::any::Any;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use cuprum_core::Stream;
 
 use super::primary_context::create_stream;
 use super::sys;
+use crate::driver::mutex_lock::lock_ignoring_poison;
 use crate::error::Result;
 
 /// First stream number of graph captures. Lower numbers are ordinary streams.
@@ -76,10 +77,6 @@ pub(super) struct StreamTable {
     captures: Mutex<ActiveCaptures>,
     /// Streams that no capture uses, for later captures.
     idle: Mutex<Vec<StreamHandle>>,
-}
-
-fn lock_ignoring_poison<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl StreamTable {

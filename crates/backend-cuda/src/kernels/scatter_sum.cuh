@@ -64,8 +64,8 @@ struct ExponentRange {
     // Returns whether two integers are likely to represent every value exactly in units common to all values. False once an inexact value
     // has been recorded. `bits` is the number of bits of an integer (`scaled_value_bits` in reproducible_sum.rs).
     __device__ bool has_common_units(u64 bits) const {
-        // Of fewer than 2^(62 - bits) values, 2^SAMPLE_BITS are sampled. Among 2^n times as many values, the smallest is about 2^n times
-        // smaller.
+        // The sample has 2^SAMPLE_BITS of up to 2^(62 - bits) values. The smallest magnitude of all values is therefore assumed to be up
+        // to 2^unsampled_bits times smaller than that of the sample.
         const int unsampled_bits = 62 - static_cast<int>(bits) - SAMPLE_BITS;
         const int width = static_cast<int>(largest + smallest_from_top) - 2047 + HEADROOM + (unsampled_bits > 0 ? unsampled_bits : 0);
         return largest != NOT_FINITE && has_negative_zero == 0 && has_inexact_value == 0 && width + DIGITS <= 2 * static_cast<int>(bits);

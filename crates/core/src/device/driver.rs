@@ -57,9 +57,8 @@ pub trait DeviceEvent: Send + Sync {
 
 /// The driver of a device: memory, copies, synchronisation.
 ///
-/// Each kind of device has a chain of accelerators, which dispatch tries in order. The last accelerator of the chain is the base
-/// accelerator, the fallback of every call. The base accelerator provides the drivers of all devices of its kind
-/// ([`Accelerator::base`](crate::Accelerator::base)).
+/// Dispatch tries the accelerators of a device kind in order. The last one is the base accelerator, which has a kernel for every operation. It
+/// also provides the drivers of all devices of its kind ([`Accelerator::base`](crate::Accelerator::base)).
 pub trait DeviceDriver: Send + Sync {
     /// Allocates `nbytes` of memory with undefined contents, for work that is queued on `stream` afterwards.
     fn allocate(&self, nbytes: usize, stream: Stream) -> Result<Arc<dyn Buffer>>;

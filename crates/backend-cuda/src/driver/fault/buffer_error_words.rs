@@ -3,7 +3,8 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use super::error_word::{LaunchErrorWord, LaunchErrorWords, ReportedFault, lock_ignoring_poison, merge_error_words};
+use super::error_word::{LaunchErrorWord, LaunchErrorWords, ReportedFault, merge_error_words};
+use crate::driver::mutex_lock::lock_ignoring_poison;
 
 /// The error words of launches that the values of a buffer depend on and that may have faulted.
 #[derive(Debug, Default)]

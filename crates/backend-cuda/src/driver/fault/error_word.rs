@@ -4,10 +4,11 @@ use std::ffi::c_void;
 use std::ptr;
 use std::slice::from_ref;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use smallvec::SmallVec;
 
+use crate::driver::mutex_lock::lock_ignoring_poison;
 use crate::driver::primary_context::check_result;
 use crate::driver::sys;
 use crate::error::{CudaError, Result};
@@ -17,10 +18,6 @@ const BEING_WRITTEN_CODE: u64 = u64::MAX;
 
 /// Number of error words in one allocation of pinned memory, which is one page.
 const ERROR_WORDS_PER_PAGE: usize = 128;
-
-pub(super) fn lock_ignoring_poison<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// A fault that a kernel reported: its code, operation, bad value and allowed length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

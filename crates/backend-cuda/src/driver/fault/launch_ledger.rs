@@ -4,9 +4,10 @@
 use std::cell::RefCell;
 use std::sync::{Arc, Mutex};
 
-use super::error_word::{FreeErrorWords, LaunchErrorWord, LaunchErrorWords, ReportedFault, allocate_error_words, lock_ignoring_poison};
+use super::error_word::{FreeErrorWords, LaunchErrorWord, LaunchErrorWords, ReportedFault, allocate_error_words};
 use crate::driver::Context;
 use crate::driver::memory::DeviceBuffer;
+use crate::driver::mutex_lock::lock_ignoring_poison;
 use crate::driver::per_device::PerDevice;
 use crate::error::Result;
 

@@ -3,9 +3,10 @@ use std::sync::{Arc, Mutex};
 
 use super::INDEX_OUT_OF_BOUNDS;
 use super::buffer_error_words::BufferErrorWords;
-use super::error_word::{ErrorWord, FreeErrorWords, LaunchErrorWord, LaunchErrorWords, lock_ignoring_poison};
+use super::error_word::{ErrorWord, FreeErrorWords, LaunchErrorWord, LaunchErrorWords};
 use super::launch_ledger::{FaultTracker, LaunchLedger, PREPARED_LAUNCH};
 use super::run_with_own_error_word;
+use crate::driver::mutex_lock::lock_ignoring_poison;
 use crate::error::{CudaError, Result};
 
 /// Returns four unused error words in host memory. The tests write faults to them in place of a device.
