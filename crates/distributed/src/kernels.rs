@@ -9,9 +9,9 @@ mod fft_kernel;
 mod fill_kernel;
 mod gather_fallback;
 mod map_kernel;
+mod merge_sort;
 mod reduce_kernel;
 mod row_kernel;
-mod sample_sort;
 mod scan_kernel;
 mod sort_kernel;
 

@@ -123,6 +123,9 @@ pub fn sort_request_for_call(call: &Call) -> Result<SortRequest, DeclineReason> 
     let Some(plan) = SortPlan::new(input.layout(), &output.layout) else {
         return Err(DeclineReason::new("no axis to sort along"));
     };
+    if options.merge_at.is_some() {
+        return Err(DeclineReason::new("a merge of two sorted parts: the base accelerator merges them"));
+    }
     let request = SortRequest::from_plan(*options, input.dtype(), plan);
     if plan.rows.saturating_mul(request.tiles_per_row()) > i32::MAX as usize {
         let SortPlan { rows, columns, .. } = plan;
@@ -298,17 +301,17 @@ pub fn sources_for_compile_check() -> Vec<(String, String)> {
     let mut list = Vec::new();
     for (n, dtype) in DType::ALL.into_iter().enumerate() {
         let indices = n % 2 == 0;
-        let options = SortOptions { descending: n % 3 == 0, values: !indices, indices, nth: None };
+        let options = SortOptions { descending: n % 3 == 0, values: !indices, indices, nth: None, merge_at: None };
         for (rows, columns) in [(1, 1 << 20), (100, [100, 500, 1000, 2000, 4000, 8000][n % 6])] {
             let request = SortRequest::from_plan(options, dtype, SortPlan { rows, columns, kept: columns });
             list.push((format!("cub_sort {dtype}, {rows} x {columns}, {options:?}"), request));
         }
     }
-    let both = SortOptions { descending: true, values: true, indices: true, nth: None };
+    let both = SortOptions { descending: true, values: true, indices: true, nth: None, merge_at: None };
     // The sources cover every combination of key size and index size, and keys without indices.
     let sizes = [DType::U8, DType::I16, DType::F32, DType::F64];
     for (dtype, columns) in sizes.into_iter().flat_map(|d| [(d, 1 << 20), (d, MIN_COLUMNS_FOR_64_BIT_INDICES)]) {
-        for options in [SortOptions { descending: false, values: true, indices: false, nth: None }, both] {
+        for options in [SortOptions { descending: false, values: true, indices: false, nth: None, merge_at: None }, both] {
             let request = SortRequest::from_plan(options, dtype, SortPlan { rows: 1, columns, kept: columns });
             list.push((format!("cub_sort {dtype}, {}-byte indices, {options:?}", request.index_size()), request));
         }
@@ -337,8 +340,8 @@ mod tests {
     use super::*;
     use crate::testing::{array, contiguous, output, reason, with_call};
 
-    const VALUES: SortOptions = SortOptions { descending: false, values: true, indices: false, nth: None };
-    const BOTH: SortOptions = SortOptions { descending: true, values: true, indices: true, nth: None };
+    const VALUES: SortOptions = SortOptions { descending: false, values: true, indices: false, nth: None, merge_at: None };
+    const BOTH: SortOptions = SortOptions { descending: true, values: true, indices: true, nth: None, merge_at: None };
 
     fn with_request<R>(
         dtype: DType,

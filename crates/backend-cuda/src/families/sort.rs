@@ -1,7 +1,8 @@
 //! CUDA kernels of the family `Sort`. Short rows are sorted by comparing all pairs, several rows per block. Rows that fit in shared memory
-//! are sorted by a radix sort, one block per row; longer rows by a radix sort on the whole device. Elements are moved unchanged. Their sort
-//! keys are computed when needed.
+//! are sorted by a radix sort, one block per row; longer rows by a radix sort on the whole device. Rows of two sorted parts are merged.
+//! Elements are moved unchanged. Their sort keys are computed when needed.
 
+mod merge;
 pub(crate) mod segment_sort;
 
 use std::sync::Arc;
@@ -153,7 +154,7 @@ pub fn sources_for_compile_check() -> Vec<(String, String)> {
             source.named_source(defines)
         })
     });
-    listed.chain(segment_sort::sources_for_compile_check()).collect()
+    listed.chain(segment_sort::sources_for_compile_check()).chain(merge::sources_for_compile_check()).collect()
 }
 
 /// Executes `call`, an operation of the kernel family `Sort`, on the device.
@@ -182,7 +183,10 @@ pub fn run_sort(call: &Call) -> Result<Outcome> {
             values,
             index_out,
         };
-        rows.queue_sort(select_strategy(length, input.dtype().itemsize(), sort.indices))?;
+        match sort.merge_at.filter(|at| !sort.indices && limit == length && *at <= length) {
+            Some(at) => merge::queue_merge(&rows, at)?,
+            None => rows.queue_sort(select_strategy(length, input.dtype().itemsize(), sort.indices))?,
+        }
     }
     device::outcome_from_buffers(call, outputs)
 }
@@ -351,8 +355,8 @@ mod tests {
     #[test]
     fn sources_are_complete() {
         let list = sources_for_compile_check();
-        assert_eq!(list.len(), 45 + 30);
-        for name in ["sort_tiny(", "sort_block(", "sort_pass(", "sort_segments(", "sort_segments_short("] {
+        assert_eq!(list.len(), 45 + 30 + 15);
+        for name in ["sort_tiny(", "sort_block(", "sort_pass(", "sort_segments(", "sort_segments_short(", "merge_tiles("] {
             assert!(list.iter().any(|(_, text)| text.contains(name)), "{name}");
         }
     }

@@ -1,10 +1,10 @@
 //! Kernel family `Sort`: each rank sorts whole rows. If several rows are divided among ranks, an exchange first gives each rank whole rows.
-//! A single divided row is sorted by `sample_sort`.
+//! A single divided row is sorted by `merge_sort`.
 
 use cuprum_core::{Call, Outcome, OutputSpec, Result, Work, decline};
 use smallvec::SmallVec;
 
-use super::sample_sort;
+use super::merge_sort;
 use crate::rank_calls::{
     decline_with_reason, divided_axes_of_largest_input, has_sharded_input, local_output_spec, mesh_of_call, run_on_local_ranks,
     run_on_rank, sharded_outcome,
@@ -23,7 +23,7 @@ pub(super) fn run_sort(call: &Call) -> Result<Outcome> {
     let shape = call.inputs[0].shape();
     let row_axis = shape.len() - 1;
     if row_axis == 0 {
-        return sample_sort::sort_divided_row(mesh, call, request);
+        return merge_sort::sort_divided_row(mesh, call, request);
     }
     let mut cuts = divided_axes_of_largest_input(mesh, call.inputs);
     for (mesh_axis, ranks) in mesh.shape().iter().enumerate() {

@@ -12,8 +12,8 @@ use crate::op::Family;
 /// part, and those with both. Descending order is the exact reverse (NaN first), but equal elements keep their order.
 ///
 /// Outputs are the sorted values if `values`, then the int64 index of each sorted value in the input row if `indices`. Equal values of
-/// different bits (zeros and NaN) may be in any order in the sorted values, but not in the indices. If the last extent of the outputs is shorter than the input's, only that many
-/// leading elements of each sorted row are required.
+/// different bits (zeros and NaN) may be in any order in the sorted values, but not in the indices. If the last extent of the outputs is
+/// shorter than the input's, only that many leading elements of each sorted row are required.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sort {
     /// Whether the largest element is first.
@@ -27,6 +27,10 @@ pub struct Sort {
     /// The element at this index must be the one that a complete sort would put there. No larger element may precede it, and no smaller one
     /// may follow it. The outputs have the input's extents, and completely sorted rows are valid.
     pub nth: Option<usize>,
+    /// The number of leading elements of each row that are already sorted, if the remaining elements of each row are sorted as well.
+    ///
+    /// A merge of the two parts then suffices. An accelerator may also ignore this field and sort the rows.
+    pub merge_at: Option<usize>,
 }
 
 /// A stable ascending sort of each segment `inputs[1][i]..inputs[1][i + 1]` of `inputs[0]`, in the order of [`Sort`].
