@@ -110,7 +110,7 @@ pub fn coverage_table() -> Result<Vec<CoverageRow>> {
         {
             let returned = [(values, dtype), (indices, DType::I64)].into_iter().filter(|(returned, _)| *returned);
             let outputs = returned.map(|(_, d)| output_spec(d, &[1000, limit])).collect::<Result<SmallVec<[OutputSpec; 2]>>>()?;
-            let work = Work::Sort(Sort { descending: false, values, indices, nth: None, merge_at: None });
+            let work = Work::Sort(Sort { descending: false, values, indices, nth: None });
             list.push(coverage_row_for_call(op, "last axis", dtype, &[input(&[1000, 1000])?], &outputs, work));
         }
         for (op, indices) in [(segments::SEGMENT_SORT, false), (segments::SEGMENT_ARGSORT, true)] {

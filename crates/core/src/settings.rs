@@ -239,7 +239,8 @@ pub fn num_threads() -> Result<Option<usize>> {
     }
 }
 
-/// The limit of host memory in bytes; `usize::MAX` for none, [`CPU_MEMORY_LIMIT_UNREAD`] before the variable is read.
+/// The limit of host memory in bytes. The value is `usize::MAX` if there is no limit, and [`CPU_MEMORY_LIMIT_UNREAD`] until the environment
+/// variable `CUPRUM_CPU_MEMORY_LIMIT` is read.
 static CPU_MEMORY_LIMIT: AtomicUsize = AtomicUsize::new(CPU_MEMORY_LIMIT_UNREAD);
 const CPU_MEMORY_LIMIT_UNREAD: usize = usize::MAX - 1;
 

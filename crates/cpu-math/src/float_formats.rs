@@ -58,9 +58,9 @@ pub trait MathFloat:
     fn madd<I: Isa>(self, a: Self, b: Self) -> Self;
     /// Returns `self * a + b` with an exact product, so that cancellation loses no bits.
     fn fma<I: Isa>(self, a: Self, b: Self) -> Self;
-    /// Returns `self` rounded to an integer (ties to even), as a number and as a `QuarterTurns`. `|self|` must be at most half of
+    /// Returns `self` rounded to an integer (ties to even), as a number and as a `QuarterTurnCount`. `|self|` must be at most half of
     /// [`MathFloat::MIN_MAGNITUDE_WITHOUT_FRACTION`].
-    fn round_to_quarter_turns(self) -> (Self, QuarterTurns<Self>);
+    fn round_to_quarter_turns(self) -> (Self, QuarterTurnCount<Self>);
     /// Returns `2^self` for an integer `self` in the range of normal exponents.
     fn exp2_of_integer(self) -> Self;
     /// Returns `self`, negated if `x` is negative.
@@ -68,11 +68,11 @@ pub trait MathFloat:
     /// Returns `self`, negated if `x` is negative and the bit pattern of `n` is odd.
     fn negate_if_negative_and_odd(self, x: Self, n: Self) -> Self;
     /// Returns `self`, negated if the quadrant `turn` is the third or fourth.
-    fn apply_quadrant_sign(self, turn: QuarterTurns<Self>) -> Self;
+    fn apply_quadrant_sign(self, turn: QuarterTurnCount<Self>) -> Self;
     /// Returns whether the quadrant `turn` is odd (the second or fourth).
-    fn is_odd_quadrant(turn: QuarterTurns<Self>) -> bool;
+    fn is_odd_quadrant(turn: QuarterTurnCount<Self>) -> bool;
     /// Returns the quadrant after `turn`.
-    fn next_quadrant(turn: QuarterTurns<Self>) -> QuarterTurns<Self>;
+    fn next_quadrant(turn: QuarterTurnCount<Self>) -> QuarterTurnCount<Self>;
 
     /// Returns the nearest integer, ties to even. `|self|` must be at most half of [`MathFloat::MIN_MAGNITUDE_WITHOUT_FRACTION`].
     #[inline(always)]
@@ -99,7 +99,7 @@ pub trait MathFloat:
 /// A number of quarter turns (multiples of pi/2). The number is stored with a large constant added, so that the lowest two bits of the bit
 /// pattern are the quadrant.
 #[derive(Clone, Copy)]
-pub struct QuarterTurns<T>(T);
+pub struct QuarterTurnCount<T>(T);
 
 macro_rules! real {
     ($t:ty, $bits:ty, $mantissa:literal, $bias:literal, $exact:expr, { $($name:ident = $value:expr;)* }) => {
@@ -139,11 +139,11 @@ macro_rules! real {
                 if I::HAS_FMA { self.mul_add(a, b) } else { $exact(self, a, b) }
             }
             #[inline(always)]
-            fn round_to_quarter_turns(self) -> (Self, QuarterTurns<Self>) {
+            fn round_to_quarter_turns(self) -> (Self, QuarterTurnCount<Self>) {
                 // 1.5 * 2^(number of mantissa bits). A sum with this number has no fraction bits, so the addition rounds to an integer.
                 const ROUNDING_SHIFT: $t = (3u64 << ($mantissa - 1)) as $t;
                 let shifted = self + ROUNDING_SHIFT;
-                (shifted - ROUNDING_SHIFT, QuarterTurns(shifted))
+                (shifted - ROUNDING_SHIFT, QuarterTurnCount(shifted))
             }
             #[inline(always)]
             fn exp2_of_integer(self) -> Self {
@@ -159,16 +159,16 @@ macro_rules! real {
                 <$t>::from_bits(self.to_bits() ^ (x.to_bits() & n.to_bits() << (<$bits>::BITS - 1)))
             }
             #[inline(always)]
-            fn apply_quadrant_sign(self, turn: QuarterTurns<Self>) -> Self {
+            fn apply_quadrant_sign(self, turn: QuarterTurnCount<Self>) -> Self {
                 <$t>::from_bits(self.to_bits() ^ (turn.0.to_bits() & 2) << (<$bits>::BITS - 2))
             }
             #[inline(always)]
-            fn is_odd_quadrant(turn: QuarterTurns<Self>) -> bool {
+            fn is_odd_quadrant(turn: QuarterTurnCount<Self>) -> bool {
                 turn.0.to_bits() & 1 != 0
             }
             #[inline(always)]
-            fn next_quadrant(turn: QuarterTurns<Self>) -> QuarterTurns<Self> {
-                QuarterTurns(<$t>::from_bits(turn.0.to_bits().wrapping_add(1)))
+            fn next_quadrant(turn: QuarterTurnCount<Self>) -> QuarterTurnCount<Self> {
+                QuarterTurnCount(<$t>::from_bits(turn.0.to_bits().wrapping_add(1)))
             }
         }
     };

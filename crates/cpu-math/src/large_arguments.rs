@@ -6,7 +6,7 @@
 use cuprum_cpu_base::simd::BaselineIsa;
 
 use crate::coefficients::TWO_OVER_PI_BITS;
-use crate::float_formats::{MathFloat, QuarterTurns};
+use crate::float_formats::{MathFloat, QuarterTurnCount};
 use crate::trigonometric::{sin_of_quarter_turns, tan_of_quarter_turns};
 
 /// Returns whether `|x|` is too large for the argument reduction of the vectorised loops (`MathFloat::MIN_LARGE_ARGUMENT` or more).
@@ -34,7 +34,7 @@ pub fn tan_large<T: MathFloat>(x: T) -> T {
 }
 
 /// Returns `n` (the quadrant), `r` and `low` with `|x| = n pi/2 + r + low`, for `|x| >= 2^16`. Infinity gives NaN.
-fn reduce_large_argument(x: f64) -> (QuarterTurns<f64>, f64, f64) {
+fn reduce_large_argument(x: f64) -> (QuarterTurnCount<f64>, f64, f64) {
     if !x.is_finite() {
         return (0f64.round_to_quarter_turns().1, f64::NAN, 0.0);
     }

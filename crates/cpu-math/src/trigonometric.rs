@@ -4,14 +4,14 @@
 
 use cuprum_cpu_base::simd::Isa;
 
-use crate::float_formats::{MathFloat, QuarterTurns, divide_pairs, fast_two_sum, polynomial, select_one_pair};
+use crate::float_formats::{MathFloat, QuarterTurnCount, divide_pairs, fast_two_sum, polynomial, select_one_pair};
 
 /// Sine and cosine of an angle within pi/4, each as an unevaluated sum of a leading part and a correction.
 type SinCos<T> = ((T, T), (T, T));
 
 /// Returns `n` (the quadrant), `r` and `low` with `x = n pi/2 + r + low`, for `x >= 0`.
 #[inline(always)]
-fn reduce_by_half_pi<I: Isa, T: MathFloat>(x: T) -> (QuarterTurns<T>, T, T) {
+fn reduce_by_half_pi<I: Isa, T: MathFloat>(x: T) -> (QuarterTurnCount<T>, T, T) {
     let (n, turn) = (x * T::of(std::f64::consts::FRAC_2_PI)).round_to_quarter_turns();
     let head = (-n).fma::<I>(T::of(T::HALF_PI_PARTS[0]), x); // exact: the difference cancels the leading bits of x
     // `head - product` cancels near multiples of pi/2, so the rounding errors of the product and of the difference are kept.
@@ -33,7 +33,7 @@ pub fn sin_cos<I: Isa, T: MathFloat>(r: T, low: T) -> SinCos<T> {
 
 /// Returns the sine of `turn` quarter turns plus `r + low`.
 #[inline(always)]
-pub fn sin_of_quarter_turns<I: Isa, T: MathFloat>(turn: QuarterTurns<T>, r: T, low: T) -> T {
+pub fn sin_of_quarter_turns<I: Isa, T: MathFloat>(turn: QuarterTurnCount<T>, r: T, low: T) -> T {
     let (sin, cos) = sin_cos::<I, T>(r, low);
     let (head, low) = select_one_pair(T::is_odd_quadrant(turn), cos, sin);
     (head + low).apply_quadrant_sign(turn)
@@ -41,7 +41,7 @@ pub fn sin_of_quarter_turns<I: Isa, T: MathFloat>(turn: QuarterTurns<T>, r: T, l
 
 /// Returns the tangent of `turn` quarter turns plus `r + low`.
 #[inline(always)]
-pub fn tan_of_quarter_turns<I: Isa, T: MathFloat>(turn: QuarterTurns<T>, r: T, low: T) -> T {
+pub fn tan_of_quarter_turns<I: Isa, T: MathFloat>(turn: QuarterTurnCount<T>, r: T, low: T) -> T {
     let (sin, cos) = sin_cos::<I, T>(r, low);
     // The rounding error of `r * r` is up to a quarter of an ulp of the cosine, so it is included in the correction of the cosine.
     let square_low = r.fma::<I>(r, -(r * r));

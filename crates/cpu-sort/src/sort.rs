@@ -54,7 +54,7 @@ pub fn compute_sort(call: &Call) -> Result<Outcome> {
     if let Work::SegmentSort(call::SegmentSort { indices, .. }) = call.work {
         return sort_segments(call, indices);
     }
-    let (Work::Sort(Sort { descending, values, indices, nth, merge_at: _ }), [input]) = (&call.work, call.inputs) else {
+    let (Work::Sort(Sort { descending, values, indices, nth }), [input]) = (&call.work, call.inputs) else {
         decline!("not a sort of an array")
     };
     let layout = input.layout();

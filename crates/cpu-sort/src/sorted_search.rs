@@ -54,7 +54,7 @@ fn write_membership<T: Ordered>(sorted: &[T], values: &[T], found: bool, out: &m
     });
 }
 
-/// Calls `task` for blocks of `values` and `out`, on several threads if that is faster.
+/// Calls `task` for blocks of `values` and `out`, on several threads if that is faster. The length of `sorted` gives the cost of a search.
 fn for_each_task<T: Sync, R: Send>(sorted: &[T], values: &[T], out: &mut [R], task: impl Fn(&[T], &mut [R]) + Sync) {
     let steps = usize::BITS as usize - sorted.len().leading_zeros() as usize;
     threads::for_each(

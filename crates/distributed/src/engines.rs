@@ -56,9 +56,10 @@ pub(crate) trait Engine: Send + Sync {
         None
     }
 
-    /// Returns the maximum size of a transfer in bytes. The value is equal in all processes of a mesh. Larger pieces are divided.
+    /// Returns the preferred maximum size of a transfer in bytes. The value is equal in all processes of a mesh.
     ///
-    /// A receiver copies one part of a piece to its destination while the next part travels. A transfer of a single element may be larger.
+    /// Pieces that become part of a larger array are divided, so that a receiver copies one part to its destination while the next part
+    /// travels.
     fn max_transfer_bytes(&self) -> usize {
         usize::MAX
     }

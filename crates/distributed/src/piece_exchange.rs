@@ -21,20 +21,22 @@ pub(crate) struct Piece {
 }
 
 /// Moves `pieces` to their receivers, and returns the assembled arrays. `view` returns the elements of a piece that a rank of this process
-/// holds, on the rank's device. `name` is the name under which the exchange is recorded.
+/// holds, on the rank's device. `name` is the name under which the exchange is recorded. Pieces of more than `max_piece_bytes` bytes are
+/// divided, so that a receiver copies one part to its destination while the next part travels.
 ///
-/// All processes of the mesh must call this function with the same pieces.
+/// All processes of the mesh must call this function with the same pieces and limit.
 pub(crate) fn exchange_pieces(
     mesh: Mesh,
     name: &'static str,
     dtype: DType,
     pieces: Vec<Piece>,
+    max_piece_bytes: usize,
     assemblies: Vec<PieceAssembly>,
     view: &dyn Fn(&Piece) -> Result<NdArray>,
 ) -> Result<Vec<StoredArray>> {
     let (own, sent): (Vec<Piece>, Vec<Piece>) = pieces.into_iter().partition(|piece| piece.from == piece.to);
     let own = own.into_iter().filter(|piece| mesh.local_ranks().contains(&piece.to)).collect();
-    let sent = split_pieces(sent, mesh.engine().max_transfer_bytes() / dtype.itemsize());
+    let sent = split_pieces(sent, max_piece_bytes / dtype.itemsize());
     let transfers: Vec<Transfer> = sent.iter().map(|p| Transfer { from: p.from, to: p.to, shape: region_extents(&p.region) }).collect();
     let mut local = LocalPieces { own, sent, assemblies, view };
     if transfers.is_empty() {

@@ -2,8 +2,8 @@
 
 use cuprum_core::layout::Dims;
 use cuprum_core::{
-    Array, DType, Device, Error, Item, Layout, NdArray, Program, Result, StoredArray, Stream, add, call, maximum, minimum, multiply,
-    where_, with_device,
+    Array, DType, Device, Error, Item, Layout, NdArray, Program, Result, StoredArray, Stream, add, call, concat, maximum, minimum,
+    multiply, where_, with_device,
 };
 use cuprum_core::{Call, OutputSpec, StepKind, Work, dispatch, plan::reduce::ReducePlan};
 
@@ -46,7 +46,9 @@ impl RegionSource<'_> {
     fn exchange_into_assemblies(&self, wants: &[Region], pieces: Vec<Piece>, assemblies: Vec<PieceAssembly>) -> Result<Vec<StoredArray>> {
         let first_rank = self.mesh.local_ranks().start;
         let name = collective_name(self.mesh, self.shape, wants, &pieces);
-        exchange_pieces(self.mesh, name, self.dtype, pieces, assemblies, &|piece| (self.view)(piece.from - first_rank, &piece.region))
+        let max_piece_bytes = self.mesh.engine().max_transfer_bytes();
+        let view = |piece: &Piece| (self.view)(piece.from - first_rank, &piece.region);
+        exchange_pieces(self.mesh, name, self.dtype, pieces, max_piece_bytes, assemblies, &view)
     }
 
     /// Returns, for each rank of this process, the region `wanted(rank)` on the rank's device.
@@ -167,6 +169,11 @@ pub(crate) fn gather_on_leaders(buffer: &ShardedBuffer) -> Result<Vec<Option<Sto
 
 /// Returns the arrays of all ranks, one after the other, on the host. Each rank's array has `length` elements.
 pub(crate) fn all_gather(mesh: Mesh, dtype: DType, length: usize, parts: Vec<StoredArray>) -> Result<NdArray> {
+    if parts.len() == mesh.size() {
+        let on_host = |part: StoredArray| NdArray::from(part).to_device(Device::CPU)?.reshape([1, length]);
+        let parts = parts.into_iter().map(on_host).collect::<Result<Vec<_>>>()?;
+        return with_device(Device::CPU, || concat(&parts, 0));
+    }
     let shape = [mesh.size(), length];
     let distribution = ArrayDistribution {
         shape: shape.into_iter().collect(),

@@ -117,7 +117,7 @@ pub enum ExprKind {
         /// The prefix (`np`). If a variable with this name exists, `path` is an attribute of the variable (`xp.T`, where `xp` is an
         /// array).
         module: String,
-        /// The name after the prefix, with its namespace: `sum`, `linalg.norm`.
+        /// The name after `module`, with its namespace: `sum`, `linalg.norm`.
         path: String,
     },
     /// A tuple: `(a, b)`, `a, b`, `(a,)` or `()`.

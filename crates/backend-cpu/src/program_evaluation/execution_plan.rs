@@ -212,7 +212,7 @@ impl ExecutionPlan {
             };
             let out = blocks.elements_mut(block.into(), value.dtype, len);
             match step.kind {
-                StepKind::Param(n) => splat(program_parameter(program, n), out),
+                StepKind::Param(n) => splat(scalar_parameter_or_zero(program, n), out),
                 StepKind::Input(k) => single(k.into(), out),
                 _ => {}
             }
@@ -264,7 +264,7 @@ impl ExecutionPlan {
             arity => {
                 let mut args: SmallVec<[Elements; MAX_ARITY]> = (0..arity).map(arg).collect();
                 for &(arg, input, len) in &instruction.whole {
-                    let len = program_parameter(program, len).as_int().and_then(|len| usize::try_from(len).ok()).unwrap_or(0);
+                    let len = scalar_parameter_or_zero(program, len).as_int().and_then(|len| usize::try_from(len).ok()).unwrap_or(0);
                     args[arg] = sources[input as usize].first_elements(len);
                 }
                 if instruction.half {
@@ -320,7 +320,7 @@ pub(super) struct TileSlices<'t, 'o> {
     pub outputs: &'t mut [ElementsMut<'o>],
 }
 
-fn program_parameter(program: &Program, n: u16) -> Scalar {
+fn scalar_parameter_or_zero(program: &Program, n: u16) -> Scalar {
     program.params.get(n as usize).copied().unwrap_or(Scalar::Int(0))
 }
 

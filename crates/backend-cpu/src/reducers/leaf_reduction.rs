@@ -143,7 +143,7 @@ pub(crate) fn add_products_to_lanes<T: Arithmetic>(acc: &mut [T; LANES], line: &
 pub(crate) const INTERLEAVED_LEAVES: usize = 4;
 
 /// Number of elements in a group, which is [`INTERLEAVED_LEAVES`] consecutive leaves.
-pub(crate) const LEAF_GROUP_LEN: usize = INTERLEAVED_LEAVES * LEAF_LEN;
+pub(crate) const INTERLEAVED_LEAVES_LEN: usize = INTERLEAVED_LEAVES * LEAF_LEN;
 
 /// Merges the accumulators of four consecutive leaves in pairwise order. The number of earlier leaves in the reduction must be a multiple
 /// of [`INTERLEAVED_LEAVES`].

@@ -17,8 +17,9 @@ pub(crate) fn multiply_in_order_until_final<T: Arithmetic>(product: &mut Option<
                 *product = Some(p.times(p)); // both parts of a complex number are NaN
                 return true;
             }
-            // If `tree_result` is zero, no element is infinite or NaN. If it is infinite, no element is zero or NaN. The remaining elements
-            // therefore change only the sign of the product, and `tree_result` has the right sign. Complex infinities may still become NaN.
+            // The product so far, `p`, is zero or infinite, and so is `tree_result`, the product of all elements. If `tree_result` is zero,
+            // no element is infinite or NaN. If it is infinite, no element is zero or NaN. The elements not yet multiplied can therefore
+            // change only the sign of `p`, and `tree_result` has the right sign. Complex infinities may still become NaN.
             Some(p) if p.times(p) == tree_result.times(tree_result) && (!is_complex || p == T::ZERO) => {
                 *product = Some(tree_result);
                 return true;

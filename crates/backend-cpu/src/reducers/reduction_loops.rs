@@ -6,7 +6,8 @@ use cuprum_cpu_base::simd::{SimdLoop, dispatch_simd};
 use super::Reducer;
 use super::arithmetic::Arithmetic;
 use super::leaf_reduction::{
-    INTERLEAVED_LEAVES, LANES, LEAF_GROUP_LEN, LEAF_LEN, add_products_to_lanes, merge_lanes, merge_leaf_group, sum_products_in_lanes,
+    INTERLEAVED_LEAVES, INTERLEAVED_LEAVES_LEN, LANES, LEAF_LEN, add_products_to_lanes, merge_lanes, merge_leaf_group,
+    sum_products_in_lanes,
 };
 use super::ordered_products::recompute_rows_in_order;
 use super::pairwise_tree::PairwiseTree;
@@ -171,7 +172,7 @@ struct ValueLeaves<'a, T>(&'a [T], Option<PrefetchState>);
 impl<R: Reducer> LeafSource<R> for ValueLeaves<'_, R::In> {
     #[inline(always)]
     fn reduce_leaf_group(&self, earlier: Option<R::Acc>, at: usize, first: usize) -> R::Acc {
-        R::reduce_leaf_group(earlier, &self.0[at..at + LEAF_GROUP_LEN], self.1.map(|from| from.advance::<R::In>(at)), first)
+        R::reduce_leaf_group(earlier, &self.0[at..at + INTERLEAVED_LEAVES_LEN], self.1.map(|from| from.advance::<R::In>(at)), first)
     }
     #[inline(always)]
     fn reduce_leaf(&self, earlier: Option<R::Acc>, at: usize, len: usize, first: usize) -> R::Acc {
@@ -236,10 +237,10 @@ impl<R: Reducer, L: LeafSource<R>> ReduceRowsLoop<'_, R, L> {
         'rows: for start in (0..count).step_by(row.max(1)) {
             let (mut at, end) = (start, count.min(start + row));
             if const { R::HAS_LEAF_GROUP_LOOP && BY_GROUP } {
-                while end - at >= LEAF_GROUP_LEN {
+                while end - at >= INTERLEAVED_LEAVES_LEN {
                     let group = leaves.reduce_leaf_group(tree.earliest_partial_result().copied(), at, first + at - start);
                     tree.push_subtree(INTERLEAVED_LEAVES.ilog2(), group, R::merge);
-                    at += LEAF_GROUP_LEN;
+                    at += INTERLEAVED_LEAVES_LEN;
                 }
             }
             while at < end {
@@ -402,8 +403,8 @@ mod tests {
         R::Out: PartialEq + std::fmt::Debug,
         R::Acc: PartialEq + std::fmt::Debug,
     {
-        let values: Vec<f32> = (0..5 * LEAF_GROUP_LEN + LEAF_LEN + 7).map(|i| ((i * 7919) % 10_007) as f32 / 97.0 - 51.0).collect();
-        for row in [3, LEAF_LEN, LEAF_GROUP_LEN + LEAF_LEN + 5, values.len()] {
+        let values: Vec<f32> = (0..5 * INTERLEAVED_LEAVES_LEN + LEAF_LEN + 7).map(|i| ((i * 7919) % 10_007) as f32 / 97.0 - 51.0).collect();
+        for row in [3, LEAF_LEN, INTERLEAVED_LEAVES_LEN + LEAF_LEN + 5, values.len()] {
             let results = |compact: bool| {
                 let mut results: Vec<R::Out> = vec![R::finish(R::to_accumulator(0.0, 0)); values.len() / row];
                 let (leaves, count, tree) = (ValueLeaves(&values, None), values.len() / row * row, &mut PairwiseTree::new());

@@ -1,7 +1,8 @@
 // Inclusive scan of contiguous rows in a single pass over memory. Requires block.cuh and fold_look_back.cuh. The order of combination does
 // not depend on timing; fold_look_back.cuh explains why.
 //
-// The host defines `Fold`, `Out`, `ITEMS` (elements per thread) and `RANK` (number of axes of the rows).
+// The host defines `Fold`, `Out`, `ITEMS` (elements per thread) and `RANK` (number of axes that are not
+// scanned).
 
 namespace cuprum {
 

@@ -117,15 +117,15 @@ pub fn sort_request_for_call(call: &Call) -> Result<SortRequest, DeclineReason> 
     if let Work::SegmentSort(call::SegmentSort { .. }) = call.work {
         return Err(DeclineReason::new("segments: only the base accelerator sorts them"));
     }
+    if let Work::Merge(_) = call.work {
+        return Err(DeclineReason::new("a merge: only the base accelerator merges arrays"));
+    }
     let (Work::Sort(options), [input], [output, ..]) = (&call.work, call.inputs, call.outputs) else {
         return Err(DeclineReason::new("not a sort"));
     };
     let Some(plan) = SortPlan::new(input.layout(), &output.layout) else {
         return Err(DeclineReason::new("no axis to sort along"));
     };
-    if options.merge_at.is_some() {
-        return Err(DeclineReason::new("a merge of two sorted parts: the base accelerator merges them"));
-    }
     let request = SortRequest::from_plan(*options, input.dtype(), plan);
     if plan.rows.saturating_mul(request.tiles_per_row()) > i32::MAX as usize {
         let SortPlan { rows, columns, .. } = plan;
@@ -301,17 +301,17 @@ pub fn sources_for_compile_check() -> Vec<(String, String)> {
     let mut list = Vec::new();
     for (n, dtype) in DType::ALL.into_iter().enumerate() {
         let indices = n % 2 == 0;
-        let options = SortOptions { descending: n % 3 == 0, values: !indices, indices, nth: None, merge_at: None };
+        let options = SortOptions { descending: n % 3 == 0, values: !indices, indices, nth: None };
         for (rows, columns) in [(1, 1 << 20), (100, [100, 500, 1000, 2000, 4000, 8000][n % 6])] {
             let request = SortRequest::from_plan(options, dtype, SortPlan { rows, columns, kept: columns });
             list.push((format!("cub_sort {dtype}, {rows} x {columns}, {options:?}"), request));
         }
     }
-    let both = SortOptions { descending: true, values: true, indices: true, nth: None, merge_at: None };
+    let both = SortOptions { descending: true, values: true, indices: true, nth: None };
     // The sources cover every combination of key size and index size, and keys without indices.
     let sizes = [DType::U8, DType::I16, DType::F32, DType::F64];
     for (dtype, columns) in sizes.into_iter().flat_map(|d| [(d, 1 << 20), (d, MIN_COLUMNS_FOR_64_BIT_INDICES)]) {
-        for options in [SortOptions { descending: false, values: true, indices: false, nth: None, merge_at: None }, both] {
+        for options in [SortOptions { descending: false, values: true, indices: false, nth: None }, both] {
             let request = SortRequest::from_plan(options, dtype, SortPlan { rows: 1, columns, kept: columns });
             list.push((format!("cub_sort {dtype}, {}-byte indices, {options:?}", request.index_size()), request));
         }
@@ -340,8 +340,8 @@ mod tests {
     use super::*;
     use crate::testing::{array, contiguous, output, reason, with_call};
 
-    const VALUES: SortOptions = SortOptions { descending: false, values: true, indices: false, nth: None, merge_at: None };
-    const BOTH: SortOptions = SortOptions { descending: true, values: true, indices: true, nth: None, merge_at: None };
+    const VALUES: SortOptions = SortOptions { descending: false, values: true, indices: false, nth: None };
+    const BOTH: SortOptions = SortOptions { descending: true, values: true, indices: true, nth: None };
 
     fn with_request<R>(
         dtype: DType,

@@ -95,7 +95,7 @@ impl OwningGraph for GraphCapture {
     fn is_captured_on(&self, stream: u32) -> bool {
         stream >= FIRST_CAPTURE_STREAM_ID
             && self.state.load(Ordering::Acquire) == CAPTURE_STATE_OPEN
-            && self.context.active_capture(stream).is_some_and(|active| ptr::eq(&*active, self))
+            && self.context.find_active_capture(stream).is_some_and(|active| ptr::eq(&*active, self))
     }
 
     fn check_has_values(&self) -> Result<()> {
@@ -192,8 +192,8 @@ impl Context {
     }
 
     /// Returns the active capture with this stream number, or `None` if the number belongs to no active capture.
-    fn active_capture(&self, number: u32) -> Option<Arc<GraphCapture>> {
-        self.streams.active_capture(number)?.downcast().ok()
+    fn find_active_capture(&self, number: u32) -> Option<Arc<GraphCapture>> {
+        self.streams.find_active_capture(number)?.downcast().ok()
     }
 
     fn remove_capture(&self, number: u32) -> Option<Arc<GraphCapture>> {
@@ -216,14 +216,14 @@ impl Context {
         if number < FIRST_CAPTURE_STREAM_ID || bytes == 0 {
             return self.alloc_buffer_on_stream(number, bytes);
         }
-        let capture = self.active_capture(number).ok_or_else(|| CudaError::Invalid("the capture has ended".into()))?;
+        let capture = self.find_active_capture(number).ok_or_else(|| CudaError::Invalid("the capture has ended".into()))?;
         let block = capture.allocate_block(bytes)?;
         Ok(DeviceBuffer::from_graph_block(number, bytes, block, capture))
     }
 
     /// Returns the error word of the kernels that are captured on stream `number`.
     pub(super) fn capture_error_word(&'static self, number: u32) -> Result<Arc<LaunchErrorWord>> {
-        let capture = self.active_capture(number).ok_or_else(|| CudaError::Invalid("the capture has ended".into()))?;
+        let capture = self.find_active_capture(number).ok_or_else(|| CudaError::Invalid("the capture has ended".into()))?;
         Ok(capture.fault.clone())
     }
 
@@ -243,7 +243,7 @@ impl Context {
 
     /// Keeps `buffer` alive as long as the graph that this thread is capturing. `writes` tells whether the graph writes `buffer`.
     pub(crate) fn keep_array_alive(&self, buffer: &Arc<dyn Buffer>, writes: bool) {
-        let Some(capture) = self.active_capture(self.current_stream_number()) else { return };
+        let Some(capture) = self.find_active_capture(self.current_stream_number()) else { return };
         let mut kept = lock_ignoring_poison(&capture.kept);
         match kept.arrays.iter_mut().find(|(b, _)| Arc::ptr_eq(b, buffer)) {
             Some((_, written)) => *written |= writes,
@@ -253,7 +253,7 @@ impl Context {
 
     /// Keeps `other` alive as long as the graph that is being captured on stream `number`.
     pub(crate) fn keep_object_alive<T: Any + Send + Sync>(&self, number: u32, other: &Arc<T>) {
-        let Some(capture) = self.active_capture(number) else { return };
+        let Some(capture) = self.find_active_capture(number) else { return };
         let mut kept = lock_ignoring_poison(&capture.kept);
         let address = Arc::as_ptr(other).cast::<()>();
         if kept.others.iter().all(|o| Arc::as_ptr(o).cast::<()>() != address) {

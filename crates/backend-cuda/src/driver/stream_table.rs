@@ -178,7 +178,7 @@ impl StreamTable {
     }
 
     /// Returns the state of the active capture `number`, or `None` if there is none.
-    pub fn active_capture(&self, number: u32) -> Option<CaptureState> {
+    pub fn find_active_capture(&self, number: u32) -> Option<CaptureState> {
         lock_ignoring_poison(&self.captures).find_capture(number).map(|(.., state)| state.clone())
     }
 }

@@ -39,7 +39,7 @@ const MAX_PARTIAL_SUMS: usize = 4096;
 const MAX_BLAS_CALLS: usize = 32;
 
 /// Returns the C++ type of elements of `dtype`. Signed integers use unsigned types, whose overflow is defined to wrap.
-fn cpp_element_type(dtype: DType) -> &'static str {
+fn wrapping_cpp_type(dtype: DType) -> &'static str {
     ctype(match dtype {
         DType::I8 => DType::U8,
         DType::I16 => DType::U16,
@@ -52,7 +52,7 @@ fn cpp_element_type(dtype: DType) -> &'static str {
 /// Returns names and sources of the kernels, for compile checks without a device. The list covers every element type, with several numbers
 /// of batch axes.
 pub fn sources_for_compile_check() -> Vec<(String, String)> {
-    let types = DType::ALL.iter().filter(|d| cpp_element_type(**d) == ctype(**d)).enumerate();
+    let types = DType::ALL.iter().filter(|d| wrapping_cpp_type(**d) == ctype(**d)).enumerate();
     types.map(|(i, d)| CONTRACT_SOURCE.named_source(&[("T", ctype(*d)), ("BATCH", ["0", "1", "2"][i % 3])])).collect()
 }
 
@@ -109,7 +109,7 @@ fn reads_overlapping_windows(gemm: &Gemm) -> bool {
 
 /// Launches the kernel for overlapping windows. `arrays` are the arrays c, a and b of the product c = a @ b.
 fn launch_window_product(context: &'static Context, gemm: &Gemm, arrays: [&StoredArray; 3]) -> Result<crate::Result<()>> {
-    let dtype = cpp_element_type(arrays[0].dtype());
+    let dtype = wrapping_cpp_type(arrays[0].dtype());
     let [c, a, b] = [device::pointer_to_read(arrays[0])?, device::pointer_to_read(arrays[1])?, device::pointer_to_read(arrays[2])?];
     let launch = || {
         let function = CONTRACT_SOURCE.get_or_compile_kernel(context, "contract_sliding_windows", &[("T", dtype), ("BATCH", "0")])?;
@@ -360,7 +360,7 @@ fn partial_sum_count(k: usize, results: usize) -> usize {
 
 fn launch_product_kernel(call: &Call, context: &'static Context, dtype: DType, gemm: &Gemm, [a, b, c]: [u64; 3]) -> Result<()> {
     let rank = gemm.batch.len().to_string();
-    let defines = [("T", cpp_element_type(dtype)), ("BATCH", rank.as_str())];
+    let defines = [("T", wrapping_cpp_type(dtype)), ("BATCH", rank.as_str())];
     let strides: [&Strides; 3] = gemm.batch_strides.each_ref();
     let (sizes, batch) = (product_layout_fields(gemm), pack_axes(&gemm.batch, strides.map(|s| &s[..]), true));
     let batches: usize = gemm.batch.iter().product();

@@ -22,7 +22,7 @@ const EVEN_BINS_SHARED_BYTES: usize = 16;
 /// that a block can have.
 const MAX_COUNTER_COPIES_BYTES: usize = 32 << 10;
 
-/// The memory that holds the counters of a block.
+/// The kind of memory in which a thread block counts the elements of each bin.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum CounterMemory {
     /// Shared memory of `bytes` bytes, for `copies` copies of the histogram's counters, and for the bin edges if the kernel copies them.

@@ -1,6 +1,6 @@
 //! CUDA kernels of the family `Sort`. Short rows are sorted by comparing all pairs, several rows per block. Rows that fit in shared memory
-//! are sorted by a radix sort, one block per row; longer rows by a radix sort on the whole device. Rows of two sorted parts are merged.
-//! Elements are moved unchanged. Their sort keys are computed when needed.
+//! are sorted by a radix sort, one block per row; longer rows by a radix sort on the whole device. Elements are moved unchanged. Their sort
+//! keys are computed when needed.
 
 mod merge;
 pub(crate) mod segment_sort;
@@ -159,6 +159,9 @@ pub fn sources_for_compile_check() -> Vec<(String, String)> {
 
 /// Executes `call`, an operation of the kernel family `Sort`, on the device.
 pub fn run_sort(call: &Call) -> Result<Outcome> {
+    if let Work::Merge(request) = call.work {
+        return merge::run_merge(call, request);
+    }
     let (&Work::Sort(sort), [input]) = (&call.work, call.inputs) else { decline!("not a sort of one array") };
     let output_count = usize::from(sort.values) + usize::from(sort.indices);
     let Some(plan) = call.outputs.first().and_then(|o| SortPlan::new(input.layout(), &o.layout)) else { decline!("no axis to sort along") };
@@ -183,10 +186,7 @@ pub fn run_sort(call: &Call) -> Result<Outcome> {
             values,
             index_out,
         };
-        match sort.merge_at.filter(|at| !sort.indices && limit == length && *at <= length) {
-            Some(at) => merge::queue_merge(&rows, at)?,
-            None => rows.queue_sort(select_strategy(length, input.dtype().itemsize(), sort.indices))?,
-        }
+        rows.queue_sort(select_strategy(length, input.dtype().itemsize(), sort.indices))?;
     }
     device::outcome_from_buffers(call, outputs)
 }

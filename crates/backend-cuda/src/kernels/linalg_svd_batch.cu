@@ -85,8 +85,10 @@ __device__ inline int descending_position(const R* values, int count, int n) {
     return before;
 }
 
-// Computes singular values and vectors from `rotated`, whose columns are the products of the matrix and its right singular vectors `v`.
-// All matrices are column-major. `u`, (rows, columns), and `vh`, the conjugate of `v`, may be null. `work` has the size of `rotated`.
+// Computes singular values in descending order, and singular vectors, from `rotated`, whose columns are the products of the matrix and its
+// right singular vectors `v`. All matrices are column-major. `u`, (rows, columns), and `vh` may be null. `vh` receives the conjugates of
+// the columns of `v` in the order of the singular values; read as row-major, it is the conjugate transpose. `work` has the size of
+// `rotated`.
 extern "C" __global__ void __launch_bounds__(TEAM)
 singular_vectors(Narrow* u, float* s, Narrow* vh, const T* rotated, T* work, const T* v, i64 count, int rows, int columns) {
     __shared__ R norms[MAX_COLUMNS], lengths[MAX_COLUMNS];

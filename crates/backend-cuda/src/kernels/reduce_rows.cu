@@ -1,5 +1,5 @@
 // Row reductions: each row is reduced along its elements. Requires reduce.cuh. The host defines TEAM, the number of threads that share a
-// row: a power of 2 up to 32, or 256. WIDTH is 0 if the reduced axis is not contiguous.
+// row: a power of 2 up to 32, or 256. WIDTH, the number of elements per load, is 0 if the reduced axis is not contiguous.
 
 namespace cuprum {
 

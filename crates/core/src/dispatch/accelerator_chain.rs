@@ -1,5 +1,5 @@
-//! Dispatch of calls, with their tracing spans. Each device has a chain of accelerators. A call runs on the first kernel in the chain that
-//! accepts it.
+//! Dispatch of calls, with their tracing spans. Each kernel family has a chain of kernels on each kind of device. A call runs on the first
+//! kernel in the chain that accepts it.
 
 use std::fmt;
 
@@ -290,34 +290,38 @@ pub fn any_kernel_has_capability(capability: Capability, family: Family, device:
     Ok(kernel_capabilities(family, device)?.contains(capability))
 }
 
-/// Returns the capabilities that some kernel of `family` on `device` declares.
+/// Returns the capabilities that at least one kernel of `family` on `device` declares.
 pub(crate) fn kernel_capabilities(family: Family, device: Device) -> Result<Capabilities> {
     Ok(registry::current_chains()?.capabilities(family, device.kind()))
 }
 
 /// The part of a kernel's declaration that excludes a call. Formatted only if the reason is read.
-enum DeclarationMismatch {
+enum UnsupportedByDeclaration {
     Capability(Capability),
     Operation(Op),
     DType(DType),
 }
 
-impl fmt::Display for DeclarationMismatch {
+impl fmt::Display for UnsupportedByDeclaration {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            DeclarationMismatch::Capability(missing) => f.write_str(missing.decline_reason()),
-            DeclarationMismatch::Operation(op) => write!(f, "does not take the operation {}", op.name()),
-            DeclarationMismatch::DType(dtype) => write!(f, "does not take the dtype {dtype}"),
+            UnsupportedByDeclaration::Capability(missing) => f.write_str(missing.reason_if_missing()),
+            UnsupportedByDeclaration::Operation(op) => write!(f, "does not take the operation {}", op.name()),
+            UnsupportedByDeclaration::DType(dtype) => write!(f, "does not take the dtype {dtype}"),
         }
     }
 }
 
 /// Checks that the kernel's declaration (the `needed` capabilities, its operations and its dtypes) accepts `call`. `Err` is the reason to
 /// decline.
-fn check_kernel_declaration(entry: &KernelChainEntry, call: &Call, needed: Capabilities) -> std::result::Result<(), DeclarationMismatch> {
+fn check_kernel_declaration(
+    entry: &KernelChainEntry,
+    call: &Call,
+    needed: Capabilities,
+) -> std::result::Result<(), UnsupportedByDeclaration> {
     let kernel = entry.kernel;
     if let Some(missing) = needed.first_missing_in(kernel.capabilities) {
-        return Err(DeclarationMismatch::Capability(missing));
+        return Err(UnsupportedByDeclaration::Capability(missing));
     }
     if !matches!(kernel.ops, OpFilter::All) {
         let is_declared = |kind: StepKind| kind.required_capability().is_some();
@@ -333,7 +337,7 @@ fn check_kernel_declaration(entry: &KernelChainEntry, call: &Call, needed: Capab
             _ => (call.op.required_capability().is_none() && !kernel.ops.accepts(call.op)).then_some(call.op),
         };
         if let Some(op) = excluded {
-            return Err(DeclarationMismatch::Operation(op));
+            return Err(UnsupportedByDeclaration::Operation(op));
         }
     }
     let is_excluded = |dtype: &DType| !kernel.dtypes.contains(*dtype);
@@ -341,7 +345,7 @@ fn check_kernel_declaration(entry: &KernelChainEntry, call: &Call, needed: Capab
         true => call.outputs.iter().map(|o| o.dtype).find(is_excluded),
         false => call.inputs.iter().map(|a| a.dtype()).find(is_excluded),
     };
-    excluded.map_or(Ok(()), |dtype| Err(DeclarationMismatch::DType(dtype)))
+    excluded.map_or(Ok(()), |dtype| Err(UnsupportedByDeclaration::DType(dtype)))
 }
 
 /// Handles a call that every kernel declined. If the operation is defined as a composition of other operations, runs the composition.

@@ -410,7 +410,8 @@ pub fn decline_unless_order_is_set(otherwise: &'static str) -> std::result::Resu
     if is_accelerator_order_set() { Ok(()) } else { Err(DeclineReason::new(otherwise)) }
 }
 
-/// Returns the chains of accelerators for `order`, or for the default order if `order` is `None`.
+/// Returns the accelerator chains for `order`, or for the default order if `order` is `None`: for each kernel family and device kind, the
+/// kernels that dispatch tries one after the other.
 ///
 /// The chains of an order are built once and kept for the life of the process. Chains built during the probe of an accelerator are not
 /// cached.

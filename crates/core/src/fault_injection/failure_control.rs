@@ -59,7 +59,7 @@ impl Drop for StopCountingOnDrop {
     }
 }
 
-fn run_counting_operations<R>(
+fn run_with_injected_failures<R>(
     scope: CountingScope,
     point: FailurePoint,
     target: usize,
@@ -89,22 +89,22 @@ pub fn with_failure<R>(point: FailurePoint, n: usize, f: impl FnOnce() -> R) -> 
 
 /// Runs `f` as [`with_failure`] does, while operations `n..n + length` fail. With two failures in a row, a retry fails too.
 pub fn with_failures<R>(point: FailurePoint, n: usize, length: usize, f: impl FnOnce() -> R) -> (R, bool) {
-    let (result, counted) = run_counting_operations(CountingScope::Process, point, n, length, usize::MAX, f);
+    let (result, counted) = run_with_injected_failures(CountingScope::Process, point, n, length, usize::MAX, f);
     (result, counted > n)
 }
 
 /// Runs `f` as [`with_failure`] does, and counts only the operations in `scope`.
 pub fn with_failure_in_scope<R>(scope: CountingScope, point: FailurePoint, n: usize, f: impl FnOnce() -> R) -> (R, bool) {
-    let (result, counted) = run_counting_operations(scope, point, n, 1, usize::MAX, f);
+    let (result, counted) = run_with_injected_failures(scope, point, n, 1, usize::MAX, f);
     (result, counted > n)
 }
 
 /// Runs `f` and ends the process without cleaning up at operation number `n` of kind `point`, as a crash or a signal would.
 pub fn with_process_abort<R>(point: FailurePoint, n: usize, f: impl FnOnce() -> R) -> R {
-    run_counting_operations(CountingScope::Process, point, 0, 0, n, f).0
+    run_with_injected_failures(CountingScope::Process, point, 0, 0, n, f).0
 }
 
 /// Runs `f` and returns its result with the number of operations of kind `point` in `scope`.
 pub fn count_operations<R>(scope: CountingScope, point: FailurePoint, f: impl FnOnce() -> R) -> (R, usize) {
-    run_counting_operations(scope, point, 0, 0, usize::MAX, f)
+    run_with_injected_failures(scope, point, 0, 0, usize::MAX, f)
 }

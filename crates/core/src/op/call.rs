@@ -52,7 +52,7 @@ pub use self::scatter::{RowAssignment, Scatter};
 pub use self::search::{Search, SearchResultKind};
 pub use self::segment_reduction::SegmentReduction;
 pub use self::select::Select;
-pub use self::sort::{SegmentSort, Sort};
+pub use self::sort::{Merge, SegmentSort, Sort};
 pub use self::sparse::Sparse;
 pub use self::tuning_signature::TuningSignature;
 pub use crate::array::Outputs;
@@ -123,6 +123,7 @@ work! {
     Random(Random): "Random numbers.";
     Sort(Sort): "A sort of rows.";
     SegmentSort(SegmentSort): "A sort within segments.";
+    Merge(Merge): "A merge of two sorted arrays.";
     Select(Select<'a>): "The elements at which a condition is true.";
     Search(Search): "A binary search.";
     Histogram(Histogram<'a>): "Counts of values in bins.";

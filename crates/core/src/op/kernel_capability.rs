@@ -54,7 +54,7 @@ impl Capability {
     ];
 
     /// Returns the reason why a kernel without this capability declines.
-    pub(crate) fn decline_reason(self) -> &'static str {
+    pub(crate) fn reason_if_missing(self) -> &'static str {
         match self {
             Capability::FusedTake => "does not declare fused take",
             Capability::RowPrograms => "does not declare row programs",

@@ -81,14 +81,14 @@ fn copy_from_args(args: &Args) -> Result<Value> {
 
 /// Returns the argument `arrays`, converted to the argument `dtype` by the rule in the argument `casting`.
 fn read_arrays_argument(args: &Args) -> Result<Vec<NdArray>> {
-    cast_by_argument_rule(args, args.arrays("arrays")?)
+    cast_to_dtype_argument(args, args.arrays("arrays")?)
 }
 
 /// Converts `arrays` to the dtype of the argument `dtype`. If this argument is missing, returns the arrays as they are.
 ///
 /// # Errors
 /// An array that the rule in the argument `casting` does not convert to the dtype of the result.
-fn cast_by_argument_rule(args: &Args, arrays: Vec<NdArray>) -> Result<Vec<NdArray>> {
+fn cast_to_dtype_argument(args: &Args, arrays: Vec<NdArray>) -> Result<Vec<NdArray>> {
     let rule = match args.value("casting") {
         Some(Value::Str(rule)) => rule.as_str(),
         _ => args.str("casting")?,
@@ -129,7 +129,7 @@ fn concat_from_args(args: &Args) -> Result<Value> {
         // As in NumPy, numbers in the list are weak scalars.
         Some(items) if args.dtype("dtype")?.is_none() => {
             let operands = items.iter().map(|item| item.operand(args.op())).collect::<Result<_>>()?;
-            cast_by_argument_rule(args, operands_to_arrays(args.op(), operands)?)?
+            cast_to_dtype_argument(args, operands_to_arrays(args.op(), operands)?)?
         }
         _ => read_arrays_argument(args)?,
     };

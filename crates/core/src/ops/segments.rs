@@ -413,12 +413,12 @@ fn sort_long_segments_separately(op: Op, a: &NdArray, offsets: &NdArray, long: &
         if begin < from {
             let of_piece = subtract(offsets.index(s![segment..next + 1])?, begin as i64)?;
             let piece = dispatch_segment_sort(op, longest, &a.index(s![begin..from])?, &of_piece)?;
-            pieces.push(shift_argsort_indices(op, piece, begin)?);
+            pieces.push(add_start_if_argsort(op, piece, begin)?);
         }
         if from < to {
             let piece = a.index(s![from..to])?;
             let piece = if op == SEGMENT_ARGSORT { piece.argsort(-1)? } else { piece.sort(-1)? };
-            pieces.push(shift_argsort_indices(op, piece, from)?);
+            pieces.push(add_start_if_argsort(op, piece, from)?);
         }
         (segment, begin) = (next + 1, to);
     }
@@ -427,7 +427,7 @@ fn sort_long_segments_separately(op: Op, a: &NdArray, offsets: &NdArray, long: &
 
 /// Returns `piece`, the result of sorting a part of an array. If `op` is an argsort, adds `begin` to the indices, so that they refer to the
 /// whole array.
-fn shift_argsort_indices(op: Op, piece: NdArray, begin: isize) -> Result<NdArray> {
+fn add_start_if_argsort(op: Op, piece: NdArray, begin: isize) -> Result<NdArray> {
     if op == SEGMENT_ARGSORT && begin > 0 { add(piece, begin as i64) } else { Ok(piece) }
 }
 

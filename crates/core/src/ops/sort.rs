@@ -73,8 +73,7 @@ fn sort_along_axis<const N: usize>(
     let layout = Layout::contiguous(&shape)?;
     let outputs = parts.map(|part| OutputSpec::new(if part == SortOutput::Values { a.dtype() } else { DType::I64 }, layout.clone()));
     let nth = if let RequiredSortedPart::Partition(nth) = extent { Some(nth) } else { None };
-    let (values, indices) = (parts.contains(&SortOutput::Values), parts.contains(&SortOutput::Indices));
-    let sort = Sort { descending, values, indices, nth, merge_at: None };
+    let sort = Sort { descending, values: parts.contains(&SortOutput::Values), indices: parts.contains(&SortOutput::Indices), nth };
     let mut arrays = super::dispatch_call(op, a.device(), &[rows.stored()?], &outputs, Work::Sort(sort))?;
     for array in &mut arrays {
         *array = array.moveaxis(-1, axis)?;

@@ -9,7 +9,7 @@ mod run_splits;
 use std::iter::once;
 use std::ops::Range;
 
-use cuprum_core::call::Sort;
+use cuprum_core::call::{Merge, Sort};
 use cuprum_core::{
     Array, Call, DType, Device, Kind, NdArray, Outcome, OutputSpec, Result, StoredArray, Work, concat, decline, full, s, with_device,
 };
@@ -18,9 +18,10 @@ use self::run_splits::{SampledRange, find_splits};
 use crate::mesh::Mesh;
 use crate::piece_assembly::PieceAssembly;
 use crate::piece_exchange::{Piece, exchange_pieces};
-use crate::placement::{DividedAxes, region_of_rank};
+use crate::placement::{DividedAxes, Region, region_of_rank};
 use crate::rank_calls::{decline_with_reason, run_on_rank, sharded_outcome};
 use crate::redistribute::{all_gather, to_c_contiguous};
+use crate::sharded_buffer::zero_size_array;
 use crate::sharded_views::fetch_local_parts;
 
 /// Sorts the values of a 1-D array that is divided among the ranks.
@@ -34,18 +35,9 @@ pub(super) fn sort_divided_row(mesh: Mesh, call: &Call, request: &Sort) -> Resul
         decline!("complex numbers, or a grid of ranks");
     }
     let cuts = DividedAxes::from_elem(Some(0), 1);
-    let sort_on_rank = |local: usize, row: &StoredArray, merge_at: Option<usize>| -> Result<std::result::Result<StoredArray, String>> {
-        if row.size() == 0 {
-            return Ok(Ok(row.clone()));
-        }
-        let output = OutputSpec::contiguous(dtype, row.shape())?;
-        let work = Work::Sort(Sort { merge_at, ..*request });
-        let outputs = run_on_rank(mesh, local, call, std::slice::from_ref(row), &[output], work)?;
-        Ok(outputs.and_then(|outputs| outputs.into_iter().next().ok_or_else(|| "the kernel returned no output".into())))
-    };
     let mut sorted = Vec::new();
     for (local, part) in fetch_local_parts(mesh, input, &cuts)?.iter().enumerate() {
-        match sort_on_rank(local, &to_c_contiguous(part)?, None)? {
+        match sort_on_rank(mesh, local, call, to_c_contiguous(part)?, request)? {
             Ok(part) => sorted.push(NdArray::from(part)),
             Err(reason) => return decline_with_reason(reason),
         }
@@ -54,42 +46,54 @@ pub(super) fn sort_divided_row(mesh: Mesh, call: &Call, request: &Sort) -> Resul
     let lengths: Vec<usize> = owned.iter().map(Range::len).collect();
     let starts: Vec<usize> = owned[1..].iter().map(|range| range.start).collect();
     let splits = find_splits(&lengths, &starts, &mut |ranges| gather_samples(mesh, &sorted, ranges, request.descending))?;
-    // `runs[from][to]` is the range of elements, in the sorted part of rank `from`, that belong to the result's part of rank `to`.
-    let runs: Vec<Vec<Range<usize>>> = (0..mesh.size())
-        .map(|from| {
-            let edge = |boundary: usize| match boundary {
-                0 => 0,
-                last if last == mesh.size() => lengths[from],
-                _ => splits[boundary - 1][from],
-            };
-            (0..mesh.size()).map(|to| edge(to)..edge(to + 1)).collect()
-        })
-        .collect();
     let mut parts = Vec::new();
-    for (local, (rank, part)) in mesh.local_ranks().zip(exchange_runs(mesh, dtype, &runs, &sorted)?).enumerate() {
-        let mut lengths: Vec<usize> = runs.iter().map(|of_rank| of_rank[rank].len()).filter(|length| *length > 0).collect();
-        let mut part = to_c_contiguous(&part)?;
-        // Each round merges pairs of adjacent runs.
-        while lengths.len() > 1 {
-            let (mut merged, mut first) = (Vec::new(), 0);
-            for pair in lengths.chunks(2) {
-                let length: usize = pair.iter().sum();
-                let row = mesh.with_rank_device(local, || {
-                    NdArray::from(part.clone()).index(s![first as isize..(first + length) as isize])?.stored()
-                })?;
-                match if pair.len() == 1 { Ok(row) } else { sort_on_rank(local, &row, Some(pair[0]))? } {
-                    Ok(row) => merged.push(NdArray::from(row)),
-                    Err(reason) => return decline_with_reason(reason),
-                }
-                first += length;
-            }
-            lengths = lengths.chunks(2).map(|pair| pair.iter().sum()).collect();
-            part =
-                if merged.len() == 1 { merged.remove(0).stored()? } else { mesh.with_rank_device(local, || concat(&merged, 0)?.stored())? };
+    for (local, runs) in exchange_runs(mesh, dtype, &lengths, &splits, &sorted)?.into_iter().enumerate() {
+        match merge_runs_on_rank(mesh, local, call, runs, request)? {
+            Ok(part) => parts.push(to_c_contiguous(&part)?),
+            Err(reason) => return decline_with_reason(reason),
         }
-        parts.push(part);
     }
     sharded_outcome(mesh, call, &cuts, vec![parts])
+}
+
+/// An array, or the reason why the device of a rank declines the call that computes the array.
+type ArrayOrReason = std::result::Result<StoredArray, String>;
+
+/// Executes `work`, whose output has as many elements as `inputs` together, on the device of rank number `local` of this process.
+fn call_on_rank(mesh: Mesh, local: usize, call: &Call, inputs: &[StoredArray], work: Work) -> Result<ArrayOrReason> {
+    let output = OutputSpec::contiguous(call.outputs[0].dtype, &[inputs.iter().map(Array::size).sum()])?;
+    let outputs = run_on_rank(mesh, local, call, inputs, &[output], work)?;
+    Ok(outputs.and_then(|outputs| outputs.into_iter().next().ok_or_else(|| "the kernel returned no output".into())))
+}
+
+/// Sorts an array on the device of rank number `local` of this process.
+fn sort_on_rank(mesh: Mesh, local: usize, call: &Call, array: StoredArray, request: &Sort) -> Result<ArrayOrReason> {
+    if array.size() == 0 { Ok(Ok(array)) } else { call_on_rank(mesh, local, call, &[array], Work::Sort(*request)) }
+}
+
+/// Merges sorted runs on the device of rank number `local` of this process. Each round merges pairs of adjacent runs.
+fn merge_runs_on_rank(mesh: Mesh, local: usize, call: &Call, mut runs: Vec<StoredArray>, request: &Sort) -> Result<ArrayOrReason> {
+    let merge_pair = |pair: &[StoredArray]| {
+        if pair.len() == 1 {
+            return Ok(Ok(pair[0].clone()));
+        }
+        let work = Work::Merge(Merge { descending: request.descending });
+        if let Ok(merged) = call_on_rank(mesh, local, call, pair, work)? {
+            return Ok(Ok(merged));
+        }
+        let joined = mesh.with_rank_device(local, || concat(pair.iter().cloned().map(NdArray::from), 0)?.stored())?;
+        sort_on_rank(mesh, local, call, joined, request)
+    };
+    while runs.len() > 1 {
+        match runs.chunks(2).map(merge_pair).collect::<Result<std::result::Result<Vec<_>, String>>>()? {
+            Ok(merged) => runs = merged,
+            Err(reason) => return Ok(Err(reason)),
+        }
+    }
+    match runs.pop() {
+        Some(run) => Ok(Ok(run)),
+        None => zero_size_array(mesh.local_devices()[local], call.outputs[0].dtype, &[0]).map(Ok),
+    }
 }
 
 /// Returns the sort keys of sampled elements of all ranks: `keys[boundary][rank]` has the keys of the elements `ranges[boundary][rank]` of
@@ -142,24 +146,39 @@ fn sort_keys(array: &NdArray, descending: bool) -> Result<Vec<u64>> {
     Ok(if descending { ascending.into_iter().map(|key| !key).collect() } else { ascending })
 }
 
-/// Sends the elements `runs[from][to]` of the sorted part of each rank `from` to each rank `to`. Returns, for each rank of this process,
-/// the elements that it receives, in the order of the senders.
-fn exchange_runs(mesh: Mesh, dtype: DType, runs: &[Vec<Range<usize>>], sorted: &[NdArray]) -> Result<Vec<StoredArray>> {
-    let first_rank = mesh.local_ranks().start;
-    // Position, in the receiver's array, of the first element from a sender.
-    let start = |from: usize, to: usize| runs[..from].iter().map(|of_rank| of_rank[to].len()).sum::<usize>();
-    let mut pieces = Vec::new();
-    for (from, of_rank) in runs.iter().enumerate() {
-        for (to, run) in of_rank.iter().enumerate().filter(|(_, run)| !run.is_empty()) {
-            let region = once(start(from, to)..start(from, to) + run.len()).collect();
-            pieces.push(Piece { from, to, region, slot: to.wrapping_sub(first_rank) });
+/// Sends the elements of each sorted part to the ranks to which they belong in the result. Returns, for each rank of this process, the runs
+/// that it receives, in the order of the senders. Runs without elements are omitted.
+///
+/// `lengths` are the lengths of the sorted parts, and `splits` is the result of [`find_splits`].
+fn exchange_runs(mesh: Mesh, dtype: DType, lengths: &[usize], splits: &[Vec<usize>], sorted: &[NdArray]) -> Result<Vec<Vec<StoredArray>>> {
+    let edge = |boundary: usize, from: usize| match boundary {
+        0 => 0,
+        boundary => splits.get(boundary - 1).map_or(lengths[from], |of_ranks| of_ranks[from]),
+    };
+    let (mut pieces, mut assemblies, mut receivers) = (Vec::new(), Vec::new(), Vec::new());
+    for to in 0..mesh.size() {
+        for from in 0..mesh.size() {
+            let region: Region = once(edge(to, from)..edge(to + 1, from)).collect();
+            if region[0].is_empty() {
+                continue;
+            }
+            pieces.push(Piece { from, to, region: region.clone(), slot: assemblies.len() });
+            if mesh.local_ranks().contains(&to) {
+                let local = to - mesh.local_ranks().start;
+                assemblies.push(PieceAssembly::new(mesh, local, dtype, region));
+                receivers.push(local);
+            }
         }
     }
-    let assembly = |(local, rank): (usize, usize)| PieceAssembly::new(mesh, local, dtype, once(0..start(mesh.size(), rank)).collect());
-    let assemblies = mesh.local_ranks().enumerate().map(assembly).collect();
-    let view = |Piece { from, to, region, .. }: &Piece| {
-        let shift = runs[*from][*to].start as isize - start(*from, *to) as isize;
-        sorted[from - first_rank].index(s![region[0].start as isize + shift..region[0].end as isize + shift])
+    let view = |piece: &Piece| {
+        let range = &piece.region[0];
+        sorted[piece.from - mesh.local_ranks().start].index(s![range.start as isize..range.end as isize])
     };
-    exchange_pieces(mesh, "all_to_all", dtype, pieces, assemblies, &view)
+    // Each run is an array of its own, so that no run is copied after its transfer.
+    let received = exchange_pieces(mesh, "all_to_all", dtype, pieces, usize::MAX, assemblies, &view)?;
+    let mut runs: Vec<Vec<StoredArray>> = mesh.local_ranks().map(|_| Vec::new()).collect();
+    for (run, local) in received.into_iter().zip(receivers) {
+        runs[local].push(run);
+    }
+    Ok(runs)
 }

@@ -198,7 +198,7 @@ impl MeshConnections {
     pub fn timeout_error(&self, rank: usize) -> Error {
         let announced = |peer: &&Peer| (peer.announced.load(Ordering::Relaxed), peer.rank != rank);
         let slowest = self.peers.iter().min_by_key(announced).map_or(rank, |peer| peer.rank);
-        let last = self.find_peer(slowest).map_or(0, |peer| peer.announced.load(Ordering::Relaxed));
+        let last = self.peer_of_rank(slowest).map_or(0, |peer| peer.announced.load(Ordering::Relaxed));
         let message = format!("has not answered for {} s, after exchange {last}", self.timeout.as_secs());
         Error::Rank { op: "mesh", rank: slowest, message }
     }
@@ -286,7 +286,7 @@ impl MeshConnections {
     /// Queues a job for the thread that sends to `rank`.
     pub fn queue_send_job(&self, rank: usize, job: SendJob) -> Result<()> {
         let ended = || Error::Rank { op: "mesh", rank, message: "has no connection".into() };
-        let peer = self.find_peer(rank).ok_or_else(ended)?;
+        let peer = self.peer_of_rank(rank).ok_or_else(ended)?;
         let jobs = peer.jobs.lock().unwrap_or_else(|e| e.into_inner());
         jobs.as_ref().and_then(|jobs| jobs.send(job).ok()).ok_or_else(ended)
     }
@@ -309,7 +309,7 @@ impl MeshConnections {
 
     /// Reads from the data connection of a rank.
     pub fn receive_bytes(&self, rank: usize, out: &mut [u8]) -> Result<()> {
-        let peer = self.find_peer(rank).ok_or_else(|| Error::Rank { op: "mesh", rank, message: "has no connection".into() })?;
+        let peer = self.peer_of_rank(rank).ok_or_else(|| Error::Rank { op: "mesh", rank, message: "has no connection".into() })?;
         match read_full(&peer.data, out, &mut self.keep_waiting_for_transfer(rank)) {
             Ok(()) => {
                 self.report_progress();
@@ -319,7 +319,7 @@ impl MeshConnections {
         }
     }
 
-    fn find_peer(&self, rank: usize) -> Option<&Peer> {
+    fn peer_of_rank(&self, rank: usize) -> Option<&Peer> {
         self.peers.iter().find(|peer| peer.rank == rank)
     }
 

@@ -70,7 +70,7 @@ pub(super) struct FunctionConverter<'f> {
 
 impl FunctionConverter<'_> {
     fn convert_function(mut item: ItemFn, earlier: &[Function], tables: &[Rc<ConstantTable>]) -> Result<Function> {
-        let identity = take_identity_attribute(&mut item.attrs)?;
+        let identity = take_reduction_attribute(&mut item.attrs)?;
         let is_helper = take_helper_attribute(&mut item)?;
         let is_rust_only = take_attribute_without_arguments(&mut item.attrs, "rust_only")?.is_some();
         let sig = &item.sig;
@@ -298,7 +298,7 @@ fn take_attribute_without_arguments(attrs: &mut Vec<syn::Attribute>, name: &str)
 }
 
 /// Removes `#[reduction(identity = 0)]` from the attributes and returns the identity; `None` without this attribute.
-fn take_identity_attribute(attrs: &mut Vec<syn::Attribute>) -> Result<Option<ReductionIdentity>> {
+fn take_reduction_attribute(attrs: &mut Vec<syn::Attribute>) -> Result<Option<ReductionIdentity>> {
     let Some(at) = attrs.iter().position(|a| a.path().is_ident("reduction")) else { return Ok(None) };
     let attr = attrs.remove(at);
     let wrong = |span| Error::new(span, "`#[reduction(identity = 0)]`: a number, MIN, MAX, INFINITY or -INFINITY");

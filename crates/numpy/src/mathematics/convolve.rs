@@ -84,11 +84,11 @@ fn sum_window_products(name: &'static str, signal: &NdArray, kernel: &NdArray, m
     let (first, last) = (0, count - before);
     sums.assign(
         Item::slice(None, before as isize, 1),
-        sum_windows_without_padding(&stored, first, before, &column, |at| greater_equal(at, before))?,
+        window_products_skipping_padding(&stored, first, before, &column, |at| greater_equal(at, before))?,
     )?;
     sums.assign(
         Item::slice(last as isize, None, 1),
-        sum_windows_without_padding(&stored, last, before, &column, |at| less(at, before + n - last))?,
+        window_products_skipping_padding(&stored, last, before, &column, |at| less(at, before + n - last))?,
     )?;
     Ok(sums)
 }
@@ -96,7 +96,7 @@ fn sum_window_products(name: &'static str, signal: &NdArray, kernel: &NdArray, m
 /// Returns the dot products of `kernel` with `count` consecutive windows of `padded`, beginning with window `start`. Elements of the
 /// padding do not take part. `is_inside` receives indices of elements relative to `start`, and returns whether they are outside the
 /// padding.
-fn sum_windows_without_padding(
+fn window_products_skipping_padding(
     padded: &StoredArray,
     start: usize,
     count: usize,

@@ -27,7 +27,7 @@ macro_rules! with_incomplete_gamma {
 
             /// Returns the logarithm of x^a exp(-x) / gamma(a + 1).
             #[helper]
-            fn log_incomplete_gamma_prefactor(a: f64, x: f64) -> f64 {
+            fn log_gammainc_series_prefactor(a: f64, x: f64) -> f64 {
                 if a < 10.0 {
                     return a * x.ln() - x - gammaln_positive(a + 1.0);
                 }
@@ -236,7 +236,7 @@ macro_rules! with_incomplete_gamma {
                     let mut value = 1.0;
                     if by_logarithms {
                         let ratio = gammainc_over_prefactor(a, x, lower);
-                        step = (log_incomplete_gamma_prefactor(a, x) + (a * ratio).ln() - wanted.ln()) * ratio;
+                        step = (log_gammainc_series_prefactor(a, x) + (a * ratio).ln() - wanted.ln()) * ratio;
                     } else {
                         value = gammainc_or_gammaincc(a, x, lower);
                         step = (value / wanted).ln() * (value / (a * incomplete_gamma_prefactor(a, x)));

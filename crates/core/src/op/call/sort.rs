@@ -1,4 +1,4 @@
-//! Requests of the kernel family `Sort`: sorts of rows and of segments.
+//! Requests of the kernel family `Sort`: sorts of rows and of segments, and merges.
 
 use super::kernel_request::KernelRequest;
 use super::output_spec::OutputSpec;
@@ -27,10 +27,6 @@ pub struct Sort {
     /// The element at this index must be the one that a complete sort would put there. No larger element may precede it, and no smaller one
     /// may follow it. The outputs have the input's extents, and completely sorted rows are valid.
     pub nth: Option<usize>,
-    /// The number of leading elements of each row that are already sorted, if the remaining elements of each row are sorted as well.
-    ///
-    /// A merge of the two parts then suffices. An accelerator may also ignore this field and sort the rows.
-    pub merge_at: Option<usize>,
 }
 
 /// A stable ascending sort of each segment `inputs[1][i]..inputs[1][i + 1]` of `inputs[0]`, in the order of [`Sort`].
@@ -43,6 +39,21 @@ pub struct SegmentSort {
     pub indices: bool,
     /// Length of the longest segment.
     pub longest: usize,
+}
+
+/// A merge of two sorted arrays, in the order of [`Sort`]. The inputs and the output are 1-D and C-contiguous, and have one dtype.
+///
+/// A kernel may decline the request. The caller then sorts the joined arrays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Merge {
+    /// Whether the largest element is first.
+    pub descending: bool,
+}
+
+impl KernelRequest for Merge {
+    fn family(&self) -> Family {
+        Family::Sort
+    }
 }
 
 impl KernelRequest for SegmentSort {

@@ -172,8 +172,8 @@ impl NdArray {
         let is_half = matches!(out, DType::F16 | DType::BF16) && self.dtype().promote(out) == out;
         let dtype = if is_half { Some(work) } else { over.dtype };
         let variance = self.var(AxisOptions { dtype, ..over })?;
-        // NumPy writes the square roots into the array of the variance, which is an error for an integer dtype. Only a 0-d result is
-        // converted.
+        // NumPy writes the square roots into the array of the variance, which is an error for an integer dtype. NumPy converts only a 0-d
+        // result to the integer dtype.
         if variance.ndim() > 0 && !result.is_inexact() {
             return Err(Error::dtype(STD.name(), "the root of an array cannot be stored as an integer", &[result]));
         }
