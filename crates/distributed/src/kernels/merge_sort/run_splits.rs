@@ -22,15 +22,14 @@ impl SampledRange {
     }
 }
 
+/// Returns the keys of sampled elements, by boundary and run.
+pub(super) type SampleKeys<'a> = dyn FnMut(&[Vec<SampledRange>]) -> Result<Vec<Vec<Vec<u64>>>> + 'a;
+
 /// Returns `splits[boundary][run]`, the number of elements of each sorted run among the first `starts[boundary]` elements of the merged
 /// runs. Elements with equal keys are in the order of the runs.
 ///
 /// `lengths` are the lengths of the runs. `sample(ranges)` returns the keys of the elements `ranges[boundary][run]`.
-pub(super) fn find_splits(
-    lengths: &[usize],
-    starts: &[usize],
-    sample: &mut dyn FnMut(&[Vec<SampledRange>]) -> Result<Vec<Vec<Vec<u64>>>>,
-) -> Result<Vec<Vec<usize>>> {
+pub(super) fn find_splits(lengths: &[usize], starts: &[usize], sample: &mut SampleKeys) -> Result<Vec<Vec<usize>>> {
     let per_boundary = (SAMPLES_PER_ROUND / starts.len().max(1)).max(MIN_SAMPLES_PER_RUN * (lengths.len() + 1));
     let whole = || lengths.iter().map(|&length| SampledRange { start: 0, end: length, step: 1 }).collect();
     let mut candidates: Vec<Vec<SampledRange>> = starts.iter().map(|_| whole()).collect();
