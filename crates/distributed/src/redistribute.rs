@@ -276,9 +276,8 @@ fn combine_values_of_two_ranks(op: PartialOp, left: NdArray, right: NdArray) -> 
     }
 }
 
-/// Reduces the first axis of an array by `op` in one call. The order of combination depends only on the shape. The result has the dtype
-/// `out`.
-pub(crate) fn reduce_axis_zero(op: cuprum_core::Op, values: &StoredArray, out: DType) -> Result<StoredArray> {
+/// Reduces one axis of an array by `op` in one call. The order of combination depends only on the shape. The result has the dtype `out`.
+pub(crate) fn reduce_one_axis(op: cuprum_core::Op, values: &StoredArray, axis: usize, out: DType) -> Result<StoredArray> {
     let (device, dtype) = (values.device(), values.dtype());
     let reduction = op.reduction().ok_or_else(|| Error::value(op.name(), "the operation is not a reduction"))?;
     let mut program = Program::identity(dtype);
@@ -288,10 +287,11 @@ pub(crate) fn reduce_axis_zero(op: cuprum_core::Op, values: &StoredArray, out: D
         program.outputs[0] = wide;
     }
     let value = program.output_dtype(0);
-    let plan = ReducePlan::new(values.shape(), &[values.layout()], &[0], reduction.returns_index);
-    let shape: Dims = values.shape()[1..].into();
+    let plan = ReducePlan::new(values.shape(), &[values.layout()], &[axis], reduction.returns_index);
+    let mut shape = Dims::from_slice(values.shape());
+    shape.remove(axis);
     let outputs = [OutputSpec::contiguous(value, &shape)?];
-    let work = Work::Reduce(call::Reduce { program: &program, reduction, axes: &[0], plan: &plan, acc });
+    let work = Work::Reduce(call::Reduce { program: &program, reduction, axes: &[axis], plan: &plan, acc });
     let inputs = std::slice::from_ref(values);
     let done =
         with_device(device, || dispatch::run_call(&Call { op, device, stream: Stream::current(device), inputs, outputs: &outputs, work }))?;

@@ -19,7 +19,7 @@ use crate::rank_calls::{
     decline_with_reason, divided_axes_of_largest_input, has_sharded_input, local_output_spec, mesh_of_call, run_on_local_ranks,
     run_on_rank, sharded_outcome, sharded_output_from_parts,
 };
-use crate::redistribute::{fetch_regions, reduce_axis_zero};
+use crate::redistribute::{fetch_regions, reduce_one_axis};
 use crate::sharded_buffer::{ShardedBuffer, zero_size_array};
 use crate::sharded_views::fetch_local_parts;
 
@@ -115,6 +115,17 @@ fn reduce_by_blocks(mesh: Mesh, call: &Call, request: &call::Reduce, cuts: &Divi
         Ok(mut parts) => parts.remove(0),
         Err(reason) => return decline_with_reason(reason),
     };
+    let combine: Op = if call.op == COUNT_NONZERO { SUM } else { call.op };
+    let groups = BlockGroups::of(mesh, call, cuts, axis, &distribution);
+    let combine_groups = |values: StoredArray| match &groups {
+        Some(groups) => groups.combine_blocks(combine, &values, dtype),
+        None => Ok(values),
+    };
+    let own_whole_groups = groups.as_ref().is_some_and(|groups| groups.ranks_own_whole_groups);
+    let parts = if own_whole_groups { parts.into_iter().map(combine_groups).collect::<Result<Vec<_>>>()? } else { parts };
+    if let Some(groups) = groups.as_ref().filter(|groups| groups.ranks_own_whole_groups) {
+        distribution.shape[0] = groups.count;
+    }
     let layout = Layout::contiguous(&distribution.shape)?;
     let partials = crate::sharded_buffer::sharded_array_from_parts(mesh, dtype, layout, distribution.clone(), parts)?;
     for placement in &mut distribution.placements {
@@ -124,8 +135,8 @@ fn reduce_by_blocks(mesh: Mesh, call: &Call, request: &call::Reduce, cuts: &Divi
     }
     let Some(buffer) = ShardedBuffer::of(&partials) else { decline!("the results of the blocks are not on the mesh") };
     let all_blocks = fetch_regions(buffer, &|rank| distribution.rank_region(mesh, rank))?;
+    let all_blocks = if own_whole_groups { all_blocks } else { all_blocks.into_iter().map(combine_groups).collect::<Result<Vec<_>>>()? };
     let output = &call.outputs[0];
-    let combine: Op = if call.op == COUNT_NONZERO { SUM } else { call.op };
     let mut combined: Vec<StoredArray> = Vec::new();
     for (local, values) in all_blocks.iter().enumerate() {
         let leader = mesh.device_leader_of(local);
@@ -133,7 +144,7 @@ fn reduce_by_blocks(mesh: Mesh, call: &Call, request: &call::Reduce, cuts: &Divi
         combined.push(match values {
             _ if is_shared => combined[leader].clone(),
             values if values.layout().size() == 0 => zero_size_array(mesh.local_devices()[local], output.dtype, &values.shape()[1..])?,
-            values => reduce_axis_zero(combine, values, output.dtype)?,
+            values => reduce_one_axis(combine, values, 0, output.dtype)?,
         });
     }
     if call.op == PROD && output.dtype.is_inexact() {
@@ -146,6 +157,48 @@ fn reduce_by_blocks(mesh: Mesh, call: &Call, request: &call::Reduce, cuts: &Divi
     let output_cuts: DividedAxes =
         cuts.iter().map(|cut| cut.filter(|a| *a != axis).map(|a| output_axis_of_loop_axis(call, request, shape.len(), a))).collect();
     Ok(Outcome::Done([sharded_output_from_parts(mesh, output, &output_cuts, combined)?].into_iter().collect()))
+}
+
+/// Number of blocks that are combined before an exchange if each rank owns all blocks of the group.
+const BLOCKS_PER_GROUP: usize = 8;
+/// Minimum number of results per block at which groups pay off. With fewer results, the exchange of all blocks takes less time than a
+/// further reduction.
+const MIN_RESULTS_PER_GROUPED_BLOCK: usize = 4096;
+
+/// Groups of [`BLOCKS_PER_GROUP`] blocks whose results are combined first, so that fewer results travel between ranks. Whether a reduction
+/// has groups depends only on the shape of its input, because the order of combination must not depend on the number of ranks.
+struct BlockGroups {
+    /// Number of groups.
+    count: usize,
+    /// Whether no group is divided between ranks.
+    ranks_own_whole_groups: bool,
+}
+
+impl BlockGroups {
+    /// Returns the groups of a reduction, or `None` if its blocks are combined in one step. `axis` is the divided axis, and `distribution`
+    /// is that of the results of the blocks.
+    fn of(mesh: Mesh, call: &Call, cuts: &DividedAxes, axis: usize, distribution: &ArrayDistribution) -> Option<BlockGroups> {
+        let blocks = distribution.shape[0];
+        let results: usize = distribution.shape[1..].iter().product();
+        // A product of floats may become NaN if its factors are combined in another order, which is checked for one step only.
+        let is_checked = call.op == PROD && call.outputs[0].dtype.is_inexact();
+        if is_checked || !blocks.is_multiple_of(BLOCKS_PER_GROUP) || results < MIN_RESULTS_PER_GROUPED_BLOCK {
+            return None;
+        }
+        let ranks = part_index_and_count(mesh, cuts, axis, 0).1;
+        let ranks_own_whole_groups = (0..ranks).all(|rank| (rank * blocks / ranks).is_multiple_of(BLOCKS_PER_GROUP));
+        Some(BlockGroups { count: blocks / BLOCKS_PER_GROUP, ranks_own_whole_groups })
+    }
+
+    /// Combines the blocks of each group. The first axis of `values` numbers blocks, and that of the result groups.
+    fn combine_blocks(&self, op: Op, values: &StoredArray, dtype: DType) -> Result<StoredArray> {
+        let shape = values.shape();
+        let grouped: Dims = [shape[0] / BLOCKS_PER_GROUP, BLOCKS_PER_GROUP].into_iter().chain(shape[1..].iter().copied()).collect();
+        if values.layout().size() == 0 {
+            return zero_size_array(values.device(), dtype, &[&grouped[..1], &shape[1..]].concat());
+        }
+        reduce_one_axis(op, &NdArray::from(values.clone()).reshape(&grouped[..])?.stored()?, 1, dtype)
+    }
 }
 
 /// Returns whether combining the blocks has produced a NaN: an element of `result` is NaN, although none of the block results combined for

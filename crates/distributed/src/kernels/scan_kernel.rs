@@ -75,7 +75,7 @@ fn scan_by_blocks(mesh: Mesh, call: &Call, request: &call::Scan, cuts: &DividedA
     };
     let totals_shape: Dims = std::iter::once(blocks.count).chain(others.iter().map(|&a| shape[a])).collect();
     let mut distribution = ArrayDistribution { shape: totals_shape, placements: cuts.iter().map(place).collect() };
-    let mut scanned: Vec<Vec<NdArray>> = Vec::new();
+    let mut scanned: Vec<Vec<NdArray>> = vec![Vec::new(); mesh.local_ranks().len()];
     let parts = run_on_local_ranks(mesh, 1, false, |local, rank| {
         let inputs: SmallVec<[StoredArray; 4]> = inputs.iter().map(|parts| parts[local].clone()).collect();
         let (index, count) = part_index_and_count(mesh, cuts, axis, rank);
@@ -83,7 +83,7 @@ fn scan_by_blocks(mesh: Mesh, call: &Call, request: &call::Scan, cuts: &DividedA
         let totals_shape = region_extents(&distribution.rank_region(mesh, rank));
         let mut of_rank = Vec::new();
         if totals_shape.contains(&0) {
-            scanned.push(of_rank);
+            scanned[local] = of_rank;
             return Ok(Ok([zero_size_array(mesh.local_devices()[local], dtype, &totals_shape)?].into_iter().collect()));
         }
         let full = if elements == owned_blocks * blocks.length { owned_blocks } else { owned_blocks - 1 };
@@ -113,7 +113,7 @@ fn scan_by_blocks(mesh: Mesh, call: &Call, request: &call::Scan, cuts: &DividedA
                 Err(reason) => return Ok(Err(reason)),
             }
         }
-        scanned.push(of_rank);
+        scanned[local] = of_rank;
         let totals = mesh.with_rank_device(local, || concat(&totals, 0)?.stored())?;
         Ok(Ok([to_c_contiguous(&totals)?].into_iter().collect::<Outputs>()))
     })?;
