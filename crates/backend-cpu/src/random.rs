@@ -57,16 +57,15 @@ pub(crate) fn draw_random_numbers(call: &Call) -> Result<Outcome> {
 fn fill_random(random: &Random, block: u64, run: ElementsMut) {
     macro_rules! integers {
         ($t:ty, $low:expr, $span:expr) => {{
-            let convert = |offset: u64| $low.wrapping_add(offset) as $t;
+            let convert = move |offset: u64| $low.wrapping_add(offset) as $t;
             if Distribution::span_needs_128_bits($span) {
                 run_fill_loop(
                     WideRangeIntegersLoop { key: random.key, stream: random.stream, first: block, span: $span, convert },
                     run.typed_slice::<$t>(),
                 )
             } else {
-                fill_from_philox_blocks(random, block, run.typed_slice::<$t>(), |w: [u32; 4]| {
-                    let one = |bits| convert(scale_to_span(bits, $span));
-                    [one(join_u32_words(w[0], w[1])), one(join_u32_words(w[2], w[3]))]
+                fill_from_philox_blocks(random, block, run.typed_slice::<$t>(), move |w: [u32; 4]| {
+                    [convert(scale_to_span(w[0], w[1], $span)), convert(scale_to_span(w[2], w[3], $span))]
                 })
             }
         }};
@@ -77,8 +76,9 @@ fn fill_random(random: &Random, block: u64, run: ElementsMut) {
                 Distribution::Uniform(s) => {
                     let mask = Distribution::uniform_word_mask(run.dtype());
                     let (low, span, factor, limit) = (s.low as f32, s.span as f32, s.factor as f32, s.limit as f32);
-                    fill_from_philox_blocks(random, block, run.typed_slice(), |w: [u32; 4]| {
-                        w.map(|word| $of32((factor * (low + uniform_f32_from_bits(word & mask) * span)).min(limit)))
+                    fill_from_philox_blocks(random, block, run.typed_slice(), move |w: [u32; 4]| {
+                        let scale = |word| $of32((factor * (low + uniform_f32_from_bits(word & mask) * span)).min(limit));
+                        [scale(w[0]), scale(w[1]), scale(w[2]), scale(w[3])]
                     })
                 }
                 Distribution::Normal { mean, std } => {
@@ -104,9 +104,9 @@ fn fill_random(random: &Random, block: u64, run: ElementsMut) {
             }
         }
         (Distribution::Uniform(UniformScaling { low, span, factor, limit }), DType::F64) => {
-            fill_from_philox_blocks(random, block, run.typed_slice::<f64>(), |w: [u32; 4]| {
-                [join_u32_words(w[0], w[1]), join_u32_words(w[2], w[3])]
-                    .map(|bits| (factor * (low + uniform_f64_from_bits(bits) * span)).min(limit))
+            fill_from_philox_blocks(random, block, run.typed_slice::<f64>(), move |w: [u32; 4]| {
+                let scale = |uniform: f64| (factor * (low + uniform * span)).min(limit);
+                [scale(uniform_f64_from_words(w[0], w[1])), scale(uniform_f64_from_words(w[2], w[3]))]
             });
         }
         (Distribution::Normal { mean, std }, DType::F64) => {
@@ -194,8 +194,9 @@ impl<S: DistributionSampler, T, F: Fn(f64) -> T> FillLoop for SamplerLoop<'_, S,
     }
 }
 
-/// Number of Philox counter blocks that are computed at once: as many as a SIMD register has 32-bit lanes.
-const PHILOX_BLOCKS_AT_ONCE: usize = 16;
+/// Number of Philox counter blocks that are computed at once. A round is a chain of dependent instructions, so several registers of blocks
+/// are in flight: four of AVX-512, eight of 128 bits.
+const PHILOX_BLOCKS_AT_ONCE: usize = if cfg!(target_arch = "x86_64") { 32 } else { 16 };
 
 /// One number per Philox counter block, for [`PHILOX_BLOCKS_AT_ONCE`] blocks.
 type Lanes<T> = [T; PHILOX_BLOCKS_AT_ONCE];
@@ -204,17 +205,19 @@ type Lanes<T> = [T; PHILOX_BLOCKS_AT_ONCE];
 trait ConvertRandomWords<const N: usize> {
     /// Element type.
     type Item: Copy;
-    /// Converts the first counter blocks to elements, as many blocks as `out` has arrays. `words[k][i]` is word `k` of block `i`.
-    fn convert_random_words<I: Isa>(&self, words: &[Lanes<u32>; 4], out: &mut [[Self::Item; N]]);
+    /// Converts counter blocks to elements. `words[k][i]` is word `k` of block `i`. Loops over a constant number of blocks are unrolled,
+    /// and the words stay in registers.
+    fn convert_random_words<I: Isa>(&self, words: &[Lanes<u32>; 4], out: &mut Lanes<[Self::Item; N]>);
 }
 
-/// Implementation for closures: the closure converts one counter block.
+/// Implementation for closures: the closure converts one counter block. Closures capture by value, because the compiler assumes that
+/// captured references may point into the output, and then does not vectorise the loop.
 impl<T: Copy, F: Fn([u32; 4]) -> [T; N], const N: usize> ConvertRandomWords<N> for F {
     type Item = T;
     #[inline(always)]
-    fn convert_random_words<I: Isa>(&self, [a, b, c, d]: &[Lanes<u32>; 4], out: &mut [[T; N]]) {
-        for (lane, place) in out.iter_mut().enumerate() {
-            *place = self([a[lane], b[lane], c[lane], d[lane]]);
+    fn convert_random_words<I: Isa>(&self, [a, b, c, d]: &[Lanes<u32>; 4], out: &mut Lanes<[T; N]>) {
+        for lane in 0..PHILOX_BLOCKS_AT_ONCE {
+            out[lane] = self([a[lane], b[lane], c[lane], d[lane]]);
         }
     }
 }
@@ -229,15 +232,14 @@ struct NormalFromRandomWords<T, F> {
 impl<T: Copy, F: Fn(f64) -> T> ConvertRandomWords<2> for NormalFromRandomWords<f64, F> {
     type Item = T;
     #[inline(always)]
-    fn convert_random_words<I: Isa>(&self, [a, b, c, d]: &[Lanes<u32>; 4], out: &mut [[T; 2]]) {
+    fn convert_random_words<I: Isa>(&self, [a, b, c, d]: &[Lanes<u32>; 4], out: &mut Lanes<[T; 2]>) {
         let (mut u, mut v) = ([0.0; PHILOX_BLOCKS_AT_ONCE], [0.0; PHILOX_BLOCKS_AT_ONCE]);
         for lane in 0..PHILOX_BLOCKS_AT_ONCE {
-            (u[lane], v[lane]) =
-                (uniform_f64_from_bits(join_u32_words(a[lane], b[lane])), uniform_f64_from_bits(join_u32_words(c[lane], d[lane])));
+            (u[lane], v[lane]) = (uniform_f64_from_words(a[lane], b[lane]), uniform_f64_from_words(c[lane], d[lane]));
         }
         let [x, y] = box_muller::<I, f64>(&u, &v);
-        for (lane, place) in out.iter_mut().enumerate() {
-            *place = [self.scale_standard_normal(x[lane]), self.scale_standard_normal(y[lane])];
+        for lane in 0..PHILOX_BLOCKS_AT_ONCE {
+            out[lane] = [self.scale_standard_normal(x[lane]), self.scale_standard_normal(y[lane])];
         }
     }
 }
@@ -245,7 +247,7 @@ impl<T: Copy, F: Fn(f64) -> T> ConvertRandomWords<2> for NormalFromRandomWords<f
 impl<T: Copy, F: Fn(f32) -> T> ConvertRandomWords<4> for NormalFromRandomWords<f32, F> {
     type Item = T;
     #[inline(always)]
-    fn convert_random_words<I: Isa>(&self, words: &[Lanes<u32>; 4], out: &mut [[T; 4]]) {
+    fn convert_random_words<I: Isa>(&self, words: &[Lanes<u32>; 4], out: &mut Lanes<[T; 4]>) {
         let mut u = [[0.0; PHILOX_BLOCKS_AT_ONCE]; 4];
         for n in 0..4 {
             for lane in 0..PHILOX_BLOCKS_AT_ONCE {
@@ -253,8 +255,8 @@ impl<T: Copy, F: Fn(f32) -> T> ConvertRandomWords<4> for NormalFromRandomWords<f
             }
         }
         let ([x, y], [z, w]) = (box_muller::<I, f32>(&u[0], &u[1]), box_muller::<I, f32>(&u[2], &u[3]));
-        for (lane, place) in out.iter_mut().enumerate() {
-            *place = [
+        for lane in 0..PHILOX_BLOCKS_AT_ONCE {
+            out[lane] = [
                 self.scale_standard_normal(x[lane]),
                 self.scale_standard_normal(y[lane]),
                 self.scale_standard_normal(z[lane]),
@@ -307,14 +309,14 @@ impl<M: ConvertRandomWords<N>, const N: usize> FillLoop for PhiloxBlocksLoop<M, 
     #[inline(always)]
     fn run<I: Isa>(self, out: &mut [M::Item]) {
         let Some(&any) = out.first() else { return };
-        // A last incomplete block is converted in a buffer by the same call, because a second call would compile to another copy of the
+        // A last incomplete part is converted in a buffer by the same call, because a second call would compile to another copy of the
         // code.
         let mut buffer = [[any; N]; PHILOX_BLOCKS_AT_ONCE];
         for (i, part) in out.chunks_mut(N * PHILOX_BLOCKS_AT_ONCE).enumerate() {
             let words = philox_consecutive_blocks(self.key, self.first.wrapping_add((i * PHILOX_BLOCKS_AT_ONCE) as u64), self.stream);
-            let (whole, rest) = part.as_chunks_mut::<N>();
-            let is_partial = !rest.is_empty();
-            self.convert_random_words.convert_random_words::<I>(&words, if is_partial { &mut buffer } else { whole });
+            let whole: Option<&mut Lanes<[M::Item; N]>> = part.as_chunks_mut::<N>().0.try_into().ok();
+            let is_partial = whole.is_none();
+            self.convert_random_words.convert_random_words::<I>(&words, whole.unwrap_or(&mut buffer));
             if is_partial {
                 part.copy_from_slice(&buffer.as_flattened()[..part.len()]);
             }
@@ -391,9 +393,12 @@ fn join_u32_words(low: u32, high: u32) -> u64 {
     low as u64 | (high as u64) << 32
 }
 
+/// Returns the upper 64 bits of the product of `span`, at most 2^32, and the 64-bit number with the halves `low` and `high`. If `span` is 0,
+/// which means 2^64, returns the number.
 #[inline(always)]
-fn scale_to_span(bits: u64, span: u64) -> u64 {
-    if span == 0 { bits } else { ((bits as u128 * span as u128) >> 64) as u64 }
+fn scale_to_span(low: u32, high: u32, span: u64) -> u64 {
+    let (low_product, high_product) = (low as u64 * span, high as u64 * span);
+    if span == 0 { join_u32_words(low, high) } else { (high_product + (low_product >> 32)) >> 32 }
 }
 
 /// Returns the upper 64 bits of the product of `span` and the 128-bit number with the halves `high` and `low`.
@@ -403,9 +408,16 @@ fn scale_to_wide_span(high: u64, low: u64, span: u64) -> u64 {
     ((high as u128 * span + ((low as u128 * span) >> 64)) >> 64) as u64
 }
 
+/// Returns `((low | high << 32) >> 11) * 2^-53`. Each word is inserted into the significand of a constant, and the constants are then
+/// subtracted exactly: without AVX-512, vectors of 64-bit integers have no instruction for the conversion.
 #[inline(always)]
-fn uniform_f64_from_bits(bits: u64) -> f64 {
-    (bits >> 11) as f64 * 2f64.powi(-53)
+fn uniform_f64_from_words(low: u32, high: u32) -> f64 {
+    // The last bit of the significand of `HIGH_BASE` is 2^-32, and that of `LOW_BASE` is 2^-53.
+    const HIGH_BASE: f64 = (1 << 20) as f64;
+    const LOW_BASE: f64 = 0.5;
+    let high = f64::from_bits(HIGH_BASE.to_bits() | high as u64);
+    let low = f64::from_bits(LOW_BASE.to_bits() | (low >> 11) as u64);
+    high - (HIGH_BASE + LOW_BASE) + low
 }
 
 #[inline(always)]
@@ -475,12 +487,7 @@ mod tests {
             let random = Random { key: KEY, first_block: FIRST, stream: 0, distribution: Distribution::Normal { mean: 0.5, std: 2.0 } };
             let mut wide = vec![0.0; len];
             fill_from_philox_blocks(&random, FIRST, &mut wide, NormalFromRandomWords { mean: 0.5, std: 2.0, finish: |x: f64| x });
-            check(
-                len,
-                wide,
-                |w| [uniform_f64_from_bits(join_u32_words(w[0], w[1])), uniform_f64_from_bits(join_u32_words(w[2], w[3]))],
-                f64::EPSILON,
-            );
+            check(len, wide, |w| [uniform_f64_from_words(w[0], w[1]), uniform_f64_from_words(w[2], w[3])], f64::EPSILON);
             let mut narrow = vec![0.0; len];
             fill_from_philox_blocks(&random, FIRST, &mut narrow, NormalFromRandomWords { mean: 0.5, std: 2.0, finish: |x: f32| x });
             check(len, narrow, |w| w.map(|word| uniform_f32_from_bits(word) as f64), f32::EPSILON as f64);
@@ -488,12 +495,19 @@ mod tests {
     }
 
     #[test]
-    fn spans() {
-        assert_eq!(scale_to_span(u64::MAX, 10), 9);
-        assert_eq!(scale_to_span(u64::MAX, 0), u64::MAX);
+    fn words_are_scaled_exactly() {
+        let words = [0, 1, 0x7fff_ffff, 0x8000_0000, 0x1234_5678, u32::MAX];
+        for (low, high) in words.iter().flat_map(|low| words.map(|high| (*low, high))) {
+            let bits = join_u32_words(low, high);
+            assert_eq!(scale_to_span(low, high, 0), bits);
+            for span in [1, 10, u32::MAX as u64, 1 << 32] {
+                assert_eq!(scale_to_span(low, high, span), ((bits as u128 * span as u128) >> 64) as u64);
+            }
+            assert_eq!(uniform_f64_from_words(low, high).to_bits(), ((bits >> 11) as f64 * 2f64.powi(-53)).to_bits());
+        }
         assert_eq!(scale_to_wide_span(u64::MAX, u64::MAX, u64::MAX), u64::MAX - 1);
         // The product with the high half ends 2^62 below a multiple of 2^64, so the low half decides.
         assert_eq!([0, u64::MAX].map(|low| scale_to_wide_span(u64::MAX / 3, low, 3 << 62)), [(1 << 62) - 1, 1 << 62]);
-        assert!(uniform_f64_from_bits(u64::MAX) < 1.0 && uniform_f32_from_bits(u32::MAX) < 1.0);
+        assert!(uniform_f64_from_words(u32::MAX, u32::MAX) < 1.0 && uniform_f32_from_bits(u32::MAX) < 1.0);
     }
 }

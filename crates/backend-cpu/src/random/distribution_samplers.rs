@@ -40,7 +40,7 @@ impl RejectionAttempts {
     #[inline(always)]
     fn next_uniform_pair(&mut self) -> [f64; 2] {
         let [a, b, c, d] = self.next_attempt_words();
-        [super::uniform_f64_from_bits(super::join_u32_words(a, b)), super::uniform_f64_from_bits(super::join_u32_words(c, d))]
+        [super::uniform_f64_from_words(a, b), super::uniform_f64_from_words(c, d)]
     }
 
     /// Returns three uniform numbers in [0, 1), of 42, 42 and 44 bits.
