@@ -172,7 +172,7 @@ pub mod numpy_table {}
 ///   and `x.polynomial(C[i])` for a row
 /// - methods of Rust's numbers: `abs min max sqrt floor ceil trunc round_ties_even copysign mul_add sin cos tan asin acos atan atan2 sinh
 ///   cosh tanh asinh acosh atanh exp exp2 exp_m1 ln log2 log10 ln_1p cbrt hypot powf is_nan is_finite is_infinite`, and `powi` with a
-///   literal exponent
+///   literal exponent of 1 or more
 /// - the constants `PI TAU LN_2 LN_10 SQRT_2 FRAC_1_SQRT_2 INFINITY NAN` and `std::f64::consts::E`
 /// - calls of functions defined earlier in the block; a private function that is called, or has the attribute `#[helper]`, does not become
 ///   an operation

@@ -14,7 +14,7 @@ use crate::types::device::{Device, DeviceKind};
 const DEVICE_VARIABLE: &str = "CUPRUM_DEVICE";
 
 impl Device {
-    /// Parses `cpu`, `cuda`, `cuda:1`, or `auto` (the first ready GPU, else `cpu`).
+    /// Parses `cpu`, `cuda`, `cuda:1`, or `auto` (the first ready GPU, else `cpu`). Empty text means `auto`.
     ///
     /// # Errors
     /// [`Error::Value`] for text that names no device, [`Error::Device`] with the reason if the device is not ready.

@@ -120,9 +120,11 @@ impl Serialize for SerializedNumber {
 
 /// Creates the array on the current device.
 ///
+/// A number too large for a float dtype becomes an infinity, as in a conversion by [`NdArray::astype`].
+///
 /// # Errors
-/// An error of the deserializer for an unknown dtype, an invalid shape, or values that do not fit the dtype or the shape; errors of the
-/// device.
+/// An error of the deserializer for an unknown dtype, an invalid shape, values that do not fit the shape, or integers out of the range of
+/// the dtype; errors of the device.
 impl<'de> Deserialize<'de> for NdArray {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<NdArray, D::Error> {
         let is_readable = deserializer.is_human_readable();

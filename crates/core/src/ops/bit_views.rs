@@ -4,6 +4,7 @@ use crate::array::{NdArray, StoredArray};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::expr::Operand;
+use crate::host_buffer::HostBuffer;
 use crate::index::Item;
 use crate::layout::Layout;
 use crate::ops::elementwise::not_equal;
@@ -20,7 +21,8 @@ impl NdArray {
     /// Returns the bytes of the array as elements of another dtype (`numpy.ndarray.view`).
     ///
     /// The last axis gets shorter for a larger dtype and longer for a smaller one. The result shares the memory. The elements are copied
-    /// first only if the array's offset or a stride is not a multiple of the new element size. With bool, the result has one element per
+    /// first only if the array's offset or a stride is not a multiple of the new element size, or if memory of another library is not aligned
+    /// for the new elements. With bool, the result has one element per
     /// byte, which is true if the byte is not zero.
     ///
     /// # Errors
@@ -73,8 +75,10 @@ impl NdArray {
         };
         let strides =
             layout.strides()[..outer.len()].iter().map(|&stride| in_elements(stride)).chain([Some(1)]).collect::<Option<Vec<_>>>();
+        // Memory of other libraries may be aligned for elements of the old dtype only.
+        let is_aligned = stored.buffer().as_any().downcast_ref::<HostBuffer>().is_none_or(|buffer| buffer.is_aligned_for(dtype));
         match (strides, in_elements(layout.offset() as isize)) {
-            (Some(strides), Some(offset)) => {
+            (Some(strides), Some(offset)) if is_aligned => {
                 let layout = Layout::strided(&shape, &strides, offset as usize)?;
                 StoredArray::new(dtype, layout, stored.buffer().clone()).map(NdArray::from)
             }

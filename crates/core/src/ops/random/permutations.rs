@@ -329,6 +329,9 @@ fn check_probabilities(p: &NdArray, extent: usize) -> Result<NdArray> {
     if p.size() != extent {
         return error("a and p must have same size");
     }
+    if p.dtype().is_complex() {
+        return Err(Error::dtype("choice", "p must be real", &[p.dtype()]));
+    }
     let tolerance = match p.dtype() {
         DType::BF16 => 2f64.powi(-7),
         DType::F16 => 2f64.powi(-10),
