@@ -328,3 +328,17 @@ fn exports_go_to_other_threads() {
     let sum = std::thread::spawn(move || import_valid(tensor.into_raw())?.sum(())?.item()).join().unwrap().unwrap();
     assert_eq!(sum.as_f64(), 9.0);
 }
+
+#[test]
+fn misaligned_bytes_are_copied_to_be_viewed_as_larger_elements() -> Result<()> {
+    let producer = Producer::new(&[0x0807_0605_0403_0201, 0x100f_0e0d_0c0b_0a09], &[8], &[1]);
+    let bytes_from_address_1 = |t: &mut DLManagedTensorVersioned| {
+        t.dl_tensor.dtype = DLDataType::new(DLDataTypeCode::UINT, 8, 1);
+        t.dl_tensor.data = t.dl_tensor.data.wrapping_byte_add(1);
+    };
+    // SAFETY: the tensor has 8 of the producer's 16 bytes.
+    let bytes = unsafe { import(producer.tensor(bytes_from_address_1)) }?;
+    assert_eq!(bytes.view_as(DType::U16)?.to_vec::<u16>()?, [0x0302, 0x0504, 0x0706, 0x0908]);
+    assert_eq!(bytes.view_as(DType::U64)?.to_vec::<u64>()?, [0x0908_0706_0504_0302]);
+    Ok(())
+}

@@ -1,7 +1,7 @@
 //! Distributions of random numbers against distribution functions that SciPy computes (`scripts/random_tables.py`), at a fixed seed.
 
 use cuprum_core::random::{Generator, default_rng};
-use cuprum_core::{DType, Error, NdArray, Operand, Result, bf16, f16};
+use cuprum_core::{Complex, DType, Error, NdArray, Operand, Result, bf16, f16};
 
 use crate::support::{as_f64, on_threads};
 
@@ -167,6 +167,7 @@ fn parameters_broadcast_and_are_checked() {
         ("larger sample", g.choice(&row, 4, false, None, 0)),
         ("do not sum to 1", g.choice(&row, 4, true, Some(&row), 0)),
         ("same size", g.choice(&row, 4, true, Some(&NdArray::from_slice(&[1.0]).unwrap()), 0)),
+        ("p must be real", g.choice(&row, 4, true, Some(&NdArray::from_slice(&[Complex::new(0.5, 0.0); 3]).unwrap()), 0)),
         ("Fewer non-zero", g.choice(&row, 2, false, Some(&NdArray::from_slice(&[1.0, 0.0, 0.0]).unwrap()), 0)),
     ];
     for (message, result) in errors {
