@@ -501,6 +501,20 @@ fn determinants_of_infinite_and_large_matrices() {
         assert!(equal(value(&det(&matrix).unwrap()), determinant), "{matrix}");
         assert!(equal(value(&got_sign), sign) && equal(value(&got_log), log), "{matrix}: {got_sign} {got_log}");
     }
+    // The determinant overflows in single precision. In double precision, the imaginary part stays 0.
+    let bidiagonal = |k: usize| f64::from(u8::from(k % 129 == k / 129)) * 2.0 + f64::from(u8::from(k % 129 == k / 129 + 1));
+    let matrix = NdArray::from_vec((0..129 * 129).map(bidiagonal).collect::<Vec<f64>>(), [129, 129]).unwrap();
+    for (factor, expected) in [(1.0, inf), (-1.0, -inf)] {
+        let a = (&matrix * factor).astype(DType::C64).unwrap();
+        assert_eq!(det(&a).unwrap().to_vec::<Complex<f32>>().unwrap(), [Complex::new(expected as f32, 0.0)]);
+        assert_eq!(det(&a.real().unwrap()).unwrap().item().unwrap().as_f64(), expected);
+    }
+    for scales in [[1e30f32, 1e30, 1e-30, 1e-30], [1e-30, 1e-30, 1e30, 1e30]] {
+        let diagonal = |k: usize| if k / 4 == k % 4 { scales[k / 4] } else { 0.0 };
+        let a = NdArray::from_vec((0..16).map(diagonal).collect::<Vec<f32>>(), [4, 4]).unwrap();
+        assert_eq!(det(&a).unwrap().item().unwrap().as_f64(), 1.0);
+        assert_eq!(det(&a.astype(DType::C64).unwrap()).unwrap().to_vec::<Complex<f32>>().unwrap(), [Complex::ONE]);
+    }
     let i = Complex::new(0.0, 1.0);
     for scale in [1e200f64, 1e-200] {
         let (sign, log) = slogdet(&NdArray::from_vec(vec![i * scale], [1, 1]).unwrap()).unwrap();
