@@ -7,9 +7,10 @@ use faer::linalg::matmul::matmul;
 use faer::linalg::triangular_solve::solve_unit_lower_triangular_in_place;
 use faer::prelude::{Reborrow, ReborrowMut};
 use faer::{Accum, ColMut, MatMut, MatRef, Par};
-use num_traits::{Float, Zero};
+use num_traits::{Float, One, Zero};
 
 use crate::column_blocks::ThreadsPerMatrix;
+use crate::double_precision::Widen;
 use crate::matrix_batch::{MatrixBatch, MatrixFailure};
 use crate::matrix_element::Field;
 use crate::matrix_stack::{MatrixStack, store_in_c_order};
@@ -239,46 +240,43 @@ pub(crate) fn decompose_lu<T: Field>(call: &Call) -> Result<Outcome> {
     call.outcome_from_buffers([factors.into_buffer(), pivots.into_buffer()])
 }
 
-/// Computes determinants, or their signs and logarithms.
-pub(crate) fn compute_determinants<T: Field>(call: &Call, log: bool) -> Result<Outcome> {
+/// Computes determinants, or their signs and logarithms. Products and logarithms of the pivots are in double precision.
+pub(crate) fn compute_determinants<T: Widen>(call: &Call, log: bool) -> Result<Outcome> {
     let a = MatrixStack::<T>::new(&call.inputs[0])?;
     let n = a.rows;
     let batch = MatrixBatch::new(call, a.len(), operation_count(n, 0));
     let team = batch.threads_per_matrix();
     let mut values = Output::allocate(call, 0)?;
-    let decompose = |(matrix, diagonal, pivots): &mut Scratch<T>, index: usize| {
+    let scratch = || Ok((allocate_lu_scratch::<T>(&batch, n, 0)?, batch.allocate_values::<T::Wide>(n)?));
+    let decompose = |(matrix, _, pivots): &mut Scratch<T>, diagonal: &mut [T::Wide], index: usize| {
         a.copy_matrix(team, index, matrix);
         decompose_lu_in_place(MatMut::from_column_major_slice_mut(matrix, n, n), pivots, team);
         let interchanges = pivots.iter().enumerate().filter(|&(i, &pivot)| i != pivot).count();
-        let sign = if interchanges % 2 == 0 { T::one() } else { -T::one() };
-        diagonal.iter_mut().zip(matrix.iter().step_by(n + 1)).for_each(|(to, v)| *to = *v);
-        sign
+        diagonal.iter_mut().zip(matrix.iter().step_by(n + 1)).for_each(|(to, v)| *to = v.widen());
+        if interchanges % 2 == 0 { T::Wide::one() } else { -T::Wide::one() }
     };
     let chunks = values.elements_mut()?.typed_slice::<T>().chunks_mut(batch.per_task);
     if log {
         let mut logs = Output::allocate(call, 1)?;
         batch.for_each_task(
             chunks.zip(logs.elements_mut()?.typed_slice::<T::Base>().chunks_mut(batch.per_task)),
-            || allocate_lu_scratch::<T>(&batch, n, 1),
-            |scratch, first, (signs, logs)| {
-                for (index, (sign, log)) in (first..).zip(signs.iter_mut().zip(logs)) {
-                    (*sign, *log) = sign_and_log_of_product(decompose(scratch, index), &scratch.1);
+            scratch,
+            |(scratch, diagonal), first, (signs, logs)| {
+                for (index, (to_sign, to_log)) in (first..).zip(signs.iter_mut().zip(logs)) {
+                    let (sign, log) = sign_and_log_of_product(decompose(scratch, diagonal, index), diagonal);
+                    (*to_sign, *to_log) = (T::narrow(sign), T::narrow_real(log));
                 }
                 Ok(())
             },
         )?;
         return call.outcome_from_buffers([values.into_buffer(), logs.into_buffer()]);
     }
-    batch.for_each_task(
-        chunks,
-        || allocate_lu_scratch::<T>(&batch, n, 1),
-        |scratch, first, values| {
-            for (index, value) in (first..).zip(values) {
-                *value = product_without_overflow(decompose(scratch, index), &scratch.1);
-            }
-            Ok(())
-        },
-    )?;
+    batch.for_each_task(chunks, scratch, |(scratch, diagonal), first, values| {
+        for (index, value) in (first..).zip(values) {
+            *value = T::narrow(product_without_overflow(decompose(scratch, diagonal, index), diagonal));
+        }
+        Ok(())
+    })?;
     call.outcome_from_buffers([values.into_buffer()])
 }
 

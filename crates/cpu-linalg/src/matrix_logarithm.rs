@@ -200,12 +200,13 @@ fn logarithm_2x2_above_diagonal(a: C, b: C, t: C) -> C {
     if difference == C::ZERO {
         return t.quotient(a);
     }
-    let (small, large) = (a.norm().min(b.norm()), a.norm().max(b.norm()));
-    if small < 0.5 * large || (a + b) == C::ZERO {
-        return (t * (logarithm(b) - logarithm(a))).quotient(difference);
+    let logarithms = logarithm(b) - logarithm(a);
+    // The subtraction cancels digits only if `b / a` is near 1, and `z` is then small. A larger `z` can be on the branch cut of `atanh`,
+    // where its rounding error decides the sign of the imaginary part.
+    if difference.norm() > 0.5 * (a + b).norm() {
+        return (t * logarithms).quotient(difference);
     }
     let z = difference.quotient(a + b);
-    let logarithms = logarithm(b) - logarithm(a);
     let windings = ((logarithms.im - std::f64::consts::PI) / std::f64::consts::TAU).ceil();
     (t * (atanh(z) * 2.0 + C::new(0.0, std::f64::consts::TAU * windings))).quotient(difference)
 }

@@ -196,6 +196,27 @@ pub trait SparseMath: Sparse {
         elementwise::apply_unary(op, &self.to_sparse())
     }
 
+    /// Returns the complex conjugate (`a.conj()`). Arrays of real numbers or bool are returned unchanged.
+    ///
+    /// # Errors
+    /// Errors of evaluation.
+    ///
+    /// # Examples
+    /// ```
+    /// # mod cuprum { pub use cuprum_core::*; pub mod sparse { pub use cuprum_sparse::*; } use cuprum_backend_cpu as _; }
+    /// use cuprum::sparse::{CsrArray, Sparse, SparseMath};
+    /// use cuprum::{Complex, array};
+    /// let a = CsrArray::from_dense(&array![[Complex::new(1.0, 2.0), Complex::ZERO]])?;
+    /// assert_eq!(a.conj()?.to_dense()?, array![[Complex::new(1.0, -2.0), Complex::ZERO]]);
+    /// # Ok::<(), cuprum::Error>(())
+    /// ```
+    #[doc(alias = "conjugate")]
+    #[numpy("sparray.conj(self, copy=True)", aliases("sparray.conjugate"), call = eval_methods::conj)]
+    fn conj(&self) -> Result<SparseArray> {
+        let a = self.to_sparse();
+        a.with_data(a.data().conj()?)
+    }
+
     /// Returns the sum of this array and a dense array, as a dense array (`a + b`).
     ///
     /// # Errors

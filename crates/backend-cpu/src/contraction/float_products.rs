@@ -1,7 +1,7 @@
 //! Matrix products of floats by the `gemm` crate.
 #![allow(unsafe_code)]
 
-use std::ops::Add;
+use std::ops::{Add, Mul};
 
 use bytemuck::Pod;
 use cuprum_core::{Element, Result};
@@ -35,7 +35,7 @@ impl<T> SharedOutputPointer<T> {
 
 /// Computes all products of the batch `batch`, which has passed [`check_matrix_bounds`](super::product_batch::check_matrix_bounds).
 /// `zero` and `one` are the numbers 0 and 1 of the type.
-pub(super) fn multiply_floats<T: Element + Pod + Add<Output = T>>(
+pub(super) fn multiply_floats<T: Element + Pod + Add<Output = T> + Mul<Output = T>>(
     p: &MatrixProductLayout,
     batch: &ProductBatch,
     a: Elements,
@@ -51,6 +51,9 @@ pub(super) fn multiply_floats<T: Element + Pod + Add<Output = T>>(
     if accumulate {
         c.fill(zero);
     }
+    // The gemm crate multiplies sums by `one`, and infinity times 1 + 0j has NaN as its imaginary part. Products with a vector are summed
+    // again if a part is NaN. NumPy's BLAS multiplies sums by 1 + 0j too, but not in products of two vectors.
+    let sums_nan_again = T::DTYPE.is_complex() && (p.m == 1 || p.n == 1);
     let flops = p.m.saturating_mul(p.n).saturating_mul(p.k);
     let run = |k: usize, start: [isize; 2], pc: *mut T, [down, across]: [isize; 2], parallelism: gemm::Parallelism| {
         let (pa, pb) = (a.as_ptr().wrapping_offset(start[0]), b.as_ptr().wrapping_offset(start[1]));
@@ -78,6 +81,19 @@ pub(super) fn multiply_floats<T: Element + Pod + Add<Output = T>>(
                 false,
                 parallelism,
             );
+        }
+        if sums_nan_again {
+            for (i, j) in (0..p.m as isize).flat_map(|i| (0..p.n as isize).map(move |j| (i, j))) {
+                let result = pc.wrapping_offset(i * down + j * across);
+                let (line, column) = (pa.wrapping_offset(i * p.a[0]), pb.wrapping_offset(j * p.b[1]));
+                // SAFETY: as for `gemm` above.
+                unsafe {
+                    if is_nan(*result) {
+                        let products = (0..k as isize).map(|n| *line.wrapping_offset(n * p.a[1]) * *column.wrapping_offset(n * p.b[0]));
+                        *result = products.fold(zero, |sum, product| sum + product);
+                    }
+                }
+            }
         }
     };
     let count = batch.len();
@@ -128,4 +144,10 @@ pub(super) fn multiply_floats<T: Element + Pod + Add<Output = T>>(
         }
     }
     Ok(())
+}
+
+/// Returns whether `value` or a part of it is NaN.
+#[expect(clippy::eq_op, reason = "only NaN differs from itself")]
+fn is_nan<T: PartialEq>(value: T) -> bool {
+    value != value
 }

@@ -63,6 +63,28 @@ fn every_dtype() {
     assert_eq!(square, [(0.0, 2.0), (-2.0, 0.0), (2.0, 4.0), (0.0, 2.0)].map(|(re, im)| Complex::new(re, im)));
 }
 
+/// A product by 1 + 0j would turn the imaginary part of an infinite sum into NaN.
+#[test]
+fn complex_products_with_vectors_that_overflow() {
+    for k in [1, 2, 3, 5, 15, 16, 100, 9000] {
+        let element = |large: f64| move |n: usize| Complex::new(if n == k - 1 { large } else { 1.0 }, 0.0);
+        let vector = |large| NdArray::from_vec((0..k).map(element(large)).collect::<Vec<_>>(), [k]).unwrap();
+        let (a, b) = (vector(1e308), vector(10.0));
+        let infinite = |got: NdArray, count: usize| {
+            assert_eq!(got.to_vec::<Complex<f64>>().unwrap(), vec![Complex::new(f64::INFINITY, 0.0); count], "{k}");
+        };
+        infinite(on_threads(|| matmul(&a, &b)), 1);
+        infinite(on_threads(|| einsum("i,i", [&a, &b])), 1);
+        infinite(on_threads(|| matmul(&a, &b.reshape((-1, 1))?)), 1);
+        for (_, rows) in layouts(3, k, |_, n| element(1e308)(n)) {
+            infinite(on_threads(|| matmul(&rows, &b)), 3);
+            infinite(on_threads(|| matmul(&b, &rows.t()?)), 3);
+            infinite(on_threads(|| einsum("ij,ij->i", [&rows, &rows])), 3);
+            infinite(on_threads(|| einsum("ij,j->i", [&rows, &b])), 3);
+        }
+    }
+}
+
 #[test]
 fn batches_are_broadcast() {
     let a = arange(0, 2 * 3 * 4 * 5, 1).unwrap().reshape([2, 3, 4, 5]).unwrap();

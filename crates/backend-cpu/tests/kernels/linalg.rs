@@ -257,6 +257,52 @@ fn functions_on_the_branch_cut() {
     assert_eq!(sqrtm(&batch).unwrap().to_vec::<Complex<f64>>().unwrap(), [Complex::ONE, Complex::new(0.0, 2.0)]);
 }
 
+/// Eigenvalues of opposite signs are on both sides of the branch cut.
+#[test]
+fn logarithms_of_integer_matrices_equal_the_closed_form() {
+    // All elements from -4 to 4. The closed form needs distinct eigenvalues.
+    let elements = |n: usize| [n / 729, n / 81 % 9, n / 9 % 9, n % 9].map(|digit| digit as f64 - 4.0);
+    let has_closed_form = |&[a, b, c, d]: &[f64; 4]| a * d != b * c && (a - d) * (a - d) + 4.0 * b * c != 0.0;
+    let matrices: Vec<[f64; 4]> = (0..9 * 729).map(elements).filter(has_closed_form).collect();
+    let a = NdArray::from_vec(matrices.concat(), [matrices.len(), 2, 2]).unwrap();
+    let log = logm(&a).unwrap().to_vec::<Complex<f64>>().unwrap();
+    for ([a, b, c, d], log) in matrices.into_iter().zip(log.chunks(4)) {
+        let root = Complex::from(0.25 * (a - d) * (a - d) + b * c).sqrt();
+        let (first, second) = (Complex::from(0.5 * (a + d)) + root, Complex::from(0.5 * (a + d)) - root);
+        let slope = (second.ln() - first.ln()) / (second - first);
+        let expected = [first.ln() + slope * (a - first), slope * b, slope * c, first.ln() + slope * (d - first)];
+        let error = log.iter().zip(expected).map(|(x, y)| (x - y).norm()).fold(0.0, f64::max);
+        assert!(error < 1e-12, "[[{a}, {b}], [{c}, {d}]]: {log:?}, expected {expected:?}");
+    }
+}
+
+/// Returns the exponential of a stack of matrices, by a Taylor polynomial of `a / 1024` and squares.
+fn exponential(a: &NdArray) -> NdArray {
+    let n = a.shape()[2];
+    let (x, unit) = (a * (1.0 / 1024.0), cuprum_core::eye(n, n, 0, DType::C128).unwrap());
+    let sum = (1..=10).rev().fold(unit.broadcast_to(a.shape()).unwrap(), |sum, k| &unit + x.matmul(&sum).unwrap() * (1.0 / f64::from(k)));
+    (0..10).fold(sum, |power, _| power.matmul(&power).unwrap())
+}
+
+#[test]
+fn exponentials_of_logarithms_are_the_matrices() {
+    for n in 3..=8 {
+        for dtype in [DType::F64, DType::C128] {
+            let mut state = n as u64;
+            let mut next = || {
+                state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+                (state >> 32) as f64 / 2f64.powi(31) - 1.0
+            };
+            let count = 100;
+            let parts = [0; 2].map(|_| NdArray::from_vec((0..count * n * n).map(|_| next()).collect::<Vec<f64>>(), [count, n, n]).unwrap());
+            let a = if dtype.is_complex() { &parts[0] + &parts[1] * Complex::new(0.0, 1.0) } else { parts[0].clone() };
+            let log = logm(&a).unwrap().astype(DType::C128).unwrap();
+            let error = relative_error(&exponential(&log), &a.astype(DType::C128).unwrap());
+            assert!(error < 1e-9, "extent {n}, {dtype}: {error:e}");
+        }
+    }
+}
+
 #[test]
 fn square_roots_near_the_branch_cut() {
     let i = Complex::I;
@@ -454,6 +500,20 @@ fn determinants_of_infinite_and_large_matrices() {
         let (got_sign, got_log) = slogdet(&matrix).unwrap();
         assert!(equal(value(&det(&matrix).unwrap()), determinant), "{matrix}");
         assert!(equal(value(&got_sign), sign) && equal(value(&got_log), log), "{matrix}: {got_sign} {got_log}");
+    }
+    // The determinant overflows in single precision. In double precision, the imaginary part stays 0.
+    let bidiagonal = |k: usize| f64::from(u8::from(k % 129 == k / 129)) * 2.0 + f64::from(u8::from(k % 129 == k / 129 + 1));
+    let matrix = NdArray::from_vec((0..129 * 129).map(bidiagonal).collect::<Vec<f64>>(), [129, 129]).unwrap();
+    for (factor, expected) in [(1.0, inf), (-1.0, -inf)] {
+        let a = (&matrix * factor).astype(DType::C64).unwrap();
+        assert_eq!(det(&a).unwrap().to_vec::<Complex<f32>>().unwrap(), [Complex::new(expected as f32, 0.0)]);
+        assert_eq!(det(&a.real().unwrap()).unwrap().item().unwrap().as_f64(), expected);
+    }
+    for scales in [[1e30f32, 1e30, 1e-30, 1e-30], [1e-30, 1e-30, 1e30, 1e30]] {
+        let diagonal = |k: usize| if k / 4 == k % 4 { scales[k / 4] } else { 0.0 };
+        let a = NdArray::from_vec((0..16).map(diagonal).collect::<Vec<f32>>(), [4, 4]).unwrap();
+        assert_eq!(det(&a).unwrap().item().unwrap().as_f64(), 1.0);
+        assert_eq!(det(&a.astype(DType::C64).unwrap()).unwrap().to_vec::<Complex<f32>>().unwrap(), [Complex::ONE]);
     }
     let i = Complex::new(0.0, 1.0);
     for scale in [1e200f64, 1e-200] {

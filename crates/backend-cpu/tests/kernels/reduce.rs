@@ -417,3 +417,27 @@ fn variances_overflow_where_numpy_does() {
     assert!(on_threads(|| a.var(0)).to_vec::<f32>().unwrap()[0].is_nan());
     assert!(on_threads(|| a.var(1)).to_vec::<f32>().unwrap()[0].is_nan());
 }
+
+/// Of several NaN or equal complex numbers, minima and maxima return the first. The initial value comes before all elements.
+#[test]
+fn complex_extremes_begin_with_the_initial_value() {
+    let nan = f64::NAN;
+    let text = |z: Complex<f64>| format!("{z:?}");
+    for (initial, elements, expected) in [
+        (Complex::new(nan, 0.0), [Complex::new(1.0, 0.0), Complex::new(nan, 5.0)], Complex::new(nan, 0.0)),
+        (Complex::new(nan, 1.0), [Complex::new(1.0, nan), Complex::new(nan, 4.0)], Complex::new(nan, 1.0)),
+        (Complex::new(2.0, nan), [Complex::new(nan, 3.0), Complex::new(7.0, 0.0)], Complex::new(2.0, nan)),
+        (Complex::new(0.0, 0.0), [Complex::new(nan, 3.0), Complex::new(7.0, 0.0)], Complex::new(nan, 3.0)),
+        (Complex::new(-0.0, 0.0), [Complex::new(0.0, -0.0); 2], Complex::new(-0.0, 0.0)),
+    ] {
+        let a = NdArray::from_slice(&elements).unwrap();
+        let rows = a.reshape([2, 1]).unwrap();
+        let mask = ones(2, DType::Bool).unwrap();
+        for over in [AxisOptions::default(), axis(0)] {
+            let over = over.initial(initial);
+            for got in [a.max(over.clone()), a.min(over.clone()), a.max(over.clone().only_where(&mask)), rows.min(over)] {
+                assert_eq!(text(got.unwrap().to_vec::<Complex<f64>>().unwrap()[0]), text(expected));
+            }
+        }
+    }
+}

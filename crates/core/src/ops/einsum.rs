@@ -17,8 +17,42 @@ use cuprum_macros::numpy;
 
 /// Calls [`einsum`] with Python-like arguments. The argument `optimize` has no effect, because pairs of operands are always chosen by cost.
 fn einsum_from_args(args: &Args) -> Result<Value> {
-    let operands: Result<Vec<NdArray>> = args.rest().iter().map(|v| v.array("einsum")).collect();
-    einsum(args.str("subscripts")?, operands?).map(Value::Array)
+    let (subscripts, operands) = read_einsum_arguments(args)?;
+    einsum(&subscripts, operands).map(Value::Array)
+}
+
+/// Reads subscripts and operands. In NumPy's second form, a list of integers follows each operand, and another list can follow for the
+/// output.
+fn read_einsum_arguments(args: &Args) -> Result<(String, Vec<NdArray>)> {
+    let op = args.op();
+    let first = match args.get("subscripts") {
+        Some(Value::Str(subscripts)) => {
+            return Ok((subscripts.clone(), args.rest().iter().map(|v| v.array(op)).collect::<Result<_>>()?));
+        }
+        first => first,
+    };
+    let values: Vec<&Value> = first.into_iter().chain(args.rest()).collect();
+    let (pairs, output) = values.as_chunks::<2>();
+    if pairs.is_empty() {
+        return Err(Error::value(op, "expected subscripts and operands, or operands that are each followed by a list of integers"));
+    }
+    let letters = |list: &Value| -> Result<String> {
+        let subscripts = if matches!(list, Value::Scalar(_)) { None } else { list.to_isizes(op).ok() };
+        let subscripts = subscripts.ok_or_else(|| Error::value(op, "the subscripts of an operand must be integers in a list"))?;
+        // Letters in the order of their codes, because the axes of an implicit output are in that order.
+        let letter = |n: isize| match n {
+            0..26 => Ok(char::from(b'A' + n as u8)),
+            26..52 => Ok(char::from(b'a' + (n - 26) as u8)),
+            _ => Err(Error::value(op, format!("subscript {n} is not in the range from 0 to 51"))),
+        };
+        subscripts.into_iter().map(letter).collect()
+    };
+    let terms = pairs.iter().map(|[_, list]| letters(list)).collect::<Result<Vec<_>>>()?.join(",");
+    let subscripts = match output.first() {
+        Some(list) => format!("{terms}->{}", letters(list)?),
+        None => terms,
+    };
+    Ok((subscripts, pairs.iter().map(|[operand, _]| operand.array(op)).collect::<Result<_>>()?))
 }
 
 /// Parsed subscripts: the modes of each operand and of the output, and the extent of each mode.
@@ -166,6 +200,8 @@ fn parse_subscripts(subscripts: &str, operands: &[&NdArray]) -> Result<ParsedEin
 /// converted to their promoted dtype, which is also the dtype of the result. More than two operands are contracted in pairs, in the order
 /// that [`einsum_path`] returns. Intermediate results of float16 and bfloat16 are float32.
 ///
+/// In `eval`, lists of integers can take the place of subscripts: `einsum(a, [0, 1], b, [1, 2], [0, 2])`.
+///
 /// # Errors
 /// More than 512 operands, subscripts that do not match the operands, extents of one subscript that do not broadcast, or arrays on
 /// different devices.
@@ -182,7 +218,11 @@ fn parse_subscripts(subscripts: &str, operands: &[&NdArray]) -> Result<ParsedEin
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("einsum(subscripts, *operands, optimize=True)", differs = "without the keywords of ufuncs such as `dtype`", call = einsum_from_args)]
+#[numpy(
+    "einsum(subscripts, *operands, optimize=True)",
+    differs = "without the keywords of ufuncs such as `dtype`, and without `...` in lists of integers",
+    call = einsum_from_args
+)]
 pub fn einsum(subscripts: &str, operands: impl IntoIterator<Item: AsRef<NdArray>>) -> Result<NdArray> {
     with_array_refs("einsum", operands, |operands| contract_operands(subscripts, operands))
 }
@@ -331,8 +371,8 @@ impl IntoValue for EinsumPath {
 }
 
 fn einsum_path_from_args(args: &Args) -> Result<Value> {
-    let operands: Result<Vec<NdArray>> = args.rest().iter().map(|v| v.array("einsum_path")).collect();
-    einsum_path(args.str("subscripts")?, operands?).map(IntoValue::into_value)
+    let (subscripts, operands) = read_einsum_arguments(args)?;
+    einsum_path(&subscripts, operands).map(IntoValue::into_value)
 }
 
 /// Returns the order in which [`einsum`] contracts these operands in pairs, and its cost (`numpy.einsum_path`). Nothing is computed.

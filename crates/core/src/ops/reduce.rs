@@ -153,7 +153,10 @@ fn reduce_with_initial_and_mask(
         let value = if wide == out { value } else { wide };
         let initial = super::creation::full_on_device(a.device(), &[], initial, wide)?;
         let reduced = reduce(op, &selected, &plain, value, wide)?;
-        return crate::expr::elementwise(combine, &[reduced.into(), initial.into()])?.astype(out);
+        // As in NumPy, the initial value comes first: of several complex NaN or equal numbers, minima and maxima return the first. Of zeros
+        // with different signs, `fmin` and `fmax` of real numbers return the last.
+        let operands = if out.is_complex() { [initial.into(), reduced.into()] } else { [reduced.into(), initial.into()] };
+        return crate::expr::elementwise(combine, &operands)?.astype(out);
     }
     // A reduction of no elements by `op` can be an error. A sum of no elements is not, and only the shape of the sum is used.
     let shape = reduce(SUM, &selected, &plain, value, value)?;

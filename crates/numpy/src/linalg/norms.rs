@@ -5,8 +5,8 @@ use cuprum_core::layout::normalize_axes;
 use cuprum_core::ops::linalg::{Triangle, eigvalsh, inv, lu_factor, svdvals};
 use cuprum_core::ops::python_value::{Args, Value};
 use cuprum_core::{
-    AxisOption, AxisOptions, DType, Error, NdArray, Result, Scalar, add, any, axis, count_nonzero, divide, equal, greater, isnan,
-    logical_and, logical_not, multiply, not_equal, numpy, where_,
+    AxisOption, AxisOptions, DType, Device, Error, NdArray, Result, Scalar, add, any, axis, count_nonzero, divide, equal, greater, isinf,
+    isnan, logical_and, logical_not, multiply, not_equal, numpy, where_,
 };
 
 use super::{identity_matrices, integers_to_float64, is_16_bit_float, machine_epsilon};
@@ -207,10 +207,29 @@ fn extreme_row_or_column_sum(x: &NdArray, p: f64, over: &AxisOptions) -> Result<
     if over.keeps_dims() { Ok(extremes) } else { extremes.squeeze(axes) }
 }
 
+/// Returns singular values for function `name`. As in NumPy, those of a matrix with infinities are NaN, and a matrix with NaN is an error.
+fn singular_values_or_nan(name: &'static str, x: &NdArray) -> Result<NdArray> {
+    let replace_infinite_matrices = || {
+        let is_infinite = isinf(x)?;
+        let has_nan = any(&logical_and(isnan(x)?, logical_not(&is_infinite)?)?, [-2, -1])?;
+        let infinite = logical_and(any(&is_infinite, [-2, -1])?, logical_not(has_nan)?)?;
+        let finite = where_(infinite.expand_dims([-2, -1])?, 0, x)?;
+        where_(infinite.expand_dims(-1)?, Scalar::Float(f64::NAN), svdvals(&finite)?)
+    };
+    // Other devices than the CPU report a failure when the program waits, so infinities are replaced beforehand.
+    let values = match x.device() {
+        Device::CPU => svdvals(x),
+        _ if x.ndim() >= 2 && x.dtype().is_inexact() => replace_infinite_matrices(),
+        _ => svdvals(x),
+    };
+    let values = if let Err(Error::LinAlg { .. }) = values { replace_infinite_matrices() } else { values };
+    values.map_err(|e| e.with_function_name(name))
+}
+
 /// Returns the norm that `order` defines by singular values: the largest, the smallest, or the sum of all.
 fn norm_of_singular_values(x: &NdArray, order: Norm, over: &AxisOptions) -> Result<NdArray> {
     let axes = normalize_axes("norm", &matrix_norm_axes(over), x.ndim())?;
-    let values = svdvals(&x.moveaxis(axes.to_vec(), [-2, -1])?).map_err(|e| e.with_function_name("norm"))?;
+    let values = singular_values_or_nan("norm", &x.moveaxis(axes.to_vec(), [-2, -1])?)?;
     let result = match order {
         Norm::Order(2.0) => largest_or_zero(&values, axis(-1))?,
         Norm::Order(_) => values.min(-1)?,
@@ -252,7 +271,7 @@ pub fn cond(x: &NdArray, p: impl Into<Norm>) -> Result<NdArray> {
     }
     let ratio = match p {
         Norm::Elements | Norm::Order(2.0 | -2.0) => {
-            let values = svdvals(&x).map_err(|e| e.with_function_name("cond"))?.moveaxis(-1, 0)?;
+            let values = singular_values_or_nan("cond", &x)?.moveaxis(-1, 0)?;
             let (largest, smallest) = (values.index(cuprum_core::s![0])?, values.index(cuprum_core::s![-1])?);
             if p == Norm::Order(-2.0) { divide(smallest, largest)? } else { divide(largest, smallest)? }
         }
@@ -277,7 +296,7 @@ pub fn cond(x: &NdArray, p: impl Into<Norm>) -> Result<NdArray> {
 /// matrices are read.
 ///
 /// # Errors
-/// Both `tol` and `rtol`, or a matrix with NaN or infinities.
+/// Both `tol` and `rtol`, or a matrix with NaN. With `hermitian`, also a matrix with infinities.
 ///
 /// # Examples
 /// ```
@@ -298,8 +317,11 @@ pub fn matrix_rank(#[name("A")] a: &NdArray, tol: Option<&NdArray>, hermitian: b
     if a.ndim() < 2 {
         return not_equal(a, 0)?.any(())?.astype(DType::I64);
     }
-    let values = if hermitian { eigvalsh(a, Triangle::Lower).and_then(|values| values.abs()) } else { svdvals(a) };
-    let values = values.map_err(|e| e.with_function_name("matrix_rank"))?;
+    let values = if hermitian {
+        eigvalsh(a, Triangle::Lower).and_then(|values| values.abs()).map_err(|e| e.with_function_name("matrix_rank"))?
+    } else {
+        singular_values_or_nan("matrix_rank", a)?
+    };
     let extent = a.shape()[a.ndim() - 2..].iter().copied().max().unwrap_or(0);
     let limit = match (tol, rtol) {
         (Some(tol), _) => tol.expand_dims(-1)?,
