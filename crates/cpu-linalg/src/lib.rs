@@ -13,6 +13,7 @@ mod column_blocks;
 mod double_precision;
 mod eigen;
 mod eigenvectors;
+mod householder_panel;
 mod lu;
 mod matrix_batch;
 mod matrix_element;
