@@ -8,6 +8,7 @@
 //! The interface is internal to `cuprum-backend-cpu` and changes with it.
 #![forbid(unsafe_code)]
 
+mod balance;
 mod cholesky;
 mod column_blocks;
 mod double_precision;
