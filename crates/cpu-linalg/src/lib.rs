@@ -11,6 +11,7 @@
 mod balance;
 mod cholesky;
 mod column_blocks;
+mod complex_qr_iteration;
 mod double_precision;
 mod eigen;
 mod eigenvectors;
