@@ -18,6 +18,7 @@ use faer::prelude::{Reborrow, ReborrowMut};
 use faer::{Conj, MatMut, MatRef, Par};
 use num_traits::{Float, Zero};
 
+use crate::balance::Balance;
 use crate::column_blocks::{BLOCK_COLUMNS, ThreadsPerMatrix};
 use crate::double_precision::Widen;
 use crate::eigenvectors::SchurFactors;
@@ -258,6 +259,36 @@ fn normalize_columns(vectors: &mut [Complex<f64>], n: usize) {
     }
 }
 
+/// The transformations of a general matrix before its decomposition.
+struct PreparedMatrix {
+    scale: PowerOfTwoScale<f64>,
+    balance: Balance,
+    scale_of_balanced: PowerOfTwoScale<f64>,
+}
+
+impl PreparedMatrix {
+    /// Scales and balances a matrix of extent `n`. Returns `None` if a value is infinite or NaN.
+    fn scale_and_balance<W: Field<Base = f64>>(matrix: &mut [W], n: usize) -> Option<PreparedMatrix> {
+        let scale = PowerOfTwoScale::scale_for_eigenvectors(matrix)?;
+        let balance = Balance::balance_matrix(matrix, n);
+        let scale_of_balanced = match balance.is_identity() {
+            true => PowerOfTwoScale::identity(),
+            false => PowerOfTwoScale::scale_for_eigenvectors(matrix)?,
+        };
+        Some(PreparedMatrix { scale, balance, scale_of_balanced })
+    }
+
+    /// Replaces eigenvalues and normalized eigenvectors of the prepared matrix by those of the original matrix.
+    fn transform_back(&self, values: &mut [Complex<f64>], v: &mut [Complex<f64>]) {
+        self.scale_of_balanced.multiply_by_scale(values);
+        self.scale.multiply_by_scale(values);
+        if !self.balance.is_identity() {
+            self.balance.transform_back(v, values.len());
+            normalize_columns(v, values.len());
+        }
+    }
+}
+
 /// Scratch memory: a matrix, its eigenvectors, its eigenvalues, and the workspace of faer.
 type GeneralScratch<W> = (HostVec<W>, HostVec<W>, Vec<Complex<f64>>, FaerWorkspace);
 
@@ -278,19 +309,19 @@ pub(crate) fn decompose_general<T: Widen>(call: &Call, vectors: bool) -> Result<
     let one = |(matrix, basis, values, memory): &mut GeneralScratch<T::Wide>, v: &mut [Complex<f64>], index, w: &mut [T::Eigenvalue]| {
         let failed = |failure: LinAlgFailure| MatrixFailure::Matrix(index, failure);
         a.copy_converted(team, index, matrix, T::widen);
-        let Some(scale) = PowerOfTwoScale::scale_for_eigenvectors(matrix) else { return Err(failed(NotFinite)) };
+        let prepared = PreparedMatrix::scale_and_balance(matrix, n).ok_or(failed(NotFinite))?;
         if !T::Wide::compute_eigen(matrix, basis, values, v, MemStack::new(memory)) {
             return Err(failed(EigenvaluesDiverge));
         }
         if !v.iter().all(|x| x.is_finite()) {
             a.copy_converted(team, index, matrix, T::widen);
-            scale.divide_by_scale(matrix);
+            _ = PreparedMatrix::scale_and_balance(matrix, n);
             let mut x = batch.allocate_zeros::<Complex<f64>>(n)?;
             SchurScratch::allocate(&batch, n)?.compute_schur_form(matrix, basis, n).map_err(failed)?;
             SchurFactors { form: matrix, basis, n }.write_eigenvalues_and_vectors(&mut x, values, v);
         }
         normalize_columns(v, n);
-        scale.multiply_by_scale(values);
+        prepared.transform_back(values, v);
         w.iter_mut().zip(values.iter()).for_each(|(to, v)| *to = T::narrow_complex(*v));
         Ok(())
     };

@@ -8,11 +8,14 @@
 //! The interface is internal to `cuprum-backend-cpu` and changes with it.
 #![forbid(unsafe_code)]
 
+mod balance;
 mod cholesky;
 mod column_blocks;
+mod complex_qr_iteration;
 mod double_precision;
 mod eigen;
 mod eigenvectors;
+mod householder_panel;
 mod lu;
 mod matrix_batch;
 mod matrix_element;

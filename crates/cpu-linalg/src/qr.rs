@@ -8,12 +8,13 @@ use faer::linalg::householder::{
     apply_block_householder_on_the_left_in_place_scratch, apply_block_householder_on_the_left_in_place_with_conj,
     apply_block_householder_transpose_on_the_left_in_place_scratch, apply_block_householder_transpose_on_the_left_in_place_with_conj,
 };
-use faer::linalg::qr::no_pivoting::factor::{qr_in_place, qr_in_place_scratch, recommended_block_size};
+use faer::linalg::qr::no_pivoting::factor::recommended_block_size;
 use faer::prelude::{Reborrow, ReborrowMut};
 use faer::{Conj, MatMut, MatRef, Par};
 use num_traits::{Float, One};
 
 use crate::column_blocks::{BLOCK_COLUMNS, ThreadsPerMatrix};
+use crate::householder_panel::{decompose_panel, panel_scratch_size};
 use crate::matrix_batch::{FaerWorkspace, MatrixBatch, allocate_scratch};
 use crate::matrix_element::Field;
 use crate::matrix_stack::{MatrixStack, store_in_c_order};
@@ -21,7 +22,7 @@ use crate::matrix_stack::{MatrixStack, store_in_c_order};
 /// Replaces the matrix `a` by its upper factor R, with the Householder vectors below the diagonal. Writes the coefficients of the vectors
 /// to `reflections`. Works panel by panel; each panel has as many columns as `reflections` has rows.
 #[inline(never)]
-fn decompose_qr_in_place<T: Field>(
+pub(crate) fn decompose_qr_in_place<T: Field>(
     team: ThreadsPerMatrix,
     mut a: MatMut<'_, T>,
     mut reflections: MatMut<'_, T>,
@@ -34,7 +35,7 @@ fn decompose_qr_in_place<T: Field>(
         let (mut panel, right) = a.rb_mut().subrows_mut(first, rows).split_at_col_mut(first + width);
         let mut panel = panel.rb_mut().subcols_mut(first, width);
         let mut coefficients = reflections.rb_mut().submatrix_mut(0, first, width, width);
-        qr_in_place(panel.rb_mut(), coefficients.rb_mut(), Par::Seq, stack, Default::default());
+        decompose_panel(panel.rb_mut(), coefficients.rb_mut(), stack);
         let (panel, coefficients) = (panel.rb(), coefficients.rb());
         let cost = rows.saturating_mul(width).saturating_mul(right.ncols()) / 2;
         team.for_each_block_with_scratch(
@@ -78,16 +79,39 @@ fn compute_q<T: Field>(team: ThreadsPerMatrix, basis: MatRef<'_, T>, reflections
             let end = start + columns.ncols();
             columns.rb_mut().subrows_mut(start, end - start).diagonal_mut().fill(T::one());
             // `columns` holds columns of the identity, which are zero from row `end` on. Panels of reflections that start at row `end` or
-            // below do not change them, so the loop skips these panels.
-            for first in (0..k.min(end)).step_by(block).rev() {
-                let (rows, width) = (m - first, block.min(k - first));
-                let panel = basis.submatrix(first, first, rows, width);
-                let (coefficients, below) = (reflections.submatrix(0, first, width, width), columns.rb_mut().subrows_mut(first, rows));
-                let stack = MemStack::new(memory);
-                apply_block_householder_on_the_left_in_place_with_conj(panel, coefficients, Conj::No, below, Par::Seq, stack);
-            }
+            // below do not change them.
+            apply_panels(basis, reflections, k.min(end), columns, MemStack::new(memory));
         },
     )
+}
+
+/// Multiplies `matrix` by Q from the left. `basis` and `reflections` are the results of [`decompose_qr_in_place`].
+#[inline(never)]
+pub(crate) fn multiply_by_q<T: Field>(
+    team: ThreadsPerMatrix,
+    basis: MatRef<'_, T>,
+    reflections: MatRef<'_, T>,
+    matrix: MatMut<'_, T>,
+) -> Result<()> {
+    let ((block, k), m) = (reflections.shape(), matrix.nrows());
+    let cost = m.saturating_mul(k).saturating_mul(matrix.ncols());
+    team.for_each_block_with_scratch(
+        matrix,
+        cost,
+        || allocate_scratch("qr", reflections_scratch_size::<T>(m, block)),
+        |memory, _, columns| apply_panels(basis, reflections, k, columns, MemStack::new(memory)),
+    )
+}
+
+/// Multiplies `columns` by the panels of reflections that start before column `end` of `basis`, the last panel first.
+fn apply_panels<T: Field>(basis: MatRef<'_, T>, reflections: MatRef<'_, T>, end: usize, mut columns: MatMut<'_, T>, stack: &mut MemStack) {
+    let ((block, k), m) = (reflections.shape(), columns.nrows());
+    for first in (0..end).step_by(block).rev() {
+        let (rows, width) = (m - first, block.min(k - first));
+        let panel = basis.submatrix(first, first, rows, width);
+        let (coefficients, below) = (reflections.submatrix(0, first, width, width), columns.rb_mut().subrows_mut(first, rows));
+        apply_block_householder_on_the_left_in_place_with_conj(panel, coefficients, Conj::No, below, Par::Seq, stack);
+    }
 }
 
 /// Returns the size of the scratch memory for the application of a panel of reflections to one block of columns.
@@ -111,7 +135,7 @@ pub(crate) fn decompose_qr<T: Field>(call: &Call, mode: QrMode) -> Result<Outcom
     let batch = MatrixBatch::new(call, a.len(), m.saturating_mul(n).saturating_mul(k).saturating_mul(2));
     let team = batch.threads_per_matrix();
     let mut outputs = (0..call.outputs.len()).map(|i| Output::allocate(call, i)).collect::<Result<Vec<_>>>()?;
-    let size = qr_in_place_scratch::<T>(m, block, block, Par::Seq, Default::default());
+    let size = panel_scratch_size::<T>(m, block);
     let scratch = || {
         let (matrix, vectors) = (batch.allocate_values::<T>(m * n)?, batch.allocate_values::<T>(m * columns)?);
         Ok((matrix, batch.allocate_zeros::<T>(block * k)?, vectors, batch.allocate_zeros(n)?, batch.allocate_scratch(size)?))
@@ -166,7 +190,7 @@ fn decompose_qr_raw<T: Field>(call: &Call) -> Result<Outcome> {
     let batch = MatrixBatch::new(call, a.len(), m.saturating_mul(n).saturating_mul(k).saturating_mul(2));
     let team = batch.threads_per_matrix();
     let (mut h, mut tau) = (Output::allocate(call, 0)?, Output::allocate(call, 1)?);
-    let size = qr_in_place_scratch::<T>(m, block, block, Par::Seq, Default::default());
+    let size = panel_scratch_size::<T>(m, block);
     let items = h.elements_mut()?.typed_slice::<T>().chunks_mut(batch.per_task * m * n);
     let items = items.zip(tau.elements_mut()?.typed_slice::<T>().chunks_mut(batch.per_task * k));
     let scratch = || Ok((batch.allocate_zeros::<T>(block * k)?, batch.allocate_zeros::<T::Base>(n)?, batch.allocate_scratch(size)?));

@@ -1,15 +1,15 @@
 //! Schur forms of matrices in double precision.
 //!
-//! faer reduces a matrix to Hessenberg form and then iterates. faer's iteration for one matrix is private, so the public QZ iteration is
-//! applied to the pair of the matrix and the identity. The QZ iteration gives `a = q @ s @ zᴴ` and `1 = q @ p @ zᴴ`. The triangular matrix
-//! `p` is unitary, and therefore diagonal up to rounding errors. It follows that `a = z @ (pᴴ @ s) @ zᴴ`.
+//! faer reduces a matrix to Hessenberg form. faer's QR iteration for one matrix is private, so its public QZ iteration is applied to the pair
+//! of a real matrix and the identity. The QZ iteration gives `a = q @ s @ zᴴ` and `1 = q @ p @ zᴴ`. The triangular matrix `p` is unitary, and
+//! therefore diagonal up to rounding errors. It follows that `a = z @ (pᴴ @ s) @ zᴴ`. Complex matrices have a QR iteration of this crate.
 
 use cuprum_core::error::LinAlgFailure::{self, EigenvaluesDiverge, NotFinite};
 use cuprum_core::{Complex, Result};
 use faer::dyn_stack::{MemStack, StackReq};
 use faer::linalg::evd::ComputeEigenvectors;
 use faer::linalg::evd::hessenberg::{hessenberg_in_place, hessenberg_in_place_scratch};
-use faer::linalg::gevd::{GeneralizedSchurParams, qz_cplx, qz_real};
+use faer::linalg::gevd::{GeneralizedSchurParams, qz_real};
 use faer::linalg::householder::{
     apply_block_householder_sequence_on_the_right_in_place_scratch, apply_block_householder_sequence_on_the_right_in_place_with_conj,
 };
@@ -18,6 +18,7 @@ use faer::prelude::{Reborrow, ReborrowMut};
 use faer::{Auto, ColMut, Conj, MatMut, Par};
 use num_traits::{One, Zero};
 
+use crate::complex_qr_iteration::iterate_to_schur_form;
 use crate::matrix_batch::{FaerWorkspace, MatrixBatch};
 use crate::matrix_element::Field;
 use crate::power_of_two_scale::PowerOfTwoScale;
@@ -25,22 +26,16 @@ use crate::power_of_two_scale::PowerOfTwoScale;
 /// Tolerance of the convergence test. The QZ iteration transforms the identity to a unitary diagonal matrix. A diagonal magnitude that
 /// differs from 1 by more than this tolerance shows that the iteration did not converge.
 const UNITARITY_TOLERANCE: f64 = 1e-6;
-/// Maximum number of runs of the QZ iteration for one matrix.
-const MAX_QZ_RUNS: usize = 20;
+/// Maximum number of runs of the iteration for one matrix.
+const MAX_RUNS: usize = 20;
 
 /// An element type, float64 or complex128, for which Schur forms are computed.
 pub(crate) trait SchurForm: Field<Base = f64> {
-    /// Returns the memory that [`SchurForm::run_qz_iteration`] needs for matrices of extent `n`.
-    fn qz_scratch_size(n: usize, parameters: GeneralizedSchurParams) -> StackReq;
-    /// Replaces the Hessenberg matrix `h` and the identity `p` by the triangular matrices of the QZ iteration. Multiplies `z` by the
-    /// transformations of the iteration.
-    fn run_qz_iteration(
-        h: MatMut<'_, Self>,
-        p: MatMut<'_, Self>,
-        z: MatMut<'_, Self>,
-        stack: &mut MemStack,
-        parameters: GeneralizedSchurParams,
-    );
+    /// Returns the memory that [`SchurForm::run_iteration`] needs for matrices of extent `n`.
+    fn iteration_scratch_size(n: usize) -> StackReq;
+    /// Replaces the Hessenberg matrix `h` and the identity `p` by the triangular matrices of the QZ iteration, and multiplies `z` by the
+    /// transformations of the iteration. All are column-major, of extent `n`. A QR iteration leaves `p` unchanged.
+    fn run_iteration(h: &mut [Self], p: &mut [Self], z: &mut [Self], n: usize, stack: &mut MemStack);
     /// Returns whether `t` is upper triangular, except for separate 2-by-2 blocks on the diagonal of a real matrix.
     fn is_schur_form(t: &[Self], n: usize) -> bool;
     /// Standardises the diagonal blocks of the Schur form `t` as LAPACK does, and applies the rotations to `z`.
@@ -49,32 +44,26 @@ pub(crate) trait SchurForm: Field<Base = f64> {
 
 /// Returns the parameters of the QZ iteration. The parameters disable the blocked algorithm, so every step is the QZ step of Moler and
 /// Stewart.
-fn qz_parameters<W: SchurForm>() -> GeneralizedSchurParams {
-    let mut parameters = <GeneralizedSchurParams as Auto<W>>::auto();
+fn qz_parameters() -> GeneralizedSchurParams {
+    let mut parameters = <GeneralizedSchurParams as Auto<f64>>::auto();
     parameters.blocking_threshold = usize::MAX;
     parameters
 }
 
 impl SchurForm for f64 {
-    fn qz_scratch_size(n: usize, parameters: GeneralizedSchurParams) -> StackReq {
-        StackReq::new::<f64>(n).array(3).and(qz_real::hessenberg_to_qz_scratch::<f64>(n, Par::Seq, parameters))
+    fn iteration_scratch_size(n: usize) -> StackReq {
+        StackReq::new::<f64>(n).array(3).and(qz_real::hessenberg_to_qz_scratch::<f64>(n, Par::Seq, qz_parameters()))
     }
 
     #[inline(never)]
-    fn run_qz_iteration(
-        h: MatMut<'_, f64>,
-        p: MatMut<'_, f64>,
-        z: MatMut<'_, f64>,
-        stack: &mut MemStack,
-        parameters: GeneralizedSchurParams,
-    ) {
-        let n = h.nrows();
+    fn run_iteration(h: &mut [f64], p: &mut [f64], z: &mut [f64], n: usize, stack: &mut MemStack) {
+        let [h, p, z] = [h, p, z].map(|m| MatMut::from_column_major_slice_mut(m, n, n));
         let (mut re, stack) = stack.make_with(n, |_| 0.0);
         let (mut im, stack) = stack.make_with(n, |_| 0.0);
         let (mut denominators, stack) = stack.make_with(n, |_| 0.0);
         let [re, im, denominators] = [&mut *re, &mut *im, &mut *denominators].map(ColMut::from_slice_mut);
         let vectors = ComputeEigenvectors::Yes;
-        qz_real::hessenberg_to_qz(h, p, None, Some(z), re, im, denominators, vectors, Par::Seq, parameters, stack);
+        qz_real::hessenberg_to_qz(h, p, None, Some(z), re, im, denominators, vectors, Par::Seq, qz_parameters(), stack);
     }
 
     fn is_schur_form(t: &[f64], n: usize) -> bool {
@@ -140,23 +129,13 @@ fn apply_rotation(t: &mut [f64], z: &mut [f64], n: usize, i: usize, cos: f64, si
 }
 
 impl SchurForm for Complex<f64> {
-    fn qz_scratch_size(n: usize, parameters: GeneralizedSchurParams) -> StackReq {
-        StackReq::new::<Complex<f64>>(n).array(2).and(qz_cplx::hessenberg_to_qz_scratch::<Complex<f64>>(n, Par::Seq, parameters))
+    fn iteration_scratch_size(_: usize) -> StackReq {
+        StackReq::EMPTY
     }
 
     #[inline(never)]
-    fn run_qz_iteration(
-        h: MatMut<'_, Complex<f64>>,
-        p: MatMut<'_, Complex<f64>>,
-        z: MatMut<'_, Complex<f64>>,
-        stack: &mut MemStack,
-        parameters: GeneralizedSchurParams,
-    ) {
-        let n = h.nrows();
-        let (mut values, stack) = stack.make_with(n, |_| Complex::ZERO);
-        let (mut denominators, stack) = stack.make_with(n, |_| Complex::ZERO);
-        let [values, denominators] = [&mut *values, &mut *denominators].map(ColMut::from_slice_mut);
-        qz_cplx::hessenberg_to_qz(h, p, None, Some(z), values, denominators, ComputeEigenvectors::Yes, Par::Seq, parameters, stack);
+    fn run_iteration(h: &mut [Complex<f64>], _: &mut [Complex<f64>], z: &mut [Complex<f64>], n: usize, _: &mut MemStack) {
+        iterate_to_schur_form(h, z, n);
     }
 
     fn is_schur_form(t: &[Complex<f64>], n: usize) -> bool {
@@ -178,7 +157,7 @@ impl<W: SchurForm> SchurScratch<W> {
         let block = recommended_block_size::<W>(n - 1, n - 1);
         let apply = apply_block_householder_sequence_on_the_right_in_place_scratch::<W>(n - 1, block, n - 1);
         let reduction = hessenberg_in_place_scratch::<W>(n, block, Par::Seq, Default::default());
-        let size = StackReq::any_of(&[reduction, apply, W::qz_scratch_size(n, qz_parameters::<W>())]);
+        let size = StackReq::any_of(&[reduction, apply, W::iteration_scratch_size(n)]);
         Ok(SchurScratch {
             identity: batch.allocate_zeros(n * n)?,
             reflections: batch.allocate_zeros(block * (n - 1))?,
@@ -204,17 +183,15 @@ impl<W: SchurForm> SchurScratch<W> {
             for column in 0..n {
                 h.rb_mut().col_mut(column).subrows_mut((column + 2).min(n), n.saturating_sub(column + 2)).fill(W::zero());
             }
-            // faer treats an element below the diagonal as zero if it is small relative to its neighbours, so clustered eigenvalues may not
-            // converge. LAPACK compares the element with the norm of the matrix. Elements that are small relative to the norm are therefore
-            // set to zero between runs of the iteration.
+            // The iterations treat an element below the diagonal as zero if it is small relative to its neighbours, so clustered eigenvalues
+            // may not converge. Elements that are small relative to the norm are therefore set to zero between runs of the iteration.
             let negligible = f64::EPSILON * t.iter().map(|v| v.magnitude() * v.magnitude()).sum::<f64>().sqrt();
-            for _ in 0..MAX_QZ_RUNS {
+            for _ in 0..MAX_RUNS {
                 t.iter_mut().skip(1).step_by(n + 1).filter(|v| v.magnitude() <= negligible).for_each(|v| *v = W::zero());
                 if W::is_schur_form(t, n) {
                     break;
                 }
-                let [h, identity, basis] = [&mut *t, &mut self.identity, &mut *z].map(|m| MatMut::from_column_major_slice_mut(m, n, n));
-                W::run_qz_iteration(h, identity, basis, stack, qz_parameters::<W>());
+                W::run_iteration(t, &mut self.identity, z, n, stack);
             }
         }
         let is_unit = |i: usize| (self.identity[i * n + i].magnitude() - 1.0).abs() <= UNITARITY_TOLERANCE;

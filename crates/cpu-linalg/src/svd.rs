@@ -6,27 +6,137 @@ use cuprum_core::{Call, Outcome, Result};
 use cuprum_cpu_base::typed_views::{HostVec, Output};
 use faer::diag::DiagMut;
 use faer::dyn_stack::MemStack;
+use faer::linalg::qr::no_pivoting::factor::recommended_block_size;
 use faer::linalg::svd::{ComputeSvdVectors, svd, svd_scratch};
+use faer::prelude::{Reborrow, ReborrowMut};
 use faer::{MatMut, MatRef, Par};
 use num_traits::Zero;
 
+use crate::column_blocks::ThreadsPerMatrix;
 use crate::double_precision::Widen;
+use crate::householder_panel::panel_scratch_size;
 use crate::matrix_batch::{FaerWorkspace, MatrixBatch, MatrixFailure};
 use crate::matrix_element::Field;
 use crate::matrix_stack::{MatrixStack, store_converted_in_c_order};
 use crate::power_of_two_scale::PowerOfTwoScale;
+use crate::qr::{decompose_qr_in_place, multiply_by_q};
 
-/// Computes the singular values `s` of `a`, and the singular vectors if `u` and `v` are `Some`. Returns whether the iteration converged.
-#[inline(never)]
-fn compute_svd<W: Field>(a: MatRef<'_, W>, s: &mut [W], u: Option<MatMut<'_, W>>, v: Option<MatMut<'_, W>>, stack: &mut MemStack) -> bool {
-    svd(a, DiagMut::from_slice_mut(s), u, v, Par::Seq, stack, Default::default()).is_ok()
-}
+/// A matrix is reduced to a triangular one if the ratio of its extents exceeds this fraction, as in faer's `svd`. That function would call
+/// faer's QR decomposition, whose factors of tall matrices are wrong.
+const MAX_UNREDUCED_RATIO: (usize, usize) = (11, 6);
 
 /// The left and right singular vectors of a matrix, in column-major order.
 type Vectors<'a, W> = (&'a mut [W], &'a mut [W]);
 
-/// Scratch memory: a matrix, its singular values, and the workspace of faer.
-type Scratch<W> = (HostVec<W>, Vec<W>, FaerWorkspace);
+/// The shape of the matrices of a call.
+#[derive(Clone, Copy)]
+struct Shape {
+    rows: usize,
+    columns: usize,
+    /// Number of left and of right singular vectors.
+    vectors: [usize; 2],
+}
+
+impl Shape {
+    /// Returns the number of singular values.
+    fn values(self) -> usize {
+        self.rows.min(self.columns)
+    }
+
+    /// Returns the larger extent.
+    fn long_side(self) -> usize {
+        self.rows.max(self.columns)
+    }
+
+    /// Returns whether a QR decomposition comes first.
+    fn is_reduced(self) -> bool {
+        let (long, short) = MAX_UNREDUCED_RATIO;
+        self.values() > 0 && self.long_side().saturating_mul(short) > self.values().saturating_mul(long)
+    }
+
+    /// Returns whether the conjugate transpose of the matrix is decomposed.
+    fn is_transposed(self) -> bool {
+        self.is_reduced() && self.columns > self.rows
+    }
+}
+
+/// Scratch memory for the decomposition of one matrix.
+struct Scratch<W> {
+    /// The matrix or its conjugate transpose, in column-major order.
+    matrix: HostVec<W>,
+    values: Vec<W>,
+    /// The coefficients of the reflections of a QR decomposition, and its factor R. Both are empty if there is no such decomposition.
+    reflections: Vec<W>,
+    triangle: Vec<W>,
+    memory: FaerWorkspace,
+}
+
+impl<W: Field> Scratch<W> {
+    /// Replaces `values` by the singular values of `matrix`, and `vectors` by the singular vectors. Returns whether the iteration converged.
+    #[inline(never)]
+    fn compute_svd(&mut self, team: ThreadsPerMatrix, shape: Shape, vectors: Option<Vectors<W>>) -> Result<bool> {
+        let (m, n, k) = (shape.rows, shape.columns, shape.values());
+        let (u, v) = vectors.unzip();
+        let mut u = u.map(|u| MatMut::from_column_major_slice_mut(u, m, shape.vectors[0]));
+        let mut v = v.map(|v| MatMut::from_column_major_slice_mut(v, n, shape.vectors[1]));
+        // Zeros the vectors first, because faer does not write every element of the vectors that complete a basis.
+        [&mut u, &mut v].into_iter().flatten().for_each(|vectors| vectors.fill(W::zero()));
+        let values = DiagMut::from_slice_mut(&mut self.values);
+        if !shape.is_reduced() {
+            let a = MatRef::from_column_major_slice(&self.matrix, m, n);
+            return Ok(svd(a, values, u, v, Par::Seq, MemStack::new(&mut self.memory), Default::default()).is_ok());
+        }
+        let long = shape.long_side();
+        let (mut tall, square) = if shape.is_transposed() { (v, u) } else { (u, v) };
+        let mut reflections = MatMut::from_column_major_slice_mut(&mut self.reflections, recommended_block_size::<W>(long, k), k);
+        let mut basis = MatMut::from_column_major_slice_mut(&mut self.matrix, long, k);
+        decompose_qr_in_place(team, basis.rb_mut(), reflections.rb_mut(), MemStack::new(&mut self.memory))?;
+        let mut r = MatMut::from_column_major_slice_mut(&mut self.triangle, k, k);
+        r.fill(W::zero());
+        r.copy_from_triangular_upper(basis.rb().subrows(0, k));
+        let top = tall.as_mut().map(|tall| tall.rb_mut().submatrix_mut(0, 0, k, k));
+        if svd(r.rb(), values, top, square, Par::Seq, MemStack::new(&mut self.memory), Default::default()).is_err() {
+            return Ok(false);
+        }
+        if let Some(mut tall) = tall {
+            let more = tall.ncols() - k;
+            tall.rb_mut().submatrix_mut(k, k, more, more).diagonal_mut().fill(W::one());
+            multiply_by_q(team, basis.rb(), reflections.rb(), tall)?;
+        }
+        Ok(true)
+    }
+}
+
+/// Makes the singular values `s` positive and sorts them in descending order, with their vectors. faer's divide-and-conquer iteration leaves
+/// values of rank-deficient matrices unsorted.
+fn sort_singular_values<W: Field>(s: &mut [W], shape: Shape, mut vectors: Option<Vectors<W>>) {
+    let (m, n) = (shape.rows, shape.columns);
+    for i in 0..s.len() {
+        if s[i].real_part() < Zero::zero() {
+            s[i] = -s[i];
+            if let Some((_, v)) = &mut vectors {
+                v[i * n..][..n].iter_mut().for_each(|v| *v = -*v);
+            }
+        }
+        // An insertion sort needs no memory, is stable, and moves few columns, since most values are in order.
+        for j in (1..=i).rev() {
+            if s[j - 1].real_part() >= s[j].real_part() {
+                break;
+            }
+            s.swap(j - 1, j);
+            if let Some((u, v)) = &mut vectors {
+                swap_with_previous_column(u, m, j);
+                swap_with_previous_column(v, n, j);
+            }
+        }
+    }
+}
+
+/// Swaps columns `j - 1` and `j` of a column-major matrix.
+fn swap_with_previous_column<W>(matrix: &mut [W], rows: usize, j: usize) {
+    let (left, right) = matrix[(j - 1) * rows..(j + 1) * rows].split_at_mut(rows);
+    left.swap_with_slice(right);
+}
 
 /// Computes the singular values of each matrix, and the singular vectors that `vectors` requests.
 pub(crate) fn decompose_svd<T: Widen>(call: &Call, vectors: SingularVectors) -> Result<Outcome> {
@@ -38,32 +148,44 @@ pub(crate) fn decompose_svd<T: Widen>(call: &Call, vectors: SingularVectors) -> 
         SingularVectors::Reduced => (ComputeSvdVectors::Thin, k, k),
         SingularVectors::Full => (ComputeSvdVectors::Full, m, n),
     };
+    let shape = Shape { rows: m, columns: n, vectors: [columns, rows] };
     let with_vectors = vectors != SingularVectors::Omitted;
     let batch = MatrixBatch::new(call, a.len(), m.saturating_mul(n).saturating_mul(k).saturating_mul(if with_vectors { 12 } else { 4 }));
     let team = batch.threads_per_matrix();
     let mut outputs = (0..call.outputs.len()).map(|i| Output::allocate(call, i)).collect::<Result<Vec<_>>>()?;
-    let size = svd_scratch::<T::Wide>(m, n, compute, compute, Par::Seq, Default::default());
+    let svd_size = |m, n| svd_scratch::<T::Wide>(m, n, compute, compute, Par::Seq, Default::default());
+    let (block, triangle, size) = if shape.is_reduced() {
+        let block = recommended_block_size::<T::Wide>(shape.long_side(), k);
+        (block, k * k, svd_size(k, k).or(panel_scratch_size::<T::Wide>(shape.long_side(), block)))
+    } else {
+        (0, 0, svd_size(m, n))
+    };
     let scratch = || {
         let (u, v) = (batch.allocate_values::<T::Wide>(m * columns)?, batch.allocate_values::<T::Wide>(n * rows)?);
-        Ok(((batch.allocate_values::<T::Wide>(m * n)?, batch.allocate_zeros::<T::Wide>(k)?, batch.allocate_scratch(size)?), u, v))
-    };
-    let one = |(matrix, values, memory): &mut Scratch<T::Wide>, vectors: Option<Vectors<T::Wide>>, index, s: &mut [T::Base]| {
-        a.copy_converted(team, index, matrix, T::widen);
-        let Some(scale) = PowerOfTwoScale::scale_into_range(matrix) else { return Err(MatrixFailure::Matrix(index, SvdDiverges)) };
-        let (u, v) = match vectors {
-            Some((u, v)) => {
-                // Zeros the vectors first, because faer does not write every element of the vectors that complete a basis.
-                u.fill(T::Wide::zero());
-                v.fill(T::Wide::zero());
-                (Some(MatMut::from_column_major_slice_mut(u, m, columns)), Some(MatMut::from_column_major_slice_mut(v, n, rows)))
-            }
-            None => (None, None),
+        let scratch = Scratch::<T::Wide> {
+            matrix: batch.allocate_values(m * n)?,
+            values: batch.allocate_zeros(k)?,
+            reflections: batch.allocate_zeros(block * k)?,
+            triangle: batch.allocate_zeros(triangle)?,
+            memory: batch.allocate_scratch(size)?,
         };
-        if !compute_svd(MatRef::from_column_major_slice(matrix, m, n), values, u, v, MemStack::new(memory)) {
-            return Err(MatrixFailure::Matrix(index, SvdDiverges));
+        Ok((scratch, u, v))
+    };
+    let one = |scratch: &mut Scratch<T::Wide>, mut vectors: Option<Vectors<T::Wide>>, index, s: &mut [T::Base]| {
+        let failed = || MatrixFailure::Matrix(index, SvdDiverges);
+        match shape.is_transposed() {
+            true => a.copy_adjoint_converted(team, index, &mut scratch.matrix, T::widen),
+            false => a.copy_converted(team, index, &mut scratch.matrix, T::widen),
         }
+        let scale = PowerOfTwoScale::scale_into_range(&mut scratch.matrix).ok_or_else(failed)?;
+        let converged = scratch.compute_svd(team, shape, vectors.as_mut().map(|(u, v)| (&mut **u, &mut **v)))?;
+        let values = &mut scratch.values;
+        if !converged || values.iter().any(|v| v.max_part_magnitude().is_nan()) {
+            return Err(failed());
+        }
+        sort_singular_values(values, shape, vectors);
         scale.multiply_by_scale(values);
-        s.iter_mut().zip(values.iter()).for_each(|(to, v)| *to = T::narrow_real(v.max_part_magnitude()));
+        s.iter_mut().zip(values.iter()).for_each(|(to, v)| *to = T::narrow_real(v.real_part()));
         Ok(())
     };
     match &mut outputs[..] {

@@ -2,10 +2,12 @@
 
 use cuprum_core::error::LinAlgFailure;
 use cuprum_core::ops::linalg::{
-    Form, QrMode, Triangle, cholesky, det, eig, eigh, inv, logm, lu_factor, qr, qr_raw, schur, slogdet, solve, solve_triangular, sqrtm,
-    svd, svdvals,
+    Form, QrMode, Triangle, cholesky, det, eig, eigh, eigvals, inv, logm, lu_factor, qr, qr_raw, schur, slogdet, solve, solve_triangular,
+    sqrtm, svd, svdvals,
 };
-use cuprum_core::testing::linalg::{Case, MatrixKind, check_eigen, check_functions, check_rectangular, check_schur, check_square};
+use cuprum_core::testing::linalg::{
+    Case, MatrixKind, check_eigen, check_functions, check_hermitian, check_long, check_rectangular, check_schur, check_square,
+};
 use cuprum_core::{Complex, DType, Device, Error, NdArray, array, axis};
 
 const DTYPES: [DType; 4] = [DType::F32, DType::F64, DType::C64, DType::C128];
@@ -82,6 +84,147 @@ fn large_matrices() {
     check_rectangular(case(DType::F64, 1, 230, 205, MatrixKind::Random)).unwrap();
     check_rectangular(case(DType::F64, 1, 205, 230, MatrixKind::Graded)).unwrap();
     check_rectangular(case(DType::C128, 1, 150, 140, MatrixKind::RankDeficient)).unwrap();
+}
+
+/// Columns that depend on others, up to a remainder that is small relative to the number of rows.
+#[test]
+fn long_matrices() {
+    let kinds = [
+        MatrixKind::Random,
+        MatrixKind::Graded,
+        MatrixKind::RankDeficient,
+        MatrixKind::Hilbert,
+        MatrixKind::NearlyEqual,
+        MatrixKind::Vandermonde,
+        MatrixKind::BlocksOfOnes(1),
+        MatrixKind::TiledIdentity(3),
+        MatrixKind::Zero,
+    ];
+    for dtype in DTYPES {
+        for kind in kinds {
+            for (m, n) in [(400, 30), (30, 400), (1000, 3), (23, 12)] {
+                check_long(case(dtype, 1 + m % 3, m, n, kind)).unwrap();
+            }
+        }
+    }
+    for kind in [MatrixKind::Hilbert, MatrixKind::NearlyEqual, MatrixKind::Random] {
+        check_long(case(DType::F32, 1, 10_000, 10, kind)).unwrap();
+        check_long(case(DType::C64, 1, 10_000, 3, kind)).unwrap();
+    }
+    for kind in [MatrixKind::Vandermonde, MatrixKind::Random] {
+        check_long(case(DType::F32, 1, 600_000, 1, kind)).unwrap();
+        check_long(case(DType::F32, 1, 300_000, 3, kind)).unwrap();
+    }
+}
+
+/// Matrices of repeated elements, whose singular values and eigenvalues are mostly zeros or equal. Divide and conquer starts at 128 rows.
+#[test]
+fn structured_matrices() {
+    for (n, kind) in [
+        (128, MatrixKind::BlocksOfOnes(1)),
+        (129, MatrixKind::BlocksOfOnes(1)),
+        (132, MatrixKind::BlocksOfOnes(3)),
+        (150, MatrixKind::BlocksOfOnes(3)),
+        (130, MatrixKind::TiledIdentity(2)),
+    ] {
+        check_rectangular(case(DType::F64, 1, n, n, kind)).unwrap();
+        check_hermitian(case(DType::F64, 1, n, n, kind)).unwrap();
+    }
+    check_rectangular(case(DType::C128, 1, 150, 150, MatrixKind::BlocksOfOnes(3))).unwrap();
+    check_rectangular(case(DType::F32, 1, 140, 150, MatrixKind::BlocksOfOnes(3))).unwrap();
+}
+
+/// Returns `a` with row `i` multiplied and column `i` divided by `2^(step * i)`.
+fn graded_similar(a: impl Fn(usize, usize) -> f64, n: usize, step: i32) -> NdArray {
+    let element = |k: usize| a(k / n, k % n) * 2f64.powi(step * (k / n) as i32 - step * (k % n) as i32);
+    NdArray::from_vec((0..n * n).map(element).collect::<Vec<f64>>(), [n, n]).unwrap()
+}
+
+/// Returns the values as complex numbers.
+fn complex(a: &NdArray) -> Vec<Complex<f64>> {
+    a.astype(DType::C128).unwrap().to_vec().unwrap()
+}
+
+/// Similarity transformations by diagonal matrices leave eigenvalues unchanged, and their relative errors small.
+#[test]
+fn eigenvalues_of_badly_scaled_matrices() {
+    for n in [2usize, 3, 10, 25] {
+        // The eigenvalues of `min(i, j) + 1` are known.
+        let known = |k: usize| 0.25 / ((2 * k + 1) as f64 * std::f64::consts::FRAC_PI_2 / (2 * n + 1) as f64).sin().powi(2);
+        for step in [0, 1, 5, -5, 11] {
+            for factor in [Complex::ONE, Complex::new(3.0, -4.0)] {
+                let a = graded_similar(|i, j| (i.min(j) + 1) as f64, n, step);
+                let a = if factor.im == 0.0 { a } else { a * factor };
+                let (w, v) = eig(&a).unwrap();
+                for w in [&w, &eigvals(&a).unwrap()] {
+                    let mut w: Vec<_> = complex(w).into_iter().map(|w| w / factor).collect();
+                    w.sort_by(|x, y| y.re.total_cmp(&x.re));
+                    for (k, w) in w.iter().enumerate() {
+                        assert!((w - known(k)).norm() < 1e-12 * n as f64 * known(k), "{n} {step} {k}: {w} {}", known(k));
+                    }
+                }
+                // The residual is small relative to the vector of the unscaled matrix.
+                let (w, v) = (complex(&w), complex(&v));
+                let unscaled = |i: usize, j: usize| v[i * n + j] * 2f64.powi(-step * i as i32);
+                for j in 0..n {
+                    let size = (0..n).map(|i| unscaled(i, j).norm()).fold(0.0, f64::max);
+                    for i in 0..n {
+                        let product: Complex<f64> = (0..n).map(|k| factor * (i.min(k) + 1) as f64 * unscaled(k, j)).sum();
+                        let error = (product - w[j] * unscaled(i, j)).norm();
+                        assert!(error <= 1e-14 * (n * n) as f64 * size * factor.norm(), "{n} {step} {j}: {error}");
+                    }
+                }
+            }
+        }
+    }
+    // The roots of x^4 + 1e10 x^3 + x^2 + 1e-10 x + 1e-25 are about -1e10, -1e-15, and a pair of magnitude 1e-10.
+    let companion = array![[-1e10, -1.0, -1e-10, -1e-25], [1.0, 0.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0]];
+    let roots = complex(&eigvals(&companion).unwrap());
+    assert!(roots.iter().filter(|w| (w.norm() - 1e-10).abs() < 1e-13).count() == 2, "{roots:?}");
+}
+
+/// The diagonal of a permuted triangular matrix holds its eigenvalues, which are exact.
+#[test]
+fn eigenvalues_of_permuted_triangular_matrices() {
+    for n in [1usize, 2, 3, 7, 20, 33] {
+        let order = |i: usize| (i * 2 + n / 2) % n.max(1);
+        let order: Vec<usize> = if n % 2 == 1 { (0..n).map(order).collect() } else { (0..n).rev().collect() };
+        let element = |i: usize, j: usize| ((i * 37 + j * 101) % 89) as f64 / 16.0 + 1.0;
+        for upper in [true, false] {
+            let value = |k: usize| {
+                let (i, j) = (order[k / n], order[k % n]);
+                if i == j || (i < j) == upper { element(i, j) } else { 0.0 }
+            };
+            let a = NdArray::from_vec((0..n * n).map(value).collect::<Vec<f64>>(), [n, n]).unwrap();
+            for a in [a.clone(), a.astype(DType::C128).unwrap()] {
+                let mut w: Vec<f64> = eigvals(&a).unwrap().real().unwrap().to_vec::<f64>().unwrap();
+                let mut diagonal: Vec<f64> = (0..n).map(|i| element(i, i)).collect();
+                [&mut w, &mut diagonal].into_iter().for_each(|values| values.sort_by(f64::total_cmp));
+                assert_eq!(w, diagonal);
+                let (w, v) = eig(&a).unwrap();
+                let residual = a.astype(DType::C128).unwrap().matmul(&v).unwrap() - &v * &w;
+                let worst = residual.abs().unwrap().to_vec::<f64>().unwrap().into_iter().fold(0.0, f64::max);
+                assert!(worst <= 1e-14 * (n * n) as f64, "{n} {upper}: {worst}");
+            }
+        }
+    }
+}
+
+/// Rotations whose squares do not sum to 1 make the basis drift from a unitary matrix.
+#[test]
+fn bases_of_complex_schur_forms_are_unitary() {
+    let n = 60;
+    let value = |k: usize| Complex::new(((k * 7919) % 1009) as f64 / 1009.0 - 0.5, ((k * 104_729) % 997) as f64 / 997.0 - 0.5);
+    let a = NdArray::from_vec((0..n * n).map(value).collect::<Vec<_>>(), [n, n]).unwrap();
+    let (t, z) = schur(&a).unwrap();
+    let adjoint = z.t().unwrap().conj().unwrap();
+    let size = |x: &NdArray| x.abs().unwrap().to_vec::<f64>().unwrap().iter().map(|x| x * x).sum::<f64>().sqrt();
+    let unit = cuprum_core::eye(n, n, 0, DType::C128).unwrap();
+    let error = size(&cuprum_core::subtract(&adjoint.matmul(&z).unwrap(), &unit).unwrap()) / f64::EPSILON;
+    assert!(error < 5.0 * n as f64, "{error}");
+    let product = z.matmul(&t).unwrap().matmul(&adjoint).unwrap();
+    let error = size(&cuprum_core::subtract(&product, &a).unwrap()) / size(&a) / f64::EPSILON;
+    assert!(error < n as f64, "{error}");
 }
 
 /// Takes minutes without optimisation: `cargo test --release -p cuprum-backend-cpu --test kernels linalg -- --ignored`.

@@ -34,6 +34,16 @@ pub enum MatrixKind {
     Scaled(f64),
     /// Zeros.
     Zero,
+    /// A block diagonal matrix of this number of blocks, whose elements are equal.
+    BlocksOfOnes(usize),
+    /// Copies of the identity of this extent, side by side and below one another.
+    TiledIdentity(usize),
+    /// The reciprocals of 1, 2, ... along each row and column, as in Hilbert's matrices.
+    Hilbert,
+    /// Ones, except for random differences of about 1,000 units of rounding.
+    NearlyEqual,
+    /// A column of increasing numbers, times powers.
+    Vandermonde,
 }
 
 /// A matrix of a batch on the host, in double precision.
@@ -113,6 +123,12 @@ impl Case {
         if self.dtype.real() == DType::F32 { f64::from(f32::EPSILON) } else { f64::EPSILON }
     }
 
+    /// Returns the matrix of the case with these real elements. A complex matrix has them times a complex number.
+    fn structured(&self, element: impl Fn(usize, usize) -> f64) -> HostMatrix {
+        let factor = if self.dtype.is_complex() { Complex::new(1.0, 2.0) } else { Complex::ONE };
+        HostMatrix::from_fn(self.rows, self.columns, |i, j| factor * element(i, j))
+    }
+
     /// Returns a batch of matrices of the case's kind, each modified by `change`. The batch is returned twice: as an array on the device,
     /// and as matrices on the host with the same elements. The array is not C-contiguous if the number of matrices is odd.
     fn matrices(
@@ -142,6 +158,11 @@ impl Case {
                     let half = columns.div_ceil(2);
                     HostMatrix::from_fn(rows, columns, |i, j| random.at(i, j % half))
                 }
+                MatrixKind::BlocksOfOnes(count) => self.structured(|i, j| f64::from(u8::from(i * count / rows == j * count / columns))),
+                MatrixKind::TiledIdentity(extent) => self.structured(|i, j| f64::from(u8::from(i % extent == j % extent))),
+                MatrixKind::Hilbert => self.structured(|i, j| 1.0 / (i + j + 1) as f64),
+                MatrixKind::NearlyEqual => HostMatrix::from_fn(rows, columns, |i, j| 1.0 + 1000.0 * self.epsilon() * random.at(i, j)),
+                MatrixKind::Vandermonde => self.structured(|i, j| ((i + 1) as f64 / rows as f64).powi(j as i32 + 1)),
             };
             values.extend(change(matrix).values);
         }
@@ -165,6 +186,40 @@ impl Case {
     fn check_orthonormal(&self, what: &str, q: &HostMatrix) -> Result<(), String> {
         self.check(what, q.adjoint().times(q).minus(&HostMatrix::identity(q.columns)).norm(), 1.0)
     }
+}
+
+/// Tests QR decompositions and singular values of matrices with far more rows than columns, or far more columns than rows. The error bounds
+/// grow with the square root of the larger extent, since those of [`check_rectangular`] exceed 1 for long matrices of single precision.
+///
+/// # Errors
+/// A text that names the operation, the ratio and the case.
+pub fn check_long(case: Case) -> Result<(), String> {
+    let (m, n) = (case.rows, case.columns);
+    let (array, matrices) = case.matrices(m, n, 8, |a| a).map_err(text)?;
+    let (q, r) = qr(&array, QrMode::Reduced).map_err(text)?;
+    let (u, s, vh) = svd(&array, false).map_err(text)?;
+    let alone = svdvals(&array).map_err(text)?;
+    let [q, r, u, s, vh, alone] = [q, r, u, s, vh, alone].map(|x| copy_to_host(&x).map_err(text));
+    let (q, r, u, s, vh, alone) = (q?, r?, u?, s?, vh?, alone?);
+    let long = m.max(n) as f64;
+    let check = |what: &str, error: f64, scale: f64| case.check(what, error * long.sqrt(), scale);
+    for (index, a) in matrices.iter().enumerate() {
+        // The norms of the smaller side.
+        let norm = |x: HostMatrix| if m > n { x.norm() } else { x.adjoint().norm() };
+        let gram = |x: &HostMatrix| x.adjoint().times(x).minus(&HostMatrix::identity(x.columns)).norm();
+        check("qr", norm(a.minus(&q[index].times(&r[index]))), norm(a.clone()))?;
+        let product = u[index].columns_scaled(&s[index].values).times(&vh[index]);
+        check("svd", norm(a.minus(&product)), norm(a.clone()))?;
+        let columns = s[index].columns as f64;
+        check("q of qr", gram(&q[index]), columns)?;
+        check("u of svd", gram(&u[index]), columns)?;
+        check("vh of svd", gram(&vh[index].adjoint()), columns)?;
+        check("svdvals", s[index].minus(&alone[index]).norm(), norm(a.clone()))?;
+        if !s[index].values.is_sorted_by(|x, y| x.re >= y.re) {
+            return Err(format!("svd: singular values are not descending for {case:?}"));
+        }
+    }
+    Ok(())
 }
 
 /// Returns the matrices of a batch, copied to the host. In a 2-D array, each row is a matrix with one row.
