@@ -166,11 +166,11 @@ fn eigenvalues_of_badly_scaled_matrices() {
                 // The residual is small relative to the vector of the unscaled matrix.
                 let (w, v) = (complex(&w), complex(&v));
                 let unscaled = |i: usize, j: usize| v[i * n + j] * 2f64.powi(-step * i as i32);
-                for j in 0..n {
+                for (j, w) in w.iter().enumerate() {
                     let size = (0..n).map(|i| unscaled(i, j).norm()).fold(0.0, f64::max);
                     for i in 0..n {
                         let product: Complex<f64> = (0..n).map(|k| factor * (i.min(k) + 1) as f64 * unscaled(k, j)).sum();
-                        let error = (product - w[j] * unscaled(i, j)).norm();
+                        let error = (product - w * unscaled(i, j)).norm();
                         assert!(error <= 1e-14 * (n * n) as f64 * size * factor.norm(), "{n} {step} {j}: {error}");
                     }
                 }
@@ -220,7 +220,7 @@ fn bases_of_complex_schur_forms_are_unitary() {
     let adjoint = z.t().unwrap().conj().unwrap();
     let size = |x: &NdArray| x.abs().unwrap().to_vec::<f64>().unwrap().iter().map(|x| x * x).sum::<f64>().sqrt();
     let unit = cuprum_core::eye(n, n, 0, DType::C128).unwrap();
-    let error = size(&cuprum_core::subtract(&adjoint.matmul(&z).unwrap(), &unit).unwrap()) / f64::EPSILON;
+    let error = size(&cuprum_core::subtract(adjoint.matmul(&z).unwrap(), &unit).unwrap()) / f64::EPSILON;
     assert!(error < 5.0 * n as f64, "{error}");
     let product = z.matmul(&t).unwrap().matmul(&adjoint).unwrap();
     let error = size(&cuprum_core::subtract(&product, &a).unwrap()) / size(&a) / f64::EPSILON;
