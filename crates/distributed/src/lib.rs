@@ -39,7 +39,6 @@ mod redistribute;
 mod sharded_buffer;
 mod sharded_views;
 mod sharding_methods;
-mod side_streams;
 
 pub use kernels::MESH;
 pub use mesh::Mesh;

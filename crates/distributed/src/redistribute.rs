@@ -2,8 +2,8 @@
 
 use cuprum_core::layout::Dims;
 use cuprum_core::{
-    Array, DType, Device, Error, Item, Layout, NdArray, Program, Result, StoredArray, Stream, add, call, concat, maximum, minimum,
-    multiply, where_, with_device,
+    Array, DType, Device, Error, Item, Layout, NdArray, Program, Result, StoredArray, Stream, add, call, maximum, minimum, multiply,
+    where_, with_device,
 };
 use cuprum_core::{Call, OutputSpec, StepKind, Work, dispatch, plan::reduce::ReducePlan};
 
@@ -169,11 +169,6 @@ pub(crate) fn gather_on_leaders(buffer: &ShardedBuffer) -> Result<Vec<Option<Sto
 
 /// Returns the arrays of all ranks, one after the other, on the host. Each rank's array has `length` elements.
 pub(crate) fn all_gather(mesh: Mesh, dtype: DType, length: usize, parts: Vec<StoredArray>) -> Result<NdArray> {
-    if parts.len() == mesh.size() {
-        let on_host = |part: StoredArray| NdArray::from(part).to_device(Device::CPU)?.reshape([1, length]);
-        let parts = parts.into_iter().map(on_host).collect::<Result<Vec<_>>>()?;
-        return with_device(Device::CPU, || concat(&parts, 0));
-    }
     let shape = [mesh.size(), length];
     let distribution = ArrayDistribution {
         shape: shape.into_iter().collect(),

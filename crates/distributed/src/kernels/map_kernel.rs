@@ -20,7 +20,6 @@ use crate::rank_calls::{
 };
 use crate::sharded_buffer::axes_in_memory_order;
 use crate::sharded_views::{fetch_local_parts, fetch_local_regions, layout_of_region, range_held_by_rank};
-use crate::side_streams::run_on_side_streams;
 
 /// Runs an elementwise loop.
 pub(super) fn run_map(call: &Call) -> Result<Outcome> {
@@ -128,9 +127,7 @@ fn compute_interiors_and_borders(mesh: Mesh, call: &Call, cuts: &DividedAxes, in
         if (0..mesh.size()).all(|rank| region_extents(&segment(rank)).contains(&0)) {
             continue;
         }
-        let fetch = || call.inputs.iter().map(|input| fetch_local_regions(mesh, input, &segment)).collect::<Result<Vec<_>>>();
-        // The elements of borders are fetched while the devices compute the interiors.
-        let inputs = if n == 0 { fetch()? } else { run_on_side_streams(mesh, fetch)? };
+        let inputs = call.inputs.iter().map(|input| fetch_local_regions(mesh, input, &segment)).collect::<Result<Vec<_>>>()?;
         for (local, rank) in mesh.local_ranks().enumerate() {
             let segment = segment(rank);
             if region_extents(&segment).contains(&0) {

@@ -100,30 +100,39 @@ fn merge_runs_on_rank(mesh: Mesh, local: usize, call: &Call, mut runs: Vec<Store
 /// the rank's sorted part.
 fn gather_samples(mesh: Mesh, sorted: &[NdArray], ranges: &[Vec<SampledRange>], descending: bool) -> Result<Vec<Vec<Vec<u64>>>> {
     let dtype = sorted[0].dtype();
-    // Each rank sends an equal number of elements for a boundary. Zeros fill the places after the samples of a short range.
-    let padded: Vec<usize> = ranges.iter().map(|of_ranks| of_ranks.iter().map(SampledRange::count).max().unwrap_or(0)).collect();
-    let of_rank = |(local, rank): (usize, usize)| {
-        mesh.with_rank_device(local, || {
-            let mut samples = Vec::new();
-            for (of_ranks, padded) in ranges.iter().zip(&padded) {
-                let SampledRange { start, end, step } = of_ranks[rank];
-                samples.push(sorted[local].index(s![start as isize..end as isize;step as isize])?);
-                samples.push(full(padded - of_ranks[rank].count(), 0, dtype)?);
-            }
-            concat(&samples, 0)?.stored()
-        })
+    let samples_of_rank = |(local, rank): (usize, usize)| {
+        let slice = |of_ranks: &Vec<SampledRange>| {
+            let SampledRange { start, end, step } = of_ranks[rank];
+            sorted[local].index(s![start as isize..end as isize;step as isize])
+        };
+        let slices = ranges.iter().map(slice).collect::<Result<Vec<_>>>()?;
+        if let [one] = &slices[..] { Ok(one.clone()) } else { concat(&slices, 0) }
     };
-    let samples = mesh.local_ranks().enumerate().map(of_rank).collect::<Result<Vec<_>>>()?;
-    let length = padded.iter().sum();
-    let keys = with_device(Device::CPU, || sort_keys(&all_gather(mesh, dtype, length, samples)?, descending))?;
-    let mut first = 0;
-    let of_boundary = |(of_ranks, padded): (&Vec<SampledRange>, &usize)| {
-        let of_rank = |(rank, range): (usize, &SampledRange)| keys[rank * length + first..][..range.count()].to_vec();
-        let of_boundary = of_ranks.iter().enumerate().map(of_rank).collect();
-        first += padded;
-        of_boundary
+    let local_ranks = || mesh.local_ranks().enumerate();
+    let all: Vec<NdArray> = if mesh.local_ranks().len() == mesh.size() {
+        let on_host = |(local, rank)| mesh.with_rank_device(local, || samples_of_rank((local, rank))?.to_device(Device::CPU));
+        local_ranks().map(on_host).collect::<Result<_>>()?
+    } else {
+        // Each process sends an equal number of elements. Zeros follow the samples of a rank that has fewer than others.
+        let count = |rank: usize| ranges.iter().map(|of_ranks| of_ranks[rank].count()).sum::<usize>();
+        let length = (0..mesh.size()).map(count).max().unwrap_or(0);
+        let padded = |(local, rank): (usize, usize)| {
+            mesh.with_rank_device(local, || concat(&[samples_of_rank((local, rank))?, full(length - count(rank), 0, dtype)?], 0)?.stored())
+        };
+        let all = all_gather(mesh, dtype, length, local_ranks().map(padded).collect::<Result<_>>()?)?;
+        (0..mesh.size()).map(|rank| all.index(s![rank as isize])).collect::<Result<_>>()?
     };
-    Ok(ranges.iter().zip(&padded).map(of_boundary).collect())
+    let mut keys: Vec<Vec<Vec<u64>>> = vec![Vec::new(); ranges.len()];
+    for (rank, samples) in all.iter().enumerate() {
+        let of_rank = with_device(Device::CPU, || sort_keys(samples, descending))?;
+        let mut rest = &of_rank[..];
+        for (of_boundary, of_ranks) in keys.iter_mut().zip(ranges) {
+            let (of_range, others) = rest.split_at(of_ranks[rank].count());
+            of_boundary.push(of_range.to_vec());
+            rest = others;
+        }
+    }
+    Ok(keys)
 }
 
 /// Returns numbers in the order in which a sort puts the elements of `array`, whose dtype is real. Elements that compare equal have equal
