@@ -21,7 +21,7 @@ use num_traits::{Float, Zero};
 use crate::balance::Balance;
 use crate::column_blocks::{BLOCK_COLUMNS, ThreadsPerMatrix};
 use crate::double_precision::Widen;
-use crate::eigenvectors::SchurFactors;
+use crate::eigenvectors::{MIN_DIVISOR, SchurFactors};
 use crate::matrix_batch::{FaerWorkspace, MatrixBatch, MatrixFailure, allocate_scratch};
 use crate::matrix_element::Field;
 use crate::matrix_stack::{MatrixStack, store_converted_in_c_order};
@@ -259,6 +259,13 @@ fn normalize_columns(vectors: &mut [Complex<f64>], n: usize) {
     }
 }
 
+/// Returns whether two values above the real axis are equal up to rounding.
+fn has_repeated_complex_value(values: &[Complex<f64>]) -> bool {
+    let largest = values.iter().fold(0.0f64, |largest, w| largest.max(w.max_part_magnitude()));
+    let are_equal = |a: &Complex<f64>, b: &Complex<f64>| a.im > 0.0 && (a - b).max_part_magnitude() <= 1e-8 * largest;
+    values.iter().enumerate().any(|(n, a)| values[..n].iter().any(|b| are_equal(a, b)))
+}
+
 /// The transformations of a general matrix before its decomposition.
 struct PreparedMatrix {
     scale: PowerOfTwoScale<f64>,
@@ -313,12 +320,16 @@ pub(crate) fn decompose_general<T: Widen>(call: &Call, vectors: bool) -> Result<
         if !T::Wide::compute_eigen(matrix, basis, values, v, MemStack::new(memory)) {
             return Err(failed(EigenvaluesDiverge));
         }
-        if !v.iter().all(|x| x.is_finite()) {
+        // faer's eigenvectors may be infinite, and those of repeated complex eigenvalues may be wrong or linearly dependent.
+        let has_repeated_value = !v.is_empty() && has_repeated_complex_value(values);
+        if has_repeated_value || !v.iter().all(|x| x.is_finite()) {
+            let largest = values.iter().fold(0.0f64, |largest, w| largest.max(w.max_part_magnitude()));
+            let min_divisor = if has_repeated_value { f64::EPSILON * largest } else { MIN_DIVISOR };
             a.copy_converted(team, index, matrix, T::widen);
             _ = PreparedMatrix::scale_and_balance(matrix, n);
             let mut x = batch.allocate_zeros::<Complex<f64>>(n)?;
             SchurScratch::allocate(&batch, n)?.compute_schur_form(matrix, basis, n).map_err(failed)?;
-            SchurFactors { form: matrix, basis, n }.write_eigenvalues_and_vectors(&mut x, values, v);
+            SchurFactors { form: matrix, basis, n, min_divisor }.write_eigenvalues_and_vectors(&mut x, values, v);
         }
         normalize_columns(v, n);
         prepared.transform_back(values, v);

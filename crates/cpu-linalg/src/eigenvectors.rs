@@ -1,4 +1,4 @@
-//! Eigenvectors from a Schur form, for matrices whose eigenvectors overflow in faer.
+//! Eigenvectors from a Schur form, for matrices whose eigenvectors overflow or are linearly dependent in faer.
 //!
 //! An eigenvector of a triangular matrix is found by back-substitution. Each further equal eigenvalue of a defective matrix multiplies the
 //! vector by about the reciprocal of the machine epsilon. As in LAPACK's `trevc`, the vector is therefore scaled down during the
@@ -10,15 +10,17 @@ use crate::schur_form::SchurForm;
 /// Maximum magnitude of vector elements. If an element would exceed it, the vector is multiplied by the reciprocal of this constant, so
 /// that products with elements of a scaled matrix stay finite.
 const MAX_EIGENVECTOR_ELEMENT: f64 = 1e100;
-/// Minimum magnitude of a divisor in the back-substitution. An eigenvalue that equals a diagonal element would otherwise cause a division
-/// by zero.
-const MIN_DIVISOR: f64 = 1e-290;
+/// Smallest value of [`SchurFactors::min_divisor`].
+pub(crate) const MIN_DIVISOR: f64 = 1e-290;
 
 /// A Schur form of extent `n`, whose diagonal blocks are standardised. The matrices are column-major.
 pub(crate) struct SchurFactors<'a, W> {
     pub(crate) form: &'a [W],
     pub(crate) basis: &'a [W],
     pub(crate) n: usize,
+    /// Minimum magnitude of a divisor in the back-substitution. An eigenvalue that equals a diagonal element would otherwise cause a
+    /// division by zero. With a divisor of the size of the form's rounding errors, eigenvectors of equal eigenvalues stay independent.
+    pub(crate) min_divisor: f64,
 }
 
 impl<W: SchurForm + Into<C>> SchurFactors<'_, W> {
@@ -80,7 +82,7 @@ impl<W: SchurForm + Into<C>> SchurFactors<'_, W> {
     /// Solves the first `rows` rows of `(form - eigenvalue) x = 0` from the last to the first. `x` holds the right-hand sides of these
     /// rows, followed by the known elements of the solution.
     fn back_substitute(&self, eigenvalue: C, rows: usize, x: &mut [C]) {
-        let least = (f64::EPSILON * eigenvalue.sum_of_part_magnitudes()).max(MIN_DIVISOR);
+        let least = (f64::EPSILON * eigenvalue.sum_of_part_magnitudes()).max(self.min_divisor);
         let divisor = |d: C| if d.sum_of_part_magnitudes() < least { C::from(least) } else { d };
         let mut end = rows;
         while end > 0 {

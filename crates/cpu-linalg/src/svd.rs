@@ -6,10 +6,11 @@ use cuprum_core::{Call, Outcome, Result};
 use cuprum_cpu_base::typed_views::{HostVec, Output};
 use faer::diag::DiagMut;
 use faer::dyn_stack::MemStack;
+use faer::linalg::matmul::matmul;
 use faer::linalg::qr::no_pivoting::factor::recommended_block_size;
-use faer::linalg::svd::{ComputeSvdVectors, svd, svd_scratch};
+use faer::linalg::svd::{ComputeSvdVectors, SvdParams, svd, svd_scratch};
 use faer::prelude::{Reborrow, ReborrowMut};
-use faer::{MatMut, MatRef, Par};
+use faer::{Accum, Auto, ColRef, MatMut, MatRef, Par, Spec};
 use num_traits::Zero;
 
 use crate::column_blocks::ThreadsPerMatrix;
@@ -68,10 +69,90 @@ struct Scratch<W> {
     /// The coefficients of the reflections of a QR decomposition, and its factor R. Both are empty if there is no such decomposition.
     reflections: Vec<W>,
     triangle: Vec<W>,
+    /// Vectors of [`has_accurate_vectors`], [`PROBE_VECTORS`] of the larger extent. Empty without singular vectors.
+    probe: Vec<W>,
     memory: FaerWorkspace,
 }
 
-impl<W: Field> Scratch<W> {
+/// Number of vectors that [`has_accurate_vectors`] needs.
+const PROBE_VECTORS: usize = 3;
+
+/// Returns the parameters with which faer computes singular values by QR iterations alone.
+fn qr_iteration_parameters<W: Field>() -> Spec<SvdParams, W> {
+    SvdParams { recursion_threshold: usize::MAX, ..<SvdParams as Auto<W>>::auto() }.into()
+}
+
+/// Computes the singular values `s` of `a`, and the singular vectors if `u` and `v` are `Some`. Returns whether the iteration converged.
+///
+/// From 128 columns on, faer computes vectors by divide and conquer. For rank-deficient matrices, that iteration may return wrong values
+/// and vectors, or fail. QR iterations then compute the result.
+fn compute_checked_svd<'v, W: Field<Base = f64>>(
+    a: MatRef<'_, W>,
+    s: &mut [W],
+    mut u: Option<MatMut<'v, W>>,
+    mut v: Option<MatMut<'v, W>>,
+    probe: &mut [W],
+    stack: &mut MemStack,
+) -> bool {
+    if let (Some(u), Some(v)) = (&mut u, &mut v) {
+        let (values, vectors) = (DiagMut::from_slice_mut(s), (Some(u.rb_mut()), Some(v.rb_mut())));
+        let has_converged = svd(a, values, vectors.0, vectors.1, Par::Seq, stack, Default::default()).is_ok();
+        if has_converged && has_accurate_vectors(a, s, u.as_ref(), v.as_ref(), probe) {
+            return true;
+        }
+        [u, v].into_iter().for_each(|vectors| vectors.fill(W::zero()));
+    }
+    svd(a, DiagMut::from_slice_mut(s), u, v, Par::Seq, stack, qr_iteration_parameters::<W>()).is_ok()
+}
+
+/// Returns whether `a @ v` equals `u @ diag(s)`, and whether the columns of `u` and `v` are orthonormal, up to rounding. The matrices are
+/// applied to one vector whose elements have magnitudes from 1/2 to 1, so that no wrong column goes unnoticed (R. Freivalds, "Probabilistic
+/// machines can use less running time", 1977).
+fn has_accurate_vectors<W: Field<Base = f64>>(a: MatRef<'_, W>, s: &[W], u: MatRef<'_, W>, v: MatRef<'_, W>, probe: &mut [W]) -> bool {
+    let long = a.nrows().max(a.ncols());
+    let (x, rest) = probe.split_at_mut(long);
+    let (y, z) = rest.split_at_mut(long);
+    let mut state = 1u32;
+    for x in &mut *x {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        let magnitude = 0.5 + f64::from(state & 0xffff) / f64::from(1u32 << 17);
+        *x = W::from_real_part(if state >> 31 == 0 { magnitude } else { -magnitude });
+    }
+    let product = |result: &mut [W], accumulate: Accum, matrix: MatRef<'_, W>, vector: &[W], factor: W| {
+        let result = MatMut::from_column_major_slice_mut(&mut result[..matrix.nrows()], matrix.nrows(), 1);
+        let vector = MatRef::from_column_major_slice(&vector[..matrix.ncols()], matrix.ncols(), 1);
+        matmul(result, accumulate, matrix, vector, factor, Par::Seq);
+    };
+    let norm = |vector: &[W]| ColRef::from_slice(vector).norm_l2();
+    let tolerance = norm(x) * f64::EPSILON * (16 * long) as f64;
+    // The residual of the decomposition.
+    let k = s.len();
+    product(y, Accum::Replace, v.subcols(0, k), x, W::one());
+    product(z, Accum::Replace, a, y, W::one());
+    y.iter_mut().zip(s).zip(&*x).for_each(|((y, s), x)| *y = *s * *x);
+    product(z, Accum::Add, u.subcols(0, k), y, -W::one());
+    let largest = s.iter().fold(0.0f64, |largest, s| largest.max(s.max_part_magnitude()));
+    let mut is_accurate = norm(&z[..a.nrows()]) <= tolerance * largest;
+    // The products of each basis and its adjoint.
+    for basis in [u, v] {
+        product(y, Accum::Replace, basis, x, W::one());
+        let columns = basis.ncols();
+        z[..columns].copy_from_slice(&x[..columns]);
+        let result = MatMut::from_column_major_slice_mut(&mut z[..columns], columns, 1);
+        matmul(
+            result,
+            Accum::Add,
+            basis.adjoint(),
+            MatRef::from_column_major_slice(&y[..basis.nrows()], basis.nrows(), 1),
+            -W::one(),
+            Par::Seq,
+        );
+        is_accurate &= norm(&z[..columns]) <= tolerance;
+    }
+    is_accurate
+}
+
+impl<W: Field<Base = f64>> Scratch<W> {
     /// Replaces `values` by the singular values of `matrix`, and `vectors` by the singular vectors. Returns whether the iteration converged.
     #[inline(never)]
     fn compute_svd(&mut self, team: ThreadsPerMatrix, shape: Shape, vectors: Option<Vectors<W>>) -> Result<bool> {
@@ -81,10 +162,9 @@ impl<W: Field> Scratch<W> {
         let mut v = v.map(|v| MatMut::from_column_major_slice_mut(v, n, shape.vectors[1]));
         // Zeros the vectors first, because faer does not write every element of the vectors that complete a basis.
         [&mut u, &mut v].into_iter().flatten().for_each(|vectors| vectors.fill(W::zero()));
-        let values = DiagMut::from_slice_mut(&mut self.values);
         if !shape.is_reduced() {
             let a = MatRef::from_column_major_slice(&self.matrix, m, n);
-            return Ok(svd(a, values, u, v, Par::Seq, MemStack::new(&mut self.memory), Default::default()).is_ok());
+            return Ok(compute_checked_svd(a, &mut self.values, u, v, &mut self.probe, MemStack::new(&mut self.memory)));
         }
         let long = shape.long_side();
         let (mut tall, square) = if shape.is_transposed() { (v, u) } else { (u, v) };
@@ -95,7 +175,7 @@ impl<W: Field> Scratch<W> {
         r.fill(W::zero());
         r.copy_from_triangular_upper(basis.rb().subrows(0, k));
         let top = tall.as_mut().map(|tall| tall.rb_mut().submatrix_mut(0, 0, k, k));
-        if svd(r.rb(), values, top, square, Par::Seq, MemStack::new(&mut self.memory), Default::default()).is_err() {
+        if !compute_checked_svd(r.rb(), &mut self.values, top, square, &mut self.probe, MemStack::new(&mut self.memory)) {
             return Ok(false);
         }
         if let Some(mut tall) = tall {
@@ -153,7 +233,10 @@ pub(crate) fn decompose_svd<T: Widen>(call: &Call, vectors: SingularVectors) -> 
     let batch = MatrixBatch::new(call, a.len(), m.saturating_mul(n).saturating_mul(k).saturating_mul(if with_vectors { 12 } else { 4 }));
     let team = batch.threads_per_matrix();
     let mut outputs = (0..call.outputs.len()).map(|i| Output::allocate(call, i)).collect::<Result<Vec<_>>>()?;
-    let svd_size = |m, n| svd_scratch::<T::Wide>(m, n, compute, compute, Par::Seq, Default::default());
+    let svd_size = |m, n| {
+        let size = |parameters| svd_scratch::<T::Wide>(m, n, compute, compute, Par::Seq, parameters);
+        size(Default::default()).or(size(qr_iteration_parameters::<T::Wide>()))
+    };
     let (block, triangle, size) = if shape.is_reduced() {
         let block = recommended_block_size::<T::Wide>(shape.long_side(), k);
         (block, k * k, svd_size(k, k).or(panel_scratch_size::<T::Wide>(shape.long_side(), block)))
@@ -167,6 +250,7 @@ pub(crate) fn decompose_svd<T: Widen>(call: &Call, vectors: SingularVectors) -> 
             values: batch.allocate_zeros(k)?,
             reflections: batch.allocate_zeros(block * k)?,
             triangle: batch.allocate_zeros(triangle)?,
+            probe: batch.allocate_zeros(if with_vectors { PROBE_VECTORS * shape.long_side() } else { 0 })?,
             memory: batch.allocate_scratch(size)?,
         };
         Ok((scratch, u, v))

@@ -5,10 +5,11 @@ use cuprum_core::ops::linalg::{
     Form, QrMode, Triangle, cholesky, det, eig, eigh, eigvals, inv, logm, lu_factor, qr, qr_raw, schur, slogdet, solve, solve_triangular,
     sqrtm, svd, svdvals,
 };
+use cuprum_core::random::Generator;
 use cuprum_core::testing::linalg::{
     Case, MatrixKind, check_eigen, check_functions, check_hermitian, check_long, check_rectangular, check_schur, check_square,
 };
-use cuprum_core::{Complex, DType, Device, Error, NdArray, array, axis};
+use cuprum_core::{Complex, DType, Device, Error, NdArray, array, axis, eye};
 
 const DTYPES: [DType; 4] = [DType::F32, DType::F64, DType::C64, DType::C128];
 
@@ -132,6 +133,84 @@ fn structured_matrices() {
     }
     check_rectangular(case(DType::C128, 1, 150, 150, MatrixKind::BlocksOfOnes(3))).unwrap();
     check_rectangular(case(DType::F32, 1, 140, 150, MatrixKind::BlocksOfOnes(3))).unwrap();
+}
+
+/// Returns the norm of `a @ v - u @ diag(s)`, relative to the largest singular value, and the larger error of the bases of the singular
+/// vectors, in units of the rounding error times the extent.
+fn errors_of_svd(a: &NdArray) -> (f64, f64) {
+    let (u, s, vh) = svd(a, true).unwrap();
+    let size = |a: NdArray| (&a * &a).sum(()).unwrap().item().unwrap().as_f64().sqrt();
+    let unit = a.shape()[0] as f64 * f64::EPSILON;
+    let product = (&u * &s).matmul(&vh).unwrap();
+    let eye = eye(a.shape()[0], a.shape()[0], 0, DType::F64).unwrap();
+    let basis_error = |q: &NdArray| size(q.matmul(&q.t().unwrap()).unwrap() - &eye);
+    (size(product - a) / s.max(()).unwrap().item().unwrap().as_f64() / unit, basis_error(&u).max(basis_error(&vh)) / unit)
+}
+
+/// Returns a square matrix of extent `n` from its elements.
+fn square(n: usize, element: impl Fn(usize, usize) -> f64) -> NdArray {
+    NdArray::from_vec((0..n * n).map(|k| element(k / n, k % n)).collect::<Vec<f64>>(), [n, n]).unwrap()
+}
+
+/// Asserts that the decomposition of `a` is accurate, and that `a` has `rank` singular values above rounding errors.
+fn assert_accurate_svd_of_rank(a: &NdArray, rank: usize) {
+    let (residual, basis) = errors_of_svd(a);
+    assert!(residual < 4.0 && basis < 4.0, "{:?}, rank {rank}: {residual} {basis}", a.shape());
+    let s = svdvals(a).unwrap().to_vec::<f64>().unwrap();
+    let computed_rank = s.iter().filter(|value| **value > s[0] * s.len() as f64 * f64::EPSILON).count();
+    assert_eq!(computed_rank, rank, "{:?}: {s:?}", a.shape());
+}
+
+/// Square matrices of low rank with other structure than [`structured_matrices`]. faer's divide and conquer returns wrong vectors of some
+/// of them.
+#[test]
+fn singular_values_of_rank_deficient_matrices() {
+    let gram = |n: usize, rank: usize, seed: u64| {
+        let b = Generator::new(seed).normal(0.0, 1.0, [n, rank], DType::F64).unwrap();
+        b.matmul(&b.t().unwrap()).unwrap()
+    };
+    let cosines = square(128, |i, j| if j < 64 { ((i * j) as f64).powf(1.3).cos() } else { 0.0 });
+    for (rank, a) in [
+        (64, gram(128, 64, 1)),
+        (80, gram(160, 80, 2)),
+        (64, cosines.matmul(&cosines.t().unwrap()).unwrap()),
+        (129, square(256, |i, j| (std::f64::consts::TAU * (i * j) as f64 / 256.0).cos())),
+        (4, square(128, |i, j| ((i * j) % 7) as f64)),
+    ] {
+        assert_accurate_svd_of_rank(&a, rank);
+    }
+}
+
+/// Toeplitz matrices of low rank, for which faer's divide and conquer fails.
+#[test]
+#[ignore = "takes minutes without optimisation"]
+fn singular_values_of_toeplitz_matrices() {
+    for (n, period) in [(200, 5), (280, 7)] {
+        assert_accurate_svd_of_rank(&square(n, |i, j| ((n - n % period + period + i - j) % period + 1) as f64), period);
+    }
+}
+
+/// Real matrices with repeated complex eigenvalues, which have independent eigenvectors.
+#[test]
+fn eigenvectors_of_repeated_complex_eigenvalues() {
+    let kron = |c: &[f64], n: usize, copies: usize| {
+        square(n * copies, |i, j| if i % copies == j % copies { c[i / copies * n + j / copies] } else { 0.0 })
+    };
+    let difference = |n: usize| square(n, |i, j| f64::from(u8::from((j + 1) % n == i)) - f64::from(u8::from((i + 1) % n == j)));
+    for a in [
+        kron(&[0.0, 0.0, -1.0, -1.0, 3.0, 3.0, 1.0, 3.0, 0.0], 3, 2),
+        kron(&[0.0, 2.0, 0.0, -1.0, 1.0, -2.0, -1.0, 2.0, 2.0, 1.0, 3.0, 0.0, -2.0, 0.0, -2.0, -2.0], 4, 4),
+        difference(30),
+        difference(64),
+    ] {
+        let n = a.shape()[0];
+        let (w, v) = eig(&a).unwrap();
+        let residual = a.matmul(&v).unwrap() - &v * &w;
+        let largest = |a: &NdArray| complex(a).iter().map(|x| x.norm()).fold(0.0, f64::max);
+        assert!(largest(&residual) < 1e-13 * n as f64, "{n}: {}", largest(&residual));
+        let inverse = inv(&v).unwrap();
+        assert!(largest(&inverse) < 100.0, "{n}: eigenvectors are nearly dependent: {}", largest(&inverse));
+    }
 }
 
 /// Returns `a` with row `i` multiplied and column `i` divided by `2^(step * i)`.
