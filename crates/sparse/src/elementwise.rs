@@ -187,6 +187,11 @@ pub(crate) fn power_of_stored_elements(a: &SparseArray, exponent: Scalar) -> Res
     a.with_data(a.data().power(exponent)?)
 }
 
+/// Returns the complex conjugate of a sparse array.
+pub(crate) fn conjugate(a: &SparseArray) -> Result<SparseArray> {
+    a.with_data(a.data().conj()?)
+}
+
 /// Returns `op(a)` for an operation of one argument that maps 0 to 0. Repeated elements are added first.
 pub(crate) fn apply_unary(op: Op, a: &SparseArray) -> Result<SparseArray> {
     let apply = |values: NdArray| elementwise_with_sparse_dtype(op, &[values.into()]);

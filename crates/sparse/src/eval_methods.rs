@@ -5,7 +5,7 @@ use cuprum_core::ops::python_value::Object;
 use cuprum_core::{Args, Axes, DType, Error, NdArray, Result, Scalar, Value};
 
 use crate::eval_arguments::{read_block_argument, read_self_argument};
-use crate::{Format, SparseArray, SparseMath, elementwise, format_conversion, reductions};
+use crate::{Format, SparseArray, elementwise, format_conversion, reductions};
 
 macro_rules! methods {
     ($($name:ident |$a:ident, $args:ident| $result:expr;)*) => {$(
@@ -67,7 +67,7 @@ methods! {
         let a = args.dtype("dtype")?.map_or(Ok(a.clone()), |dtype| format_conversion::astype(&a, dtype))?;
         elementwise::power_of_stored_elements(&a, Scalar::from_args(args, "n")?)?
     };
-    conj |a, _args| SparseMath::conj(&a)?;
+    conj |a, _args| elementwise::conjugate(&a)?;
     sum |a, args| convert_to_requested_dtype(args, reductions::sum(&a, read_axes_argument(args)?)?)?;
     mean |a, args| convert_to_requested_dtype(args, reductions::mean(&a, read_axes_argument(args)?)?)?;
     max |a, args| reductions::minimum_or_maximum(&a, read_axes_argument(args)?, true)?;

@@ -213,8 +213,7 @@ pub trait SparseMath: Sparse {
     #[doc(alias = "conjugate")]
     #[numpy("sparray.conj(self, copy=True)", aliases("sparray.conjugate"), call = eval_methods::conj)]
     fn conj(&self) -> Result<SparseArray> {
-        let a = self.to_sparse();
-        a.with_data(a.data().conj()?)
+        elementwise::conjugate(&self.to_sparse())
     }
 
     /// Returns the sum of this array and a dense array, as a dense array (`a + b`).

@@ -2,6 +2,7 @@
 //! are sorted by a radix sort, one block per row; longer rows by a radix sort on the whole device. Elements are moved unchanged. Their sort
 //! keys are computed when needed.
 
+mod element_type_and_grid;
 mod merge;
 pub(crate) mod segment_sort;
 
@@ -11,7 +12,7 @@ use cuprum_core::call::Sort;
 use cuprum_core::plan::sort::SortPlan;
 use cuprum_core::{Array, Call, DType, Outcome, Result, Work, decline};
 
-use crate::codegen::ctype;
+use self::element_type_and_grid::{cpp_element_type, grid_of_blocks};
 use crate::compile::module::{Args, Function};
 use crate::device::{self, CudaBuffer, WithCallContext};
 use crate::driver::Context;
@@ -111,11 +112,6 @@ fn select_strategy(length: usize, itemsize: usize, indices: bool) -> SortStrateg
     }
 }
 
-/// Returns the C++ type of elements of `dtype`.
-fn cpp_element_type(dtype: DType) -> &'static str {
-    if dtype == DType::Bool { "u8" } else { ctype(dtype) }
-}
-
 /// Calls `use_defines` with the source of the algorithm `strategy` and its macro definitions. `indices` tells whether indices are an
 /// output.
 fn call_with_defines<R>(
@@ -203,11 +199,6 @@ struct SortLaunch<'a> {
     limit: usize,
     values: Option<&'a Arc<CudaBuffer>>,
     index_out: Option<&'a Arc<CudaBuffer>>,
-}
-
-/// Returns a grid of `count` blocks, but not more than CUDA allows.
-fn grid_of_blocks(count: usize) -> [u32; 3] {
-    [u32::try_from(count).unwrap_or(u32::MAX).min(i32::MAX.unsigned_abs()), 1, 1]
 }
 
 fn pointer_or_null(buffer: Option<&Arc<CudaBuffer>>) -> u64 {

@@ -3,7 +3,7 @@
 use cuprum_core::call::Merge;
 use cuprum_core::{Array, Call, DType, Outcome, Result, decline};
 
-use super::{cpp_element_type, grid_of_blocks};
+use super::element_type_and_grid::{cpp_element_type, grid_of_blocks};
 use crate::compile::module::Args;
 use crate::device::{self, WithCallContext};
 use crate::families::kernel_lookup::{DEFAULT_THREADS_PER_BLOCK, KernelSource};

@@ -7,7 +7,8 @@ use cuprum_core::op::Op;
 use cuprum_core::ops::segments::{SEGMENT_ARGSORT, SEGMENT_SORT};
 use cuprum_core::{Array, Call, DType, Outcome, Result, Work, decline};
 
-use super::{SHARED_RADIX_SOURCE, SortTile, cpp_element_type, grid_of_blocks};
+use super::element_type_and_grid::{cpp_element_type, grid_of_blocks};
+use super::{SHARED_RADIX_SOURCE, SortTile};
 use crate::compile::module::Args;
 use crate::device::{self, WithCallContext};
 use crate::families::kernel_lookup::{DEFAULT_THREADS_PER_BLOCK, KernelSource, grid_for_items};
