@@ -85,8 +85,7 @@ pub(crate) fn sharded_outcome(mesh: Mesh, call: &Call, cuts: &DividedAxes, parts
 }
 
 /// Runs `call_rank` for each rank of this process, and collects, for each output, one part per rank. If `is_replicated` is true, ranks on
-/// one device share the outputs of the first of them. Otherwise the last rank starts first, because it may own a shorter block, which needs
-/// kernels of its own.
+/// one device share the outputs of the first of them.
 ///
 /// If a device declines the operation, the inner result is `Err` with the reason.
 pub(crate) fn run_on_local_ranks(
@@ -95,23 +94,20 @@ pub(crate) fn run_on_local_ranks(
     is_replicated: bool,
     mut call_rank: impl FnMut(usize, usize) -> Result<std::result::Result<Outputs, String>>,
 ) -> Result<std::result::Result<Vec<Vec<StoredArray>>, String>> {
-    let mut of_ranks: Vec<Option<Outputs>> = vec![None; mesh.local_ranks().len()];
-    let mut order: Vec<(usize, usize)> = mesh.local_ranks().enumerate().collect();
-    if !is_replicated {
-        order.reverse();
-    }
-    for (local, rank) in order {
+    let mut parts: Vec<Vec<StoredArray>> = vec![Vec::new(); outputs];
+    for (local, rank) in mesh.local_ranks().enumerate() {
         let leader = mesh.device_leader_of(local);
-        of_ranks[local] = match of_ranks[leader].clone().filter(|_| is_replicated) {
-            Some(shared) => Some(shared),
-            None => match call_rank(local, rank)? {
-                Ok(results) if results.len() == outputs => Some(results),
-                Ok(results) => return Err(Error::value("mesh", format!("a kernel returned {} outputs, not {outputs}", results.len()))),
-                Err(reason) => return Ok(Err(reason)),
-            },
-        };
+        if is_replicated && leader != local {
+            parts.iter_mut().for_each(|of_output| of_output.push(of_output[leader].clone()));
+            continue;
+        }
+        match call_rank(local, rank)? {
+            Ok(results) if results.len() == outputs => parts.iter_mut().zip(results).for_each(|(of_output, part)| of_output.push(part)),
+            Ok(results) => return Err(Error::value("mesh", format!("a kernel returned {} outputs, not {outputs}", results.len()))),
+            Err(reason) => return Ok(Err(reason)),
+        }
     }
-    Ok(Ok((0..outputs).map(|n| of_ranks.iter().flatten().map(|of_rank| of_rank[n].clone()).collect()).collect()))
+    Ok(Ok(parts))
 }
 
 /// Returns [`Outcome::Declined`] with the reason of a rank's device.
