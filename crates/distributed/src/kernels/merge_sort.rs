@@ -11,7 +11,7 @@ use std::ops::Range;
 
 use cuprum_core::call::{Merge, Sort};
 use cuprum_core::{
-    Array, Call, DType, Device, Kind, NdArray, Outcome, OutputSpec, Result, StoredArray, Work, concat, decline, full, s, with_device,
+    Array, Call, DType, Device, Error, Kind, NdArray, Outcome, OutputSpec, Result, StoredArray, Work, concat, decline, full, s, with_device,
 };
 
 use self::run_splits::{SampledRange, find_splits};
@@ -119,7 +119,7 @@ fn gather_samples(mesh: Mesh, sorted: &[NdArray], ranges: &[Vec<SampledRange>], 
         let padded = |(local, rank): (usize, usize)| {
             mesh.with_rank_device(local, || concat(&[samples_of_rank((local, rank))?, full(length - count(rank), 0, dtype)?], 0)?.stored())
         };
-        let all = all_gather(mesh, dtype, length, local_ranks().map(padded).collect::<Result<_>>()?)?;
+        let all = all_gather(mesh, dtype, length, local_ranks().map(padded).collect::<Result<_>>()?)?.reshape([mesh.size(), length])?;
         (0..mesh.size()).map(|rank| all.index(s![rank as isize])).collect::<Result<_>>()?
     };
     let mut keys: Vec<Vec<Vec<u64>>> = vec![Vec::new(); ranges.len()];
@@ -127,7 +127,8 @@ fn gather_samples(mesh: Mesh, sorted: &[NdArray], ranges: &[Vec<SampledRange>], 
         let of_rank = with_device(Device::CPU, || sort_keys(samples, descending))?;
         let mut rest = &of_rank[..];
         for (of_boundary, of_ranks) in keys.iter_mut().zip(ranges) {
-            let (of_range, others) = rest.split_at(of_ranks[rank].count());
+            let missing = || Error::value("sort", "a rank has sent too few samples");
+            let (of_range, others) = rest.split_at_checked(of_ranks[rank].count()).ok_or_else(missing)?;
             of_boundary.push(of_range.to_vec());
             rest = others;
         }
