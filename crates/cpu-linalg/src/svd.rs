@@ -74,6 +74,8 @@ struct Scratch<W> {
     memory: FaerWorkspace,
 }
 
+/// Smaller extent of the smallest matrix whose singular vectors faer computes by divide and conquer.
+const MIN_DIVIDE_AND_CONQUER_EXTENT: usize = 128;
 /// Number of vectors that [`has_accurate_vectors`] needs.
 const PROBE_VECTORS: usize = 3;
 
@@ -84,7 +86,7 @@ fn qr_iteration_parameters<W: Field>() -> Spec<SvdParams, W> {
 
 /// Computes the singular values `s` of `a`, and the singular vectors if `u` and `v` are `Some`. Returns whether the iteration converged.
 ///
-/// From 128 columns on, faer computes vectors by divide and conquer. For rank-deficient matrices, that iteration may return wrong values
+/// From [`MIN_DIVIDE_AND_CONQUER_EXTENT`] on, faer computes vectors by divide and conquer. For rank-deficient matrices, that iteration may return wrong values
 /// and vectors, or fail. QR iterations then compute the result.
 fn compute_checked_svd<'v, W: Field<Base = f64>>(
     a: MatRef<'_, W>,
@@ -94,7 +96,7 @@ fn compute_checked_svd<'v, W: Field<Base = f64>>(
     probe: &mut [W],
     stack: &mut MemStack,
 ) -> bool {
-    if let (Some(u), Some(v)) = (&mut u, &mut v) {
+    if let (true, Some(u), Some(v)) = (s.len() >= MIN_DIVIDE_AND_CONQUER_EXTENT, &mut u, &mut v) {
         let (values, vectors) = (DiagMut::from_slice_mut(s), (Some(u.rb_mut()), Some(v.rb_mut())));
         let has_converged = svd(a, values, vectors.0, vectors.1, Par::Seq, stack, Default::default()).is_ok();
         if has_converged && has_accurate_vectors(a, s, u.as_ref(), v.as_ref(), probe) {
